@@ -1,15 +1,16 @@
-"""Benchmarks: rounds that any solver is measured on, one case alone or a whole suite of them.
+"""Benchmarks: rounds on which any solver is measured, as a single case or as a suite of cases.
 
-Read `course.py` first: a `Course` plays its rounds with one solver and gives a record a round.  A `Case`
-(`case.py`) is a course with its options (`settings.py`), its solvers and its checker; `rounds.py` is the
-runner that plays one solver on it, with `calm.py` (waiting for the machine) and `checks.py` (is the answer
-what it claims to be?).  What comes of it is a line of results (`results.py`, with `machine.py`), which
-`statistics.py` sums up and `report/` shows, in figures as `formats.py` writes them.  `suite.py` runs all
-cases into a folder and goes on where it was interrupted (`conditions.py`).
+Read `course.py` first: a `Course` is a benchmark scenario. It plays its rounds with one solver and yields a
+record for each round.  A `Case` (`case.py`) is a course with its options (`settings.py`), its solvers and its
+checker. The runner in `rounds.py` plays one solver on a case; `calm.py` waits until the machine runs at full
+speed, and `checks.py` checks the answers.  The result of a case is a line of results (`result_files.py`, with
+`machine.py`). `statistics.py` summarises lines, and `report/` shows them, with numbers in the format of
+`formats.py`.  `suite.py` runs all cases into a folder and continues an interrupted run (`conditions.py`).
 
-Courses of no domain are in `synthetic.py`, `changes.py`, `programs.py` (with `lp.py`) and `updates.py`;
-`lines.py` lists their cases, and `recording.py` records a course's edits once.  `solvers.py` knows who takes
-part, `composition.py` how integral answers are.  `reproduction.py` and `grid.py` measure the figures of
-papers, `copter/cli/reproduce.py` prints them, `report/papers.py` compares.  `deadlines.py`, `tuning.py` and
-`cvxpy_rounds.py` are programs of their own, run with ``python -m``.
+Courses without a domain are in `synthetic.py`, `changes.py`, `programs.py` (with `lp.py`) and `updates.py`.
+`domain.py` makes a course of a domain.  `lines.py` lists the cases without a domain, and `recording.py`
+records the edits of a course.  `solvers.py` lists the solvers; `composition.py` measures how integral a
+relaxation's solutions are.  `reproduction.py` and `grid.py` measure figures of papers,
+`copter/cli/reproduce.py` prints them, and `report/papers.py` compares them.  `deadlines.py`, `overhead.py`,
+`tuning.py` and `cvxpy_rounds.py` are programs, run with ``python -m``.
 """

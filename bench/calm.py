@@ -1,15 +1,15 @@
-"""Waiting for the machine to be at its full speed before a round is timed.
+"""Wait until the machine runs at full speed before a round is timed.
 
-The two processors of a virtual machine are often two threads of one core: while anything works on the other
-one, in this machine or in a neighbour's, a fixed piece of work takes up to 1.7 times its seconds, for as long
-as seconds at a time.  A solver's rounds on a line take one or two seconds in all, so that whole solvers were
-measured in a slow moment and others in a fast one (docs/how-to/suite.md has the figures).  So a fixed piece
-of work, the calibration_loop, is timed before each round, on no clock of the solver's; while it takes longer
-than it does at best, the round waits, up to a limit.  The reading is kept with the round as
-``calibration_seconds``.
+The two processors of a virtual machine are often two threads of one core. While another process uses the
+second thread, on this virtual machine or on another one, a fixed piece of work takes up to 1.7 times as long,
+for up to several seconds.  The rounds of a solver on a line take one or two seconds together, so one solver
+could be measured at low speed and another at full speed (docs/how-to/suite.md has the figures).  Therefore a
+fixed piece of work, the calibration loop, is timed before each round, outside the solver's time. While it
+takes longer than its best time, the round waits, up to a limit.  The measured time is stored with the round
+as ``calibration_seconds``.
 
-Python's garbage collector runs between rounds and never in one: a full collection of what numba has loaded
-takes 70 ms and would hit any solver at random.
+Python's garbage collector runs between rounds and never during one: a full collection of numba's objects
+takes 70 ms and would slow down rounds at random.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Self
 
 FIELD = "calibration_seconds"
 SLOWER = 1.15
-"""A reading above this many times the best one is of a machine that is not at its full speed."""
+"""Ratio to the best calibration time above which the machine counts as not at full speed."""
 PATIENCE = 5.0
-"""Seconds that the rounds of one solver wait in all, at most."""
+"""Largest total of seconds that the rounds of one solver wait."""
 _ONE_ROUND = 1.0
-"""Seconds that one round waits at most."""
+"""Largest number of seconds that one round waits."""
 _NAP = 0.005
 _READINGS = 50
 _STEPS = 10_000
 
 
 def calibration_loop() -> float:
-    """Return the seconds that a fixed piece of work takes now."""
+    """Run a fixed piece of work and return its seconds."""
     begin, total = perf_counter(), 0
     for k in range(_STEPS):
         total += k * k
@@ -40,10 +40,10 @@ def calibration_loop() -> float:
 
 
 class Calm:
-    """Times the calibration loop before rounds and keeps the garbage collector out of them.
+    """Calibration before rounds, with the garbage collector disabled during rounds.
 
-    `best`: seconds of the loop at full speed, as far as known. `patience`: seconds to wait in all; 0 if times
-    do not matter. `waited`: seconds used for this so far.
+    `best`: best known seconds of the calibration loop. `patience`: largest total of seconds to wait; 0 if
+    times do not matter. `waited`: seconds spent on waiting so far.
     """
 
     def __init__(self, best: float = math.inf, patience: float | None = None) -> None:
@@ -53,7 +53,7 @@ class Calm:
         self._collects, self._thaw = gc.isenabled(), not gc.get_freeze_count()
 
     def wait(self) -> float:
-        """Wait until the machine is at its full speed, or patience is over; return the last reading."""
+        """Wait until full speed or the limit is reached; return the last calibration time."""
         begin = perf_counter()
         gc.collect()
         until = perf_counter() + min(_ONE_ROUND, self._patience - self.waited)
@@ -70,7 +70,7 @@ class Calm:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._thaw:  # what somebody else froze stays frozen
+        if self._thaw:  # objects that were frozen before remain frozen
             gc.unfreeze()
         if self._collects:
             gc.enable()

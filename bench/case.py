@@ -1,9 +1,9 @@
-"""What a benchmark is: a course with its options, who is measured on it, and how answers are judged.
+"""Case of a benchmark: a course with its options, its solvers, and its checker.
 
-`copter bench X` makes a case from its options and runs it; the suite runs those that the installed packages
-list.  A domain lists its own in a module that the entry-point group ``copter.lines`` names, as
-``sia = "copter.problems.sia.lines:lines"``: a function from :class:`Inputs` to a sequence of :class:`Case`.
-A new line of the suite is one entry of such a list.
+`copter bench X` makes a case from its options and runs it; the suite runs the cases that the installed
+packages list.  A domain lists its cases in a module that is registered in the entry-point group
+``copter.lines``, for example ``sia = "copter.problems.sia.lines:lines"``. The entry point is a function from
+:class:`Inputs` to a sequence of :class:`Case`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ class Inputs:
 
     Attributes
     ----------
+    seed : int
+        Seed of generated inputs.
     data : Path, optional
-        Folder with real inputs; without it all are generated.
+        Folder with real inputs; without it all inputs are generated.
     lps : Path, optional
         Folder of linear programs (MPS, LP, npz); without it they are generated.
     """
@@ -42,37 +44,38 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Case:
-    """A program, its rounds, and the solvers measured on them.
+    """A program, its rounds, and the solvers that are measured on it.
 
     Attributes
     ----------
     name, family, title
-        As of :class:`copter.bench.result_files.LineResult`.
+        As in :class:`copter.bench.result_files.LineResult`.
     make : callable
-        From a scratch folder to the course. It must be picklable, because the suite calls it in another
-        process.
+        Function from a scratch folder to the course. It must be picklable, because the suite calls it in
+        another process.
     solvers : tuple of str
-        The first is copter's, which is compared with the others.
+        Names of the solvers. The first is copter's, with which the others are compared.
     rounds : int
-        0 for all of the course.
+        Number of rounds; 0 for all rounds of the course.
     x : mapping of str to float
-        Its place on the axes of figures; ``columns`` also decides which solvers it is too large for.
+        Coordinates on the axes of figures; ``columns`` also determines which solvers run on the case.
     tolerance : float
-        Relative, of residuals and gap.
+        Relative tolerance of residuals and gap.
     left_out : int
-        Rounds at the start that are in no statistic.
+        Number of rounds at the start that are excluded from statistics.
     checker : str
         A key of :data:`copter.bench.checks.CHECKERS`.
     mip_gap : float
         Gap at which branch and bound stops.
     patience : float
-        Factor on the suite's limit of a solve, and on the seconds of all rounds of a solver: more for the
-        largest.
+        Factor on the suite's limits for a solve and for all rounds of a solver; larger for the largest cases.
     ladder : str
-        Cases of one ladder grow in columns: a solver that misses its limit on one does not run on larger
-        ones. By default the family.
+        Name of a sequence of cases with increasing numbers of columns: a solver that misses its limit on one
+        case does not run on larger ones. By default the family.
+    profiles : sequence of "quick" or "full"
+        Profiles of the suite that include the case.
     own_rounds : bool
-        Whether a round depends on the solver's own last answer, so that solvers may have different programs.
+        True if a round depends on the solver's own last answer, so that solvers may have different programs.
     """
 
     name: str
@@ -93,16 +96,16 @@ class Case:
 
     @property
     def columns(self) -> float:
-        """Columns of its program, about."""
+        """Approximate number of columns of the program."""
         return self.x.get("columns", 0.0)
 
     @property
     def step_of(self) -> str:
-        """The ladder that it is a step of."""
+        """Name of the case's size sequence."""
         return self.ladder or self.family
 
     def line(self, command: str, solvers: Sequence[str], threads: int | None, limit: float) -> LineResult:
-        """Return the line of its results, of no solver yet."""
+        """Return the line of results without any solver's result."""
         return LineResult(
             self.name,
             self.family,
@@ -121,12 +124,12 @@ class Case:
 
 
 def as_it_is(course: Course, scratch: Path) -> Course:
-    """A course that needs no files, for :attr:`Case.make`."""
+    """Return a course that needs no files, for :attr:`Case.make`."""
     return course
 
 
 def all_cases(profile: Profile, inputs: Inputs) -> list[Case]:
-    """Cases of a profile that the installed packages know, by family and size."""
+    """Return the cases of a profile from all installed packages, sorted by family and size."""
     found: list[Case] = []
     for entry in installed(_GROUP).values():
         found.extend(case for case in entry.load()(inputs) if profile in case.profiles)

@@ -1,8 +1,8 @@
-"""Rounds in which a few requests of many change: what they cost is to be that of the change.
+"""Course in which a few of many requests change, to measure if round times depend on the changes only.
 
-A request takes one of ``WIDTH`` columns, each of which uses one to three of ``ROWS`` resources.  Requests of
-a kind share their coefficients, or each has its own; every column has a cost of its own.  A round draws new
-costs for some requests, and nothing else happens.
+A request chooses one of ``_WIDTH`` columns, each of which uses one to three of ``_ROWS`` resources.  Requests
+of a kind share their coefficients, or each request has its own; every column has its own cost.  A round draws
+new costs for some requests and makes no other edits.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 _WIDTH, _ROWS, _KINDS = 20, 16, 8
 _AT_ONCE = 200_000
-"""Requests that one edit adds at most."""
+"""Largest number of requests that one edit adds."""
 _SMALL = 60_000
-"""Columns of the warm-up: more than 50,000, so that passes use threads."""
+"""Columns of the warm-up's program: more than 50,000, so that passes use threads."""
 
 
 @dataclass(frozen=True)
 class ChangesCourse(Course):
     """Rounds in which `changed` requests get new costs, in a program of `columns` columns.
 
-    `own`: whether each request has its own coefficients. `left_out`: rounds that only prepare, because the
-    first is cold, and the next ones detect what does not change.
+    `own`: True if each request has its own coefficients. `left_out`: number of rounds at the start that are
+    excluded, because the first is cold and the next ones find the requests that do not change.
     """
 
     columns: int
@@ -48,7 +48,7 @@ class ChangesCourse(Course):
 
     @property
     def requests(self) -> int:
-        """Requests of the program."""
+        """Number of requests of the program."""
         return max(2, self.columns // _WIDTH)
 
     def small(self) -> ChangesCourse:
@@ -59,13 +59,13 @@ class ChangesCourse(Course):
         )
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a program of its own."""
+        """Begin the rounds with a new program."""
         solver, rounds = settings.make(), _Rounds(self)
         return Play(rounds.records(solver), solver.stopping(), rounds.program)
 
 
 class _Rounds:
-    """A program and what happens to it."""
+    """A program and its edits."""
 
     def __init__(self, course: ChangesCourse) -> None:
         self.course, self.rng = course, np.random.default_rng(course.seed)
@@ -79,7 +79,7 @@ class _Rounds:
         ]
 
     def records(self, solver: Solver) -> Iterator[Record]:
-        """One record a round; what edits need is drawn on no clock."""
+        """Yield one record a round; the data of edits is drawn outside the measured time."""
         for number in range(self.course.rounds):
             store_seconds = self._fill() if number == 0 else self._change()
             yield solve_round(number, self.program, solver, store_seconds, lambda solution: {})
@@ -99,7 +99,7 @@ class _Rounds:
         return seconds
 
     def _own(self, requests: int) -> csc_array:
-        """Coefficients of so many requests, one after the other."""
+        """Return coefficients of the columns of `requests` requests, one after the other."""
         rng, columns = self.rng, requests * _WIDTH
         count = rng.integers(1, 4, columns)
         row = np.argsort(rng.random((columns, _ROWS)), axis=1)[:, :3]
@@ -121,7 +121,7 @@ class _Rounds:
 
 
 def _coefficients(rng: np.random.Generator) -> NDArray[np.float64]:
-    """Coefficients of the columns of a kind, (rows, columns)."""
+    """Return the coefficients of the columns of a kind, (rows, columns)."""
     coefficients = np.zeros((_ROWS, _WIDTH))
     for column in range(_WIDTH):
         rows = rng.choice(_ROWS, rng.integers(1, 4), replace=False)

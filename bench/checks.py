@@ -1,21 +1,21 @@
-"""Whether answers are what they claim to be, the same for every solver; nothing here looks at speed.
+"""Checks of the solvers' claims, equal for every solver; running times do not matter here.
 
-After each solve, on no clock, the certificate of the allocation and the prices is computed again from the
-program as it stands (:mod:`copter.proof.certificate`): nothing that the solver says of itself is used, and
-nothing of copter's own passes either.  Where a course has no program of the core, its own check is used, the
-same for all of its solvers.
+After each solve, outside the measured time, the certificate of the allocation and the prices is computed
+again from the program (:mod:`copter.proof.certificate`). Figures of the solver and results of copter's own
+pricing passes are not used.  A course without a program of this kind has its own check, equal for all its
+solvers.
 
-A solver that calls its answer optimal claims one of two things.  Of a linear program: that residuals and gap
-are within the line's tolerance, which is what was recomputed.  Branch and bound claims something else, which
-no checker of the relaxation can confirm: that its answer is feasible and integral, and within its own gap of
-a bound that holds for all such answers.  The domain counts out what the allocation comes to (and refuses one
-that is none), so that what is asked of the record is
+A solver with the status ``optimal`` makes one of two claims.  For a linear program, it claims that residuals
+and gap are within the line's tolerance. The certificate checks this claim.  Branch and bound claims that its
+answer is feasible and integral, and within its own gap of a bound on all such answers. A check of the
+relaxation cannot confirm this.  The domain computes the objective of the allocation, and rejects an invalid
+one. The claim holds if
 
-    bound <= integral objective <= bound + gap * scale        in the domain's scale (``answer_gap``),
+    bound <= integral objective <= bound + gap * scale        in the domain's scale (``answer_gap``)
 
-and that it is ``feasible``, where the domain counts that out too.  Nothing of this makes an answer
-`certified`: it may be further from the optimum than the line's tolerance.  Bounds are also held against the
-answers of the other solvers (:func:`problems`).
+and if the record is ``feasible``, if the domain computes that.  Such an answer does not count as `certified`,
+because it may be further from the optimum than the line's tolerance.  Bounds are also compared with the
+answers of other solvers (:func:`problems`).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _GAP = "mip_rel_gap"
-"""Name, among a solver's stopping criteria, of branch and bound's gap."""
+"""Name of branch and bound's gap among a solver's stopping criteria."""
 _ROUNDING = 1e-9
-"""By how much a recomputed figure may be above the tolerance: sums in another order."""
+"""Relative excess of a recomputed figure over the tolerance that is permitted for rounding errors."""
 _INTEGER_ROUNDING = 1e-6
-"""Branch and bound's own tolerances: of feasibility, and of a gap that it takes for closed."""
+"""Tolerance of branch and bound for feasibility, and for a gap that counts as closed."""
 _FIGURES = ("checked_primal", "checked_dual", "checked_gap")
 
 
 class CheckedSolver(Wrapper):
-    """A solver whose answers are checked as they come.
+    """A solver whose answers are checked after each solve.
 
-    `found`: figures of the checker for the last answer; empty without one. `checking`: seconds that it took.
+    `found`: the checker's figures for the last answer; empty without one. `checking`: seconds of the check.
     """
 
     def __init__(self, inner: Solver) -> None:
@@ -60,7 +60,7 @@ class CheckedSolver(Wrapper):
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """Return the other's answer and keep the checker's figures of it."""
+        """Return the wrapped solver's answer and store the checker's figures."""
         solution = super().solve(program, deadline=deadline, raise_error=raise_error)
         begin = perf_counter()
         self.found = {}
@@ -72,45 +72,45 @@ class CheckedSolver(Wrapper):
         return solution
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Return the other's seconds, of ``wall`` seconds without those of the checker."""
+        """Return the wrapped solver's seconds, of ``wall`` seconds minus those of the check."""
         return super().seconds(solution, wall - self.checking)
 
 
 class Checks:
-    """Checks every solver that it watches, and knows what came of the last answer of the last one."""
+    """Checks of all solvers that pass through :meth:`watch`, with the figures of the last answer."""
 
     def __init__(self) -> None:
         self._last: CheckedSolver | None = None
 
     def watch(self, solver: Solver) -> Solver:
-        """Return the solver with its answers checked (:attr:`copter.bench.settings.SolverSettings.wrap`)."""
+        """Return a solver that checks its answers (:attr:`copter.bench.settings.SolverSettings.wrap`)."""
         self._last = CheckedSolver(solver)
         return self._last
 
     @property
     def found(self) -> Mapping[str, float]:
-        """The checker's figures for the last answer; empty for a method that is no solver."""
+        """Figures of the checker for the last answer; empty for a method that is not a solver."""
         return {} if self._last is None else self._last.found
 
     @property
     def seconds(self) -> float:
-        """Seconds that the last check took."""
+        """Seconds of the last check."""
         return 0.0 if self._last is None else self._last.checking
 
 
 @dataclass(frozen=True)
 class _Checker:
-    """How the answers of a case are judged.
+    """Rule by which the answers of a case are judged.
 
-    `sentence`: meaning of `certified`. `within`: whether a record, with the checker's figures, is within a
-    tolerance.
+    `sentence`: meaning of `certified`. `within`: function of a record with the checker's figures and a
+    tolerance; True if the record is within the tolerance.
     """
 
     sentence: str
     within: Callable[[Record, float], bool]
 
     def judge(self, record: Record, found: Mapping[str, float], tolerance: float) -> dict[str, Any]:
-        """Return fields to add to a record: what was found, and whether the answer and its claim hold."""
+        """Return fields to add to a record: the figures, and whether the answer and its claim hold."""
         figures = dict.fromkeys(_FIGURES, math.nan) | dict(found)
         certified = not record["missed"] and self.within(record | figures, tolerance * (1 + _ROUNDING))
         claimed = record["status"] == "optimal" and not record["missed"] and not _of_integers(record)
@@ -118,7 +118,7 @@ class _Checker:
 
 
 def _all_within(*names: str) -> Callable[[Record, float], bool]:
-    """Whether all of some figures are within a tolerance; NaN is not."""
+    """Return a function that checks that all named figures are within a tolerance; NaN is not."""
     return lambda record, tolerance: all(bool(record[name] <= tolerance) for name in names)
 
 
@@ -148,27 +148,27 @@ CHECKERS = {
     ),
     "matrix": _Checker("The edited program, read out, is the matrix that scipy builds.", _all_within("gap")),
 }
-"""The checkers by name."""
+"""Checkers by name."""
 
 
 def _of_integers(record: Record) -> bool:
-    """Whether a record claims an optimum of the integral program, and answers no relaxation."""
+    """Return whether a record claims an optimum of the integral program, not of the relaxation."""
     integral = math.isfinite(record.get("answer_objective", math.nan))
     relaxed = math.isfinite(record.get("objective", math.nan))
     return bool(record["status"] == "optimal" and not record["missed"] and integral and not relaxed)
 
 
 def _holds(record: Record, gap: float) -> bool:
-    """Whether a claim of :func:`_of_integers` holds; `gap` is the one at which branch and bound stops."""
+    """Return whether a claim of :func:`_of_integers` holds; `gap`: gap at which branch and bound stops."""
     value, bound, own = (record[name] for name in ("answer_objective", "bound", "answer_gap"))
     size = record.get("size", math.nan)
-    above = (bound - value) / size if size > 0.0 else -own  # some domains' gaps end at 0
+    above = (bound - value) / size if size > 0.0 else -own  # the gaps of some domains are never negative
     within = own <= gap + _INTEGER_ROUNDING and above <= _INTEGER_ROUNDING
     return bool(record.get("feasible", True) and within)
 
 
 def unconfirmed(one: SolverResult) -> list[int]:
-    """Return the rounds in which a solver claims what does not hold."""
+    """Return the rounds in which a solver's claim does not hold."""
     gap = one.stopping.get(_GAP, 0.0)
     return [
         record["round"]
@@ -178,11 +178,11 @@ def unconfirmed(one: SolverResult) -> list[int]:
 
 
 def problems(suite: SuiteResult) -> list[str]:
-    """Return a sentence for each problem of the results of a suite.
+    """Return a sentence for each problem in the results of a suite.
 
-    A problem is an answer of copter's that is not certified, a claim that the checker does not confirm, a
-    failed solver, different programs in one round, two certified answers whose objectives cannot both be
-    right, or an unfinished line.
+    A problem is one of these: copter's answer is not certified; the checker does not confirm a claim; a
+    solver failed; solvers had different programs in a round; two certified objectives contradict each other;
+    or a line is unfinished.
     """
     found = [f"{name}: not begun" for name in suite.order if name not in suite.lines]
     for line in suite.lines.values():
@@ -206,7 +206,7 @@ def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
 
 
 def _disagreements(line: LineResult) -> Iterator[str]:
-    """Programs that are not the same, and answers below a bound that another solver has."""
+    """Yield different programs in a round, and answers below another solver's bound."""
     if line.own_rounds:
         return
     yield from _programs(line)
@@ -235,12 +235,12 @@ def _disagreements(line: LineResult) -> Iterator[str]:
 
 
 def _programs(line: LineResult) -> Iterator[str]:
-    """Rounds in which two solvers of the line's program had programs of different sizes."""
+    """Yield rounds in which two solvers of the line had programs of different sizes."""
     for number in range(line.rounds):
         sizes: dict[tuple[float, float], str] = {}
         for one in line.solvers.values():
             for record in one.records:
-                # a method or branch and bound makes a model of its own, and has no objective of the program
+                # methods and branch and bound have their own models, and no objective of the program
                 if record["round"] == number and math.isfinite(record["objective"]):
                     sizes.setdefault((record["n_variables"], record["nnz"]), one.solver)
         if len(sizes) > 1:

@@ -1,7 +1,7 @@
-"""How integral the answers of a relaxation are: values at 0 or at all that a request has, and those between.
+"""Share of integral values in solutions of a relaxation: values at 0 or at the request's total.
 
-Source: thesis, PaperFigure 4.4 and section 5.1.1: simplex and proximal points give nearly integral answers,
-and ADMM (SCS, OSQP), it says, does not.
+Source: thesis, Figure 4.4 and section 5.1.1: simplex and proximal points give nearly integral answers, and
+ADMM (SCS, OSQP) does not, according to the thesis.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _SOLVERS: Mapping[str, str] = {
     "SCS": "scs",
     "OSQP": "osqp",
 }
-"""By the names of rows."""
+"""Solvers by the names of rows."""
 _TOLERANCE = 1e-4
 _SECONDS = 300.0
 """Time limit of each solver, in seconds."""
 _SAME = 1e-3
-"""Shares that differ by less are the same."""
+"""Distance from 0 or 1 up to which a share counts as integral."""
 
 
 def composition(program: ContinualProgram, solution: Solution) -> tuple[float, float]:
     """Return the percentages of values and of requests that are integral in an allocation.
 
-    A value is integral if it is 0 or all of its request's total, within :data:`_SAME`; a request, if all of
-    its values are. Every request has a total.
+    A value is integral if it is 0 or its request's total, within :data:`_SAME`; a request is integral if all
+    its values are. Every request must have a total.
     """
     slot, _, value = solution.x.sparse
     share = value / program.store.requests.total[slot]
@@ -47,7 +47,7 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
 
 
 def compare(program: ContinualProgram, say: Callable[[str], None]) -> list[PaperFigure]:
-    """How integral each solver's answer of one program is, from scratch, and its certified gap."""
+    """Return how integral each solver's solution of a program is, and its certified gap."""
     figures = []
     for name, solver in _SOLVERS.items():
         say(f"{name}: {program.n_variables} variables")

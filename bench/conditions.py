@@ -1,7 +1,7 @@
-"""What a folder of results was measured under: what must agree for it to go on, and how to measure again.
+"""Conditions of a folder of results: which ones must agree to continue it, and how to measure a line again.
 
-Results are for others' eyes, so that no path is kept.  Of a folder of inputs there is what is in it (how many
-files, and a hash of their names and contents); in commands its place is taken by a word in capitals.
+Results are published, so no paths are stored.  For a folder of inputs the number of files and a hash of their
+names and contents are stored; in commands a word in capitals replaces the path.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def contents(folder: Path) -> str:
 
 
 def differences(there: SuiteResult, now: SuiteResult) -> list[str]:
-    """Say why what is measured now does not belong into the folder that holds `there`, an item each."""
+    """Return texts that say why the present conditions `now` do not fit the folder of `there`."""
     pairs = (
         (there.settings, now.settings),
         ({"version": there.version}, {"version": now.version}),
@@ -48,7 +48,7 @@ def differences(there: SuiteResult, now: SuiteResult) -> list[str]:
         f"{name} {was}, not {wanted}"
         for old, new in pairs
         for name, was, wanted in differing(old, new)
-        # what one of two folders does not say cannot differ; an older one says only that there was a folder
+        # a condition that one side does not state cannot differ; an old folder states only that it had inputs
         if name in old and name in new and not (was is True and isinstance(wanted, str))
     ]
 
@@ -61,7 +61,7 @@ def flat(machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return each name whose values differ, with both of them; "none" where there is no value."""
+    """Return (name, old value, new value) for each difference; "none" stands in for a missing value."""
     return [
         (name, old.get(name, "none"), new.get(name, "none"))
         for name in dict.fromkeys([*old, *new])
@@ -70,7 +70,7 @@ def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str,
 
 
 def rerun(suite: SuiteResult, line: str) -> str:
-    """Command that measures a line again, alone, as it was measured."""
+    """Return the command that measures a line again, under the same conditions."""
     words = [f"copter bench all --profile {suite.profile} --only {line}"]
     for name, option in _OPTIONS.items():
         value = suite.settings.get(name)
@@ -87,6 +87,6 @@ def _word(value: Any) -> str:
 
 
 def with_commands(suite: SuiteResult) -> SuiteResult:
-    """A suite whose lines have the commands that its settings make: in older folders they lack options."""
+    """Return the suite with the commands that its settings determine, because older folders lack options."""
     lines = {name: replace(line, command=rerun(suite, name)) for name, line in suite.lines.items()}
     return replace(suite, lines=lines)

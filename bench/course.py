@@ -1,10 +1,10 @@
-"""What a benchmark measures: a course of rounds that any solver can run, each for itself.
+"""Course: a benchmark scenario of rounds that any solver can run.
 
-A course knows how to play its rounds with one solver and gives a record a round.  Some courses are open
-loops: the same edits for every solver, recorded once (:class:`copter.bench.recording.Recorded`).  Others are
-closed: what a round looks like depends on the solver's own last allocation, and every solver drives a model
-of its own through the same events.  Methods that solve no linear program (heuristics, decompositions) are
-names of their course, not of :data:`copter.solvers.registry.SOLVERS`.
+A course plays its rounds with one solver and yields a record for each round.  Some courses are open loops:
+all solvers get the same edits, recorded once (:class:`copter.bench.recording.Recorded`).  Others are closed
+loops: a round depends on the solver's own last allocation, and every solver has its own model with the same
+events. Methods that do not solve a linear program (heuristics, decompositions) are names of their course, not
+of :data:`copter.solvers.registry.SOLVERS`.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 COMPLETE = "complete"
-"""Status of a method that ran to its end, which proves nothing about the quality of its answer."""
+"""Status of a method that ended normally; it says nothing about the quality of the answer."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A field that a course adds to its records, and how the printed table shows it.
+    """A field that a course adds to its records, and its format in the printed table.
 
     Attributes
     ----------
     name : str
-        Of the field; a number (or a truth value, whose mean is a share).
+        Name of the field; its value is a number (or a Boolean, whose mean is a share).
     heading : str
-        Of the column.
+        Heading of the column.
     shown : str
-        Statistic of the rounds: "median", "mean", "p99", "min" or "max".
+        Statistic over the rounds: "median", "mean", "p99", "min" or "max".
     form : str
-        A format specification, as ``.1%``.
+        Format specification, such as ``.1%``.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Figure:
     form: str = ".3g"
 
     def show(self, figures: Mapping[str, Any]) -> str:
-        """Return the figure as the table shows it, with the number of rounds that have none."""
+        """Return the figure as in the table, with the number of rounds without a value."""
         value, missing = figures[self.shown], figures["not_finite"]
         text = format(value, self.form) if math.isfinite(value) else "-"
         return f"{text}, {missing} without" if missing else text
@@ -66,11 +66,11 @@ class Play:
     Attributes
     ----------
     records : iterator of Record
-        One a round, made on demand.
+        Records, one a round, made on demand.
     stopping : dict
         The solver's stopping tolerances (:meth:`copter.solvers.base.Solver.stopping`).
     program : ContinualProgram, optional
-        The linear program of its rounds, if it has one: the warm-up also solves it by coordinate descent.
+        Linear program of the rounds, if there is one; the warm-up also solves it by coordinate descent.
     """
 
     records: Iterator[Record]
@@ -78,23 +78,22 @@ class Play:
     program: ContinualProgram | None = None
 
     def close(self) -> None:
-        """Give back what the program holds in other processes."""
+        """Release the program's data in other processes."""
         if isinstance(self.program, DistributedProgram):
             self.program.close()
 
 
 class Course(ABC):
-    """Rounds that solvers are measured on. It is picklable, because each solver may run in a process of its
-    own.
+    """Base class of benchmark scenarios; picklable, because each solver may run in a separate process.
 
     Attributes
     ----------
     figures : sequence of Figure
-        Fields of its records beyond those of :func:`solve_round`.
+        Fields of the records in addition to those of :func:`solve_round`.
     left_out : int
-        Rounds at the start that the summary leaves out: 1 (the cold one) or more.
+        Number of rounds at the start that the summary excludes: 1 (the cold one) or more.
     kind : str, optional
-        Field of its records with the kind of a round; each kind also gets a summary of its own.
+        Field of the records with the kind of a round; there is also a summary for each kind.
     """
 
     figures: ClassVar[Sequence[Figure]] = ()
@@ -103,18 +102,18 @@ class Course(ABC):
 
     @abstractmethod
     def small(self) -> Course:
-        """Return a small course of the same kind, for an untimed first run.
+        """Return a small course of the same kind, for an untimed warm-up.
 
-        It must be large enough for every kernel to be compiled, passes that use threads included (more than
-        50,000 columns).
+        It must be so large that every kernel is compiled, including passes that use threads (more than 50,000
+        columns).
         """
 
     @abstractmethod
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with the solver ``settings.make()``, or with a method of the course's own."""
+        """Begin the rounds with the solver ``settings.make()``, or with a method of the course."""
 
     def compare(self, measured: Sequence[SolverResult]) -> None:  # noqa: B027 - most courses compare nothing
-        """Add to the records what needs those of all solvers, such as the best known objective."""
+        """Add fields to the records that need those of all solvers, such as the best known objective."""
 
 
 def solve_round(
@@ -124,18 +123,17 @@ def solve_round(
     store_seconds: float,
     finish: Callable[[Solution], Mapping[str, Any]],
 ) -> Record:
-    """Solve a program and finish the allocation, as a record.
+    """Solve a program, finish the allocation, and return the record of the round.
 
     Parameters
     ----------
     store_seconds : float
-        Seconds in which the round's events became edits of the program.
+        Seconds in which the events of the round were converted to edits of the program.
     finish : callable
-        Makes the allocation from the solution (by a shim or a repair) in `rounding_seconds` seconds, and
-        returns
-        `answer_objective`, `answer_gap` (NaN without an allocation) and the course's own figures. For a
-        solution without an allocation there is nothing to finish: the round is `missed`, and the last
-        allocation stays.
+        Function that makes the allocation from the solution, by a shim or a repair; its time is
+        `rounding_seconds`. It returns `answer_objective`, `answer_gap` (NaN without an allocation) and the
+        course's own figures. For a solution without an allocation it returns only fields that need none: the
+        round is `missed`, and the last allocation remains.
     """
     begin = perf_counter()
     solution = solver.solve(program)
@@ -152,7 +150,7 @@ def solve_round(
 
 
 class RoundTimes(NamedTuple):
-    """Seconds of a round, see :mod:`copter.bench.rounds`."""
+    """Seconds of the parts of a round, see :mod:`copter.bench.rounds`."""
 
     edit: float
     solve: float
@@ -164,7 +162,7 @@ class RoundTimes(NamedTuple):
 def solved_record(
     name: str, number: int, program: ContinualProgram, solution: Solution, times: RoundTimes
 ) -> Record:
-    """Return the record of a round that a solver of this name solved, but for what its allocation came to."""
+    """Return the record of a solved round, without the fields about its allocation."""
     return method_round(
         name,
         number,
@@ -199,13 +197,12 @@ def method_round(
     rounding_seconds: float = 0.0,
     **fields: Any,
 ) -> Record:
-    """Return the record of a round by a method without a linear program, whose figures are 0 or NaN by
-    default.
+    """Return the record of a round by a method without a linear program; unknown figures are 0 or NaN.
 
     Parameters
     ----------
     **fields
-        Known figures, the course's own included.
+        Known figures, including the course's own.
     """
     nothing = ("primal_residual", "dual_residual", "gap", "objective", "bound")
     return {

@@ -2,8 +2,8 @@
 
     python -m copter.bench.cvxpy_rounds 500 20 50 21 copter copter-cold highs clarabel
 
-Groups and columns of an allocation, resources, rounds, solvers.  Capacities and totals are Parameters; before
-each round after the first all capacities and a fiftieth of the totals change.
+The arguments are the groups and columns of an allocation, resources, rounds, and solvers.  Capacities and
+totals are cvxpy Parameters. Before each round after the first all capacities and 2% of the totals change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COLD = "-cold"
 
 
 def _allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, cp.Parameter, cp.Parameter]:
-    """Problem, capacities and totals; every column uses three resources."""
+    """Return problem, capacities and totals; every column uses three resources."""
     from scipy.sparse import csr_array
 
     rng, n = np.random.default_rng(0), groups * columns
@@ -37,10 +37,10 @@ def _allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, 
 
 
 def _measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple[float, float, float]]:
-    """Return compilation and solve seconds, and iterations, of each round.
+    """Return compilation seconds, solve seconds and iterations of each round.
 
     `solver`: ``copter``, a name of cvxpy's, or either with ``-cold`` for solves without a warm start.
-    `sizes`: as of :func:`_allocation`.
+    `sizes`: arguments of :func:`_allocation`.
     """
     import copter
 
@@ -72,7 +72,7 @@ def main() -> None:
     given = parser.parse_args()
     sizes = given.groups, given.columns, given.resources
     _measure("copter", sizes, 2)  # compiles the kernels
-    print("solver: first compile, solve, iterations; later rounds' mean of the same")
+    print("solver: compilation, solve and iterations of the first round; means of the later rounds")
     for solver in given.solvers:
         found = np.array(_measure(solver, sizes, given.rounds))
         first, later = found[0].tolist(), found[1:].mean(axis=0).tolist()

@@ -1,11 +1,11 @@
-"""How well deadlines are kept: random programs, solvers and deadlines, and a list of those that were not.
+"""Measure how well solvers keep deadlines, on random programs, and list the late solves.
 
     python -m copter.bench.deadlines --programs 20 --solves 8 --largest 1e7 --seed 0
 
-A solve keeps its deadline if it takes at most 10% or 50 ms longer, whichever is more.  Each program has
-between 1,000 columns and ``--largest``, its logarithm drawn evenly, and is solved ``--solves`` times by
-solvers drawn at random, each within 5 ms to 10 s; every second solve of a solver that keeps state is a warm
-one, after edits.  Kernels are loaded before, and are on no clock.
+A solve keeps its deadline if it exceeds it by at most 10% or 50 ms, whichever is more.  Each program has
+between 1,000 and ``--largest`` columns, uniform in the logarithm. It is solved ``--solves`` times by random
+solvers, with deadlines from 5 ms to 10 s. Every second solve follows edits, and is warm if the solver keeps
+state.  Kernels are loaded before the measurements.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from copter.program.program import ContinualProgram
 from copter.solvers.registry import SOLVERS, make_solver
 
 _SHARE, _SECONDS = 0.1, 0.05
-"""By how much a deadline may be missed."""
+"""Permitted excess over a deadline: share of the deadline, and seconds."""
 _SHORTEST, _LONGEST = 0.005, 10.0
 _SMALLEST = 1_000
 _PRIVATE = 1_000_000
-"""Programs of more columns share them between requests: solvers are measured, not memory."""
+"""Above this number of columns requests share coefficients, because the test is not about memory."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class _Timed:
 
     @property
     def late(self) -> bool:
-        """Whether it took longer than it may."""
+        """True if the solve exceeded its deadline by more than permitted."""
         return self.seconds > self.deadline + max(_SECONDS, _SHARE * self.deadline)
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ def edit(rng: np.random.Generator, program: ContinualProgram) -> None:
 
 
 def load_kernels(names: Sequence[str]) -> None:
-    """Let every solver solve a few programs, so that all that it uses is compiled or loaded."""
+    """Solve a few programs with every solver, so that its code is compiled and loaded."""
     rng = np.random.default_rng(0)
     for columns in (1_000, 30_000, 300_000):
         for _ in range(3):
@@ -107,10 +107,11 @@ def load_kernels(names: Sequence[str]) -> None:
 
 
 def _measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[_Timed]:
-    """Solve random programs with deadlines, and print each that was late when it is done.
+    """Solve random programs with deadlines, and print each late solve.
 
-    `solves`: of each program, a cold solve and, after edits, warm ones. `largest`: columns of the largest
-    program; sizes are drawn from a thousand on, evenly on a logarithmic scale. `names`: solvers to draw from.
+    `solves`: number of solvers for each program; each makes a cold solve and, after edits, another one.
+    `largest`: columns of the largest program; sizes are uniform in the logarithm, from 1,000. `names`:
+    solvers to draw from.
     """
     rng, timed = np.random.default_rng(seed), []
     for _ in range(programs):
@@ -141,13 +142,13 @@ def _measure(programs: int, solves: int, largest: float, seed: int, names: Seque
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print what was late and how much that is; 1 if anything was."""
+    """Measure, print the late solves and a summary; return 1 if any solve was late."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--programs", type=int, default=20)
-    parser.add_argument("--solves", type=int, default=8, help="a program; each is a cold and a warm solve")
+    parser.add_argument("--programs", type=int, default=20, help="number of programs")
+    parser.add_argument("--solves", type=int, default=8, help="pairs of a cold and a warm solve a program")
     parser.add_argument("--largest", type=float, default=1e7, help="columns of the largest program")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--solvers", default=",".join(SOLVERS), help="names, with commas between them")
+    parser.add_argument("--solvers", default=",".join(SOLVERS), help="names of solvers, separated by commas")
     chosen = parser.parse_args(arguments)
     names = chosen.solvers.split(",")
     load_kernels(names)

@@ -1,7 +1,7 @@
-"""A domain's rounds as a course: every solver plays the domain's random events, each from its own answers.
+"""Rounds of a domain as a course: every solver plays the domain's random events from its own answers.
 
-The events of a round may depend on the domain as it is; with the same seed, solvers whose answers are the
-same see the same events.
+The events of a round may depend on the state of the domain. With the same seed, solvers with equal answers
+get equal events.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _SMALL = 3
-"""Rounds of the warm-up."""
+"""Number of rounds of the warm-up."""
 _ANSWER = ("answer_objective", "answer_gap", "answer_bound")
 _CLOSED = 1e-9
 """Gap at which an answer without a program counts as proven."""
@@ -36,26 +36,27 @@ _CLOSED = 1e-9
 class DomainCourse(Course):
     """Rounds of a domain.
 
-    `name`: as :func:`copter.rounds.named.domain_named` takes it. `rounds`, `seed`: of the random events.
+    `name`: argument of :func:`copter.rounds.named.domain_named`. `rounds`, `seed`: number and seed of the
+    random events.
     """
 
     name: str
     rounds: int
     seed: int = 0
 
-    @cached_property  # it plays a round
+    @cached_property  # cached, because it plays a round
     def figures(self) -> Sequence[Figure]:  # type: ignore[override]
-        """The figures that the domain's records have."""
+        """Figures of the domain's records."""
         domain = fresh(domain_named(self.name))
         record = Rounds(domain).play(*drawn_events(domain, np.random.default_rng(self.seed)))
         return [Figure(name, name, "mean") for name in record.figures]
 
     def small(self) -> DomainCourse:
-        """Return the first rounds."""
+        """Return a course of the first rounds."""
         return DomainCourse(self.name, min(self.rounds, _SMALL), self.seed)
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a solver and a domain of its own."""
+        """Begin the rounds with a new solver and a new domain."""
         solver, domain = settings.make(), fresh(domain_named(self.name))
         events = events_of(domain, self.rounds, self.seed)
         records = records_of(domain, solver, events)
@@ -63,14 +64,14 @@ class DomainCourse(Course):
 
 
 def events_of(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
-    """Draw the events of each round from a domain as it is then."""
+    """Draw the events of each round from the domain in its present state."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         yield drawn_events(domain, rng)
 
 
 def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> Iterator[Record]:
-    """Play rounds with the events of each, and record them as the benchmarks do."""
+    """Play a round for each sequence of events, and yield the records in the form of the benchmarks."""
     rounds = Rounds(domain, solver)
     for own in events:
         yield record_round(rounds, *own)
@@ -93,7 +94,7 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
         edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
         times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
         program = rounds.domain.program
-        assert program is not None  # it was solved
+        assert program is not None  # because it was solved
         measured = solved_record(solver.name, played.number, program, played.solution, times)
     else:
         measured = method_round(

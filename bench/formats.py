@@ -1,4 +1,4 @@
-"""How figures are written: for people with three digits and a unit, for machines as strict JSON."""
+"""Format of numbers: three digits and a unit for readers, and strict JSON for programs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 NOTHING = "–"
-"""In the place of a figure that does not exist."""
+"""Text for a number that does not exist."""
 _COUNTS = ((1e9, "bn"), (1e6, "M"), (1e3, "k"))
 
 
 def seconds(value: float) -> str:
-    """A time, as 12.3 ms, 4.56 s or 3.2 min."""
+    """Format a time, such as 12.3 ms, 4.56 s or 3.2 min."""
     if not math.isfinite(value):
         return NOTHING
     for unit, size, until in (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1.0), ("s", 1.0, 120.0)):
@@ -23,7 +23,7 @@ def seconds(value: float) -> str:
 
 
 def tick(value: float) -> str:
-    """A round time on an axis, as 10 µs or 100 s."""
+    """Format a round time on an axis, such as 10 µs or 100 s."""
     for unit, size, until in (("µs", 1e-6, 9e-4), ("ms", 1e-3, 0.9)):
         if value < until:
             return f"{value / size:g} {unit}"
@@ -31,7 +31,7 @@ def tick(value: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Three digits, or all of those before the point, without an exponent."""
+    """Format a number with three digits, or with all digits before the point, without an exponent."""
     if not math.isfinite(value):
         return NOTHING
     if value == 0.0:
@@ -41,26 +41,26 @@ def digits(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A factor, as 2.50×."""
+    """Format a factor, such as 2.50×."""
     return f"{digits(ratio)}×" if math.isfinite(ratio) else NOTHING
 
 
 def small(value: float) -> str:
-    """A residual or a gap, of which the order of magnitude counts."""
+    """Format a residual or a gap, by its order of magnitude."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:.1e}" if value else "0"
 
 
 def megabytes(value: float) -> str:
-    """Memory, given in MB."""
+    """Format an amount of memory, given in MB."""
     if not math.isfinite(value) or not value:
         return NOTHING
     return f"{digits(value / 1e3)} GB" if value >= 1e3 else f"{digits(value)} MB"
 
 
 def count(value: float) -> str:
-    """A number of columns, as 740, 32k, 1.5M or 1bn."""
+    """Format a number of columns, such as 740, 32k, 1.5M or 1bn."""
     if not math.isfinite(value):
         return NOTHING
     for size, letter in _COUNTS:
@@ -70,12 +70,12 @@ def count(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share, in percent."""
+    """Format a share in percent."""
     return f"{100.0 * value:.3g}%" if math.isfinite(value) else NOTHING
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as strict JSON can hold it: records as objects, NaN and infinities as None."""
+    """Return `value` in the form of strict JSON: records as objects, NaN and infinities as None."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""A table of figures as a grid: what is played for every choice of some axes, and ratios of the outcomes.
+"""Grid of reproduced figures: one row for every combination of some axes, and ratios of the rows.
 
-A section of a table of reproductions (:mod:`copter.bench.reproduction`) describes it by these settings::
+A section of a table of reproductions (:mod:`copter.bench.reproduction`) describes a grid by these settings::
 
     row = "{rate} jobs an hour: {policy}"
     axes.rate = { 10 = { jobs = 80 }, 20 = { jobs = 160 } }
@@ -11,8 +11,9 @@ A section of a table of reproductions (:mod:`copter.bench.reproduction`) describ
         field = "average JCT", how = "below" },
     ]
 
-An axis is a list of values of the setting that it is called like, or a mapping of labels to several settings.
-A domain gives a function that plays a sample of one choice and returns its outcome, a value for each column.
+An axis is a list of values of the setting with the axis' name, or a mapping of labels to several settings.  A
+domain provides a function that plays a sample of one combination and returns its outcome, a value for each
+column.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from copter.bench.reproduction import Effort, PaperFigure, mean_figure
 
 _Outcome: TypeAlias = Mapping[str, float]
-"""Values by column."""
+"""Values by column name."""
 _Axes: TypeAlias = Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "ratio": lambda value, base: value / base,
@@ -40,16 +41,15 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Derived:
-    """Figures computed from the outcomes of several rows, one for each choice of the axes that the texts
-    name.
+    """Figures computed from the outcomes of several rows, one for each combination of the axes in the texts.
 
-    `column`, `row`: place of the figure, the row by default `of`; choices with the same place are pooled.
-    `of`: row of the outcomes, or rows to average sample by sample. `over`: row or rows compared with; none
-    for the outcomes themselves. `field`, `base`: column of the outcomes of `of`, by default `column` or else
-    their first, and of `over`, by default `field`. `how`: "ratio", or the percent that `of` is "below" or
-    "above" `over`. `paired`: whether samples are compared one by one, or their means. `pick`: "mean" of what
-    is pooled, or "least" or "most" of its choices. `itself`: whether rows are compared with themselves too.
-    `unit`: by default that of `how`.
+    `column`, `row`: name of the figure; the row is `of` by default. Combinations with the same name are
+    pooled. `of`: row of the outcomes, or rows to average sample by sample. `over`: row or rows to compare
+    with; empty for the outcomes themselves. `field`, `base`: column of the outcomes of `of`, by default
+    `column` or their first one, and of `over`, by default `field`. `how`: "ratio", or the percentage by which
+    `of` is "below" or "above" `over`. `paired`: True to compare samples one by one, False to compare means.
+    `pick`: "mean" of the pooled samples, or "least" or "most" of the combinations. `itself`: True to compare
+    rows with themselves too. `unit`: by default that of `how`.
     """
 
     column: str
@@ -67,7 +67,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class _Row:
-    """The outcomes of one choice, and what the paper's data have of it."""
+    """Outcomes of one combination, and the paper's values for it."""
 
     labels: Mapping[str, Any]
     outcomes: Sequence[_Outcome]
@@ -75,7 +75,7 @@ class _Row:
 
 
 def choices(axes: _Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield what texts may name, labels by axis and settings, and the settings, for every choice."""
+    """Yield (values for texts, settings) for every combination of the axes; texts also get the labels."""
     listed = [
         [(name, label, settings) for label, settings in axis.items()]
         if isinstance(axis, Mapping)
@@ -101,20 +101,20 @@ def grid(
     paper: Callable[..., _Outcome] | None = None,
     **shared: Any,
 ) -> list[PaperFigure]:
-    """Play all choices and return their rows and the figures derived from them.
+    """Play all combinations and return their rows and the derived figures.
 
     `play`: function of a module that takes an effort, the row, the number of the sample and the settings.
-    `units`: by column; an empty column has that of all others. `columns`: to show for each row, by default
-    all, unless something is derived. `samples`: at most; a choice may have a setting of this name as well.
-    `timed`: whether outcomes are times, so that all is played in this process, one after the other. `paper`:
-    takes an effort and the settings of a row, and returns the paper's data. `shared`: settings of all
-    choices. Raise ValueError if two choices have the same row.
+    `units`: by column; the empty column name is the default. `columns`: columns to show for each row, by
+    default all, unless figures are derived. `samples`: largest number; a combination may have a setting of
+    this name as well. `timed`: True if outcomes are times, so that all is played in this process one after
+    the other. `paper`: function of an effort and the settings of a row that returns the paper's values.
+    `shared`: settings of all combinations. Raise ValueError if two combinations have the same row.
     """
     rows, cases = {}, []
     for labels, settings in choices(axes):
         case, name = shared | settings, row.format(**labels)
         if name in rows:
-            raise ValueError(f"row {name!r}: two choices of the axes have this name")
+            raise ValueError(f"row = {name!r}: must be different for each combination of the axes")
         count = min(effort.seeds, case.pop("samples", samples) or effort.seeds)
         rows[name] = labels, count, paper(effort, **case) if paper is not None else {}
         cases += [(play, name, k, case) for k in range(count)]
@@ -141,7 +141,7 @@ def _play(
 
 
 def _derived(played: Mapping[str, _Row], units: Mapping[str, str], one: Derived) -> list[PaperFigure]:
-    """Return the figures of all choices."""
+    """Return the figures of all combinations."""
     pools: dict[tuple[str, str], dict[tuple[tuple[str, ...], tuple[str, ...]], None]] = {}
     for labels in (played_row.labels for played_row in played.values()):
         of, over = (
@@ -162,7 +162,7 @@ def _pooled(
     column: str,
     pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
 ) -> PaperFigure:
-    """Return the figure that stands at one place."""
+    """Return the figure of one row and column."""
     known = played[pairs[0][0][0]].outcomes[0]
     field = one.field or (column if column in known else next(iter(known)))
     values = [_samples(played, rows, field) for rows, _ in pairs]
@@ -180,7 +180,7 @@ def _pooled(
 
 
 def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDArray[np.float64]:
-    """A field of each sample, a mean over rows; one without rows."""
+    """Return a field of each sample, averaged over rows; 1 without rows."""
     if not rows:
         return np.ones(1)
     return np.mean([[outcome[field] for outcome in played[row].outcomes] for row in rows], axis=0)
@@ -189,7 +189,7 @@ def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDA
 def _paper(
     played: Mapping[str, _Row], one: Derived, field: str, pair: tuple[Sequence[str], Sequence[str]]
 ) -> float:
-    """Return what the paper's data have of it."""
+    """Return the paper's value of a derived figure; NaN without one."""
     value, base = (
         [played[row].paper.get(field, math.nan) for row in rows] if rows else [1.0] for rows in pair
     )

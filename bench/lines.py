@@ -1,4 +1,4 @@
-"""Lines of no domain: edits, general linear programs, and synthetic programs against columns and churn."""
+"""Cases without a domain: edits, general linear programs, and synthetic programs by size and churn."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _LADDER = (
     (100_000_000, 10_000),
     (1_000_000_000, 40_000),
 )
-"""Columns, and columns a request."""
+"""Number of columns, and of columns a request."""
 _SHARED = 500_000_000
-"""Columns from which on requests of a kind share their costs, in 32 bits: their own would not fit."""
+"""Columns from which on requests of a kind share their costs, as float32, because own costs do not fit."""
 _SCALED = (*COPTER, "highs-hot", "highs-ipm", "pdlp", "clarabel")
 _MOST_FOR_OTHERS = 1_000_000
-"""Columns of rounds of few changes up to which another solver is asked: its first round takes minutes."""
+"""Largest number of columns of few-change cases for other solvers, whose first round takes minutes."""
 _CHANGES = (
     *((10**digits, 1) for digits in (5, 6, 7, 8)),
     (1_000_000, 50),
     (1_000_000, 500),
 )
-"""Columns, and requests that change in a round."""
+"""Number of columns, and of requests that change in a round."""
 _CHURNS = (0.001, 0.01, 0.03, 0.1, 0.3)
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """List them."""
+    """Return the cases without a domain."""
     return [
         *(
             _edits(columns, profiles)
@@ -121,7 +121,7 @@ def _solvers_of(columns: int, small: bool) -> Sequence[str]:
 def changes_case(
     columns: int, changed: int, own: bool, rounds: int, seed: int, profiles: Sequence[Profile] = _FULL
 ) -> Case:
-    """Rounds in which a few requests of many change."""
+    """Return the case of rounds in which a few requests of many change."""
     course = ChangesCourse(columns, changed, rounds, seed, own)
     kind = ", coefficients of their own" if own else ""
     return Case(
@@ -134,7 +134,7 @@ def changes_case(
         x={"columns": columns, "churn": changed / course.requests},
         tolerance=1e-6,
         left_out=course.left_out,
-        patience=6.0 if columns >= 10_000_000 else 1.0,  # the first rounds look at all columns
+        patience=6.0 if columns >= 10_000_000 else 1.0,  # the first rounds read all columns
         ladder=f"changes-{changed}",
         profiles=profiles,
     )

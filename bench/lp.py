@@ -1,6 +1,6 @@
-"""A folder of linear programs through the default, through the own solver alone, and through HiGHS.
+"""A folder of linear programs, solved by the default combination, by copter's solver alone, and by HiGHS.
 
-HiGHS runs with its defaults, as scipy runs it, and has twelve times the limit: it is the truth here.
+HiGHS runs with its defaults, as in scipy, and with twelve times the limit; its results are the reference.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _WAYS: dict[str, dict[str, Any]] = {
     "copter": {"solver": "copter"},
     "copter without presolve": {"solver": "copter", "presolve": False},
 }
-"""Arguments of :func:`copter.solvers.general.solve_lp` by the name of a way."""
+"""Arguments of :func:`copter.solvers.general.solve_lp` by the name of the variant."""
 _TRUTH_LIMITS = 12
 _AGREES = 1e-6
-"""Relative difference of objectives, as for 1 where they are small."""
+"""Largest relative difference of objectives that agree; small objectives count as 1."""
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Files of linear programs in a folder and below, by name."""
+    """Return the files of linear programs in a folder and below, sorted by name."""
     return sorted(path for path in folder.rglob("*") if path.name.endswith(_ENDINGS))
 
 
 def read_lp(path: Path) -> GeneralLP:
-    """Return the LP of an MPS or LP file, or of scipy's arrays (npz); raise CopterError without one."""
+    """Return the LP of an MPS or LP file, or of scipy's arrays (npz); raise CopterError if there is none."""
     return _read_arrays(path) if path.suffix == ".npz" else read_mps(path)
 
 
@@ -52,7 +52,7 @@ def _read_arrays(path: Path) -> GeneralLP:
         with np.load(path) as stored, ZipFile(path) as content:
             missing = [name for name in names if name not in stored]
             if missing:
-                raise CopterError(f"{path}: has no {', '.join(missing)}")
+                raise CopterError(f"{path}: must contain {', '.join(missing)}")
             c, A_ub, b_ub, A_eq, b_eq = (stored[name] for name in names[:-1])
             bounds = _with_none(content.read("bounds.npy"))
     except (OSError, ValueError, UnpicklingError, BadZipFile) as error:
@@ -76,7 +76,7 @@ def _read_arrays(path: Path) -> GeneralLP:
 
 
 def _with_none(content: bytes) -> NDArray[Any]:
-    """Array in an npy file that may have None in it, which numpy pickles; nothing else is unpickled."""
+    """Read an array from an npy file; it may contain None, which numpy pickles, but no other objects."""
     file = BytesIO(content)
     version = np.lib.format.read_magic(file)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -87,13 +87,13 @@ def _with_none(content: bytes) -> NDArray[Any]:
 
 
 class _Numbers(Unpickler):
-    """Reads arrays of None and numbers, and runs nothing else that stands in a file."""
+    """Unpickler for arrays of None and numbers; it calls no other function that a file names."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return one of the few callables that make an array."""
+        """Return one of the few functions that make an array; raise UnpicklingError for any other."""
         plain = module.replace("numpy.core.", "numpy._core.")
         if (plain, name) not in _MAKERS:
-            raise UnpicklingError(f"{module}.{name} is in it, which is neither a number nor None")
+            raise UnpicklingError(f"{module}.{name}: must be a number or None")
         return super().find_class(plain, name)
 
 
@@ -108,14 +108,13 @@ _MAKERS = {
 def measure(
     paths: Iterable[Path], limit: float, report: Callable[[str], None], ways: Iterable[str] = tuple(_WAYS)
 ) -> list[dict[str, Any]]:
-    """Return a record for each file with a linear program: the truth, and status, objective and time of each
-    way.
+    """Return a record for each file with an LP: the reference, and status, objective and time by variant.
 
-    `limit`: seconds of each way for a program. `report` gets the name of each program, and of a file without
-    one. `ways`: keys of :data:`_WAYS`.
+    `limit`: seconds of a variant for a program. `report`: called with the name of each program, and with a
+    message for each file without one. `ways`: keys of :data:`_WAYS`.
     """
     ways, records = list(ways), []
-    for way in ways:  # compiled code is loaded before anything is timed
+    for way in ways:  # loads compiled code before the measurements
         solve_lp(_small(), **_WAYS[way])
     for path in paths:
         try:
@@ -150,14 +149,14 @@ def _truth(lp: GeneralLP, limit: float) -> dict[str, Any]:
 
 
 def timed(lp: GeneralLP, way: str, **settings: Any) -> tuple[Answer, float]:
-    """Solve a linear program in one of the ways; the answer and its seconds."""
+    """Solve a linear program by one of the variants; return the answer and its seconds."""
     begin = perf_counter()
     answer = solve_lp(lp, **_WAYS[way], **settings)
     return answer, perf_counter() - begin
 
 
 def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[str, Any]:
-    """Status, objective, time and whether they are the truth; "wrong" only where an answer is claimed."""
+    """Return status, objective, time and correctness; "wrong" only if the solver claims a result."""
     answer, seconds = timed(lp, way, deadline=limit)
     objective = answer.proof.objective if answer.status is Status.OPTIMAL and answer.proof else np.nan
     claimed = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
@@ -178,7 +177,7 @@ def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[s
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Programs that each way has right, by what they are: ``{way: {"optimal": 3, "of_optimal": 4}}``."""
+    """Return the numbers of correct results: ``{variant: {"optimal": 3, "of_optimal": 4}}``."""
     found: dict[str, dict[str, int]] = {}
     for way in (way for way in _WAYS if records and way in records[0]):
         found[way] = {"wrong": sum(record[way]["wrong"] for record in records)}
@@ -192,7 +191,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """Table of the records, a line each."""
+    """Return a Markdown table with one row for each record."""
     ways = [way for way in _WAYS if records and way in records[0]]
     lines = [
         f"| LP | rows | columns | HiGHS | {' | '.join(ways)} |",

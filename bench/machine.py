@@ -1,4 +1,4 @@
-"""What a measurement ran on: processor, memory, versions. No names of hosts or users."""
+"""Description of the machine of a measurement: processor, memory, versions; no names of hosts or users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def commit() -> str:
     there = ("--", ":/", *(f":(top,exclude){each}" for each in ("docs", "tests", "*.md")))
     here = Path(__file__).resolve()
     commands = (
-        ("ls-files", "--error-unmatch", here.name),  # it may be installed within somebody else's
+        ("ls-files", "--error-unmatch", here.name),  # copter may be installed inside another repository
         ("log", "-1", "--format=%h", "--abbrev=12", *there),
         ("status", "--porcelain", "--untracked-files=no", *there),
     )

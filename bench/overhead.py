@@ -1,9 +1,9 @@
-"""Time that `Rounds` adds to a round: `Rounds` and a bare loop play the same rounds alternately.
+"""Time that `Rounds` adds to a round, measured by playing equal rounds with `Rounds` and with a bare loop.
 
     python -m copter.bench.overhead --rounds 2000
 
-The bare loop applies the event, solves by the same deadline, rounds, accepts and reads the figures; both have
-a domain of their own with the same events.
+The bare loop applies the event, solves with the same deadline, rounds, accepts and reads the figures. Both
+have their own domain with the same events, and play alternately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEADLINE = 60.0
 
 
 class _Jobs(ChooseOneDomain):
-    """Jobs with loads that move."""
+    """Domain of jobs whose loads change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def _bare(domain: _Jobs, solver: Any, event: tuple[int, float]) -> None:
 def main(arguments: list[str]) -> None:
     """Play the rounds, and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=2000, help="number of rounds")
     count = parser.parse_args(arguments).rounds
     rng = np.random.default_rng(0)
     rounds, domain, solver = Rounds(_Jobs(), deadline=_DEADLINE), _Jobs(), make_solver("copter")
@@ -64,9 +64,7 @@ def main(arguments: list[str]) -> None:
     medians = [1e6 * float(np.median(each[warm])) for each in (bare, played)]
     low, high = 1e6 * np.percentile(played[warm] - bare[warm], (25, 75))
     print("bare loop {:.0f} us a round, Rounds {:.0f}".format(*medians))
-    print(
-        f"overhead {medians[1] - medians[0]:.0f} us; a round for itself, quartiles {low:.0f} and {high:.0f}"
-    )
+    print(f"overhead {medians[1] - medians[0]:.0f} us; of single rounds, quartiles {low:.0f} and {high:.0f}")
 
 
 if __name__ == "__main__":

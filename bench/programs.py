@@ -1,10 +1,10 @@
-"""General linear programs as a course: a round is a program, cold, as `copter solve` gets it.
+"""General linear programs as a course: each round solves one program, cold, as `copter solve` does.
 
-They come from a folder of MPS, LP or npz files, or are generated: transport, multi-commodity flow on a ring,
-staffing by shifts, blending, each sparse and of a size that simplex solves in seconds.  `copter` is the
-default way (:func:`copter.solvers.general.solve_lp`: presolve, own solver, HiGHS); `copter-own` is the own
-solver alone; all others are solvers of the registry on the program that
-:class:`copter.models.model.Model` makes.  Every answer is judged on the LP itself
+The programs come from a folder of MPS, LP or npz files, or are generated: transport, multi-commodity flow on
+a ring, staffing by shifts, blending. Each is sparse, and simplex solves it in seconds.  `copter` is the
+default combination (:func:`copter.solvers.general.solve_lp`: presolve, copter's solver, HiGHS), and
+`copter-own` is copter's solver alone. The others are registered solvers on the program of
+:class:`copter.models.model.Model`.  Every answer is judged on the LP itself
 (:func:`copter.proof.general_lp.prove`).
 """
 
@@ -53,11 +53,11 @@ class Programs(Course):
 
     @property
     def n_rounds(self) -> int:
-        """How many programs there are."""
+        """Number of programs."""
         return len(self.paths) or len(_MODELS)
 
     def small(self) -> Programs:
-        """Return generated programs, the larger ones of which load copter's solver."""
+        """Return a course of generated programs; the larger ones load copter's solver."""
         return replace(self, folder=None)
 
     def play(self, settings: SolverSettings) -> Play:
@@ -145,7 +145,7 @@ def _lp(
 
 
 def transport(rng: np.random.Generator, scale: int) -> GeneralLP:
-    """Ship from plants to customers at least cost."""
+    """Return a transport problem: ship from plants to customers at least cost."""
     plants, customers = 10 * scale, 30 * scale
     demand = rng.uniform(1.0, 10.0, customers)
     supply = rng.uniform(0.5, 1.5, plants)
@@ -160,7 +160,7 @@ def transport(rng: np.random.Generator, scale: int) -> GeneralLP:
 
 
 def commodities(rng: np.random.Generator, scale: int) -> GeneralLP:
-    """Route commodities over a ring with chords, at least cost, within the capacities of its arcs."""
+    """Return a multi-commodity flow problem on a ring with chords, with arc capacities, at least cost."""
     nodes, kinds = 10 * scale, 4 * scale
     tail = np.concatenate((np.arange(nodes), np.arange(nodes), rng.integers(0, nodes, nodes)))
     head = np.concatenate(
@@ -182,7 +182,7 @@ def commodities(rng: np.random.Generator, scale: int) -> GeneralLP:
 
 
 def staffing(rng: np.random.Generator, scale: int) -> GeneralLP:
-    """Cover the demand of every period by shifts of different lengths."""
+    """Return a staffing problem: cover the demand of every period by shifts of different lengths."""
     periods, shifts = 48 * scale, 400 * scale
     begin, length = rng.integers(0, periods, shifts), rng.integers(4, 13, shifts)
     row = np.concatenate([(b + np.arange(n)) % periods for b, n in zip(begin, length, strict=True)])
@@ -192,7 +192,7 @@ def staffing(rng: np.random.Generator, scale: int) -> GeneralLP:
 
 
 def blending(rng: np.random.Generator, scale: int) -> GeneralLP:
-    """Make products from ingredients within limits on what is in them, for the largest margin."""
+    """Return a blending problem: products from limited ingredients, with the largest margin."""
     rows, columns = 60 * scale, 200 * scale
     A = random_array((rows, columns), density=4.0 / rows, rng=rng, format="csc")
     return _lp(
@@ -206,4 +206,4 @@ _MODELS: dict[str, Callable[[np.random.Generator, int], GeneralLP]] = {
     "staffing": staffing,
     "blending": blending,
 }
-"""Kinds of programs that are generated."""
+"""Functions that generate programs, by kind."""

@@ -1,11 +1,11 @@
-"""Rounds recorded once as edits, so that every solver sees exactly the same.
+"""Recording of rounds as edits, so that every solver gets exactly the same rounds.
 
-A recording is a file of edits (:mod:`copter.durable.edits`), each with its length and checksum before it;
-a length of 0 ends a round.  It is read edit by edit, at most one of them in memory: a replay's peak memory
-is the program's and the solver's.  Reading one runs no code from the file.
+A recording is a file of edits (:mod:`copter.durable.edits`), each preceded by its length and checksum. A
+length of 0 ends a round.  A replay reads one edit at a time, so its peak memory is that of the program and
+the solver.  Reading a recording does not execute code from the file.
 
-Costs in a recording are to be minimised, whatever the sense of the program that wrote it.  A replay into a
-program of the same sense has the figures of that program.
+Costs in a recording are to be minimised, whatever the sense of the recorded program.  A replay into a program
+of the same sense has the figures of that program.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 
 
 class Recorder:
-    """Writes the edits of a :class:`RecordingProgram`, round by round, to a file, which is overwritten."""
+    """Writer of the edits of a :class:`RecordingProgram` to a file, which is overwritten, round by round."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,11 +56,11 @@ class Recorder:
         self._file.write(_MAGIC)
 
     def write(self, edit: bytes) -> None:
-        """Append one edit to the round under way."""
+        """Append one edit to the present round."""
         self._file.write(_FRAME.pack(len(edit), zlib.crc32(edit)) + edit)
 
     def end_round(self) -> None:
-        """Close the round: a solve belongs here."""
+        """End the present round; the program was solved here."""
         self._file.write(_END)
         self.rounds += 1
 
@@ -83,14 +83,14 @@ class RecordingProgram(WrittenProgram):
 
 
 def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Edit]]:
-    """Iterate over the first `rounds` rounds of a recording, each an iterator over its edits.
+    """Yield the first `rounds` rounds of a recording, each as an iterator over its edits.
 
     A round must be exhausted before the next one. Raise FileError if the file is damaged, ends within a
-    round, or is no recording.
+    round, or is not a recording.
     """
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise FileError(path, "is no recording")
+            raise FileError(path, "must be a recording of copter")
         left = path.stat().st_size - len(_MAGIC)
         done = 0
         while left and (rounds is None or done < rounds):
@@ -100,7 +100,7 @@ def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Edit
 
 
 class _Edits:
-    """Edits of a file up to the end of their round, and the bytes that are left."""
+    """Edits of a file up to the end of the round, and the number of bytes that remain."""
 
     def __init__(self, path: Path, file: BinaryIO, left: int) -> None:
         self.path, self.file, self.left = path, file, left
@@ -110,11 +110,11 @@ class _Edits:
             length, check = _FRAME.unpack(frame)
             content = self._read(length)
             if zlib.crc32(content) != check:
-                raise FileError(self.path, "is damaged: the checksum of an edit is wrong")
+                raise FileError(self.path, "is damaged: an edit has a wrong checksum")
             try:
                 yield read_edit(content)
             except ValueFormatError as wrong:
-                raise FileError(self.path, f"holds an edit that cannot be read: {wrong}") from None
+                raise FileError(self.path, f"contains an edit that cannot be read: {wrong}") from None
 
     def _read(self, length: int) -> bytes:
         if length > self.left:
@@ -124,13 +124,13 @@ class _Edits:
 
 
 class Replayer:
-    """Makes recorded edits in an empty program, by default one in this process."""
+    """Applier of recorded edits to an empty program, by default one in this process."""
 
     def __init__(self, program: ContinualProgram | None = None) -> None:
         self.program = ContinualProgram() if program is None else program
 
     def apply(self, edit: Edit) -> None:
-        """Make one edit."""
+        """Apply one edit."""
         make_edit(self.program, edit)
 
 
@@ -138,7 +138,7 @@ class Replayer:
 class Recorded(Course):
     """Recorded rounds to measure.
 
-    `warm_up`: a small recording of the same kind that is run first, untimed. `shim`: ``module:name`` of a
+    `warm_up`: small recording of the same kind that is played first, untimed. `shim`: ``module:name`` of a
     class without arguments whose ``round(program, solution)`` returns a
     :class:`copter.shims.choose_one.Rounded`.
     """
@@ -149,7 +149,7 @@ class Recorded(Course):
     shim: str
 
     def small(self) -> Recorded:
-        """Return the recording to warm up with."""
+        """Return the recording of the warm-up."""
         return replace(self, rounds=self.warm_up)
 
     def play(self, settings: SolverSettings) -> Play:
@@ -167,7 +167,7 @@ class Recorded(Course):
                 return {}
             try:
                 rounded = shim.round(replayer.program, solution)
-            except UnplacedError as error:  # its objective is infinite, and so is the gap
+            except UnplacedError as error:  # objective and gap are infinite
                 rounded = error.rounded
             choices.append(rounded.choice)
             return {
@@ -183,15 +183,16 @@ class Recorded(Course):
                 replayer.apply(edit)
                 store_seconds += perf_counter() - begin
             record = solve_round(number, replayer.program, solver, store_seconds, finish)
-            moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan  # on no clock
+            # outside the measured time
+            moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan
             yield record | {"integral_churn": moved}
 
 
 @dataclass(frozen=True)
 class ProvenRounds(Recorded):
-    """A recording whose allocations are to be proven optimal, with figures on the proofs.
+    """A recording whose allocations are to be proven optimal, with figures about the proofs.
 
-    The objectives of all solvers in a round are compared: a correct proof leaves none below it.
+    The objectives of all solvers in a round are compared: if a proof is correct, none is below it.
     """
 
     figures: ClassVar[Sequence[Figure]] = (
@@ -203,7 +204,7 @@ class ProvenRounds(Recorded):
     )
 
     def compare(self, measured: Sequence[SolverResult]) -> None:
-        """Add how far each round's allocation is above the best of all solvers, relative to it."""
+        """Add the relative excess of each round's objective over the best of all solvers."""
         best: dict[int, float] = {}
         for one in measured:
             for record in one.records:
@@ -218,11 +219,11 @@ class ProvenRounds(Recorded):
 
 
 class IntegralChurn:
-    """Measures the share of requests whose integral allocation changes from one round to the next.
+    """Share of requests whose integral allocation changes from one round to the next.
 
-    A request that is in both rounds changed if its usage of the resources did, entry by entry. The number of
-    the chosen column does not tell: another column may have the same usage (a pinned job has one column
-    instead of many), and the same place may have another usage if a request's columns were replaced.
+    A request that is in both rounds changed if its usage of the resources changed, entry by entry. The number
+    of the chosen column is not sufficient: another column may have the same usage (a pinned job has one
+    column instead of many), and if a request's columns were replaced, the same number may have another usage.
     """
 
     def __init__(self) -> None:
@@ -231,7 +232,7 @@ class IntegralChurn:
     def measure(self, program: ContinualProgram, choice: Choice) -> float:
         """Return the share of the requests in both rounds that changed; NaN if there are none.
 
-        `program` is as it was rounded; `choice` has the column of each request, None for none.
+        `program`: in the state in which it was rounded. `choice`: column of each request.
         """
         now = _usages(program, choice)
         both = [(used, now[id]) for id, used in self._last.items() if id in now]
@@ -240,7 +241,7 @@ class IntegralChurn:
 
 
 def _usages(program: ContinualProgram, choice: Choice) -> dict[Hashable, bytes]:
-    """Entries of each request's column, rows and coefficients, as they lie in memory; nothing for none."""
+    """Return the entries (row, coefficient) of each request's column as bytes; empty without a column."""
     store, slots = program.store, program.request_slots
     column = choice.of(slots)
     some = np.flatnonzero(column >= 0)

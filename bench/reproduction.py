@@ -1,12 +1,12 @@
-"""Tables and figures of the papers, measured again: what `copter reproduce` runs and prints.
+"""Reproductions: tables and figures of papers, measured again by `copter reproduce`.
 
-A domain lists its own in a table, `reproductions.toml`.  The module beside the table has the functions that
-measure, and the entry-point group ``copter.reproductions`` names that module.  The table has a section for
-each name of `copter reproduce NAME`::
+A domain lists its reproductions in a table, `reproductions.toml`.  The module next to the table contains the
+functions that measure, and the entry-point group ``copter.reproductions`` names that module.  The table has a
+section for each name of `copter reproduce NAME`::
 
     ["sia-figure-3.13"]
     title = "Oracle, Bootstrap and no profiling"
-    source = "thesis, section 3.5.8 and PaperFigure 3.13"
+    source = "thesis, section 3.5.8 and Figure 3.13"
     differs = "{authors} Reports of step times have an error of 5%."
     takes = { minutes = 1, seeds = 5 }
     measure = "simulated"
@@ -17,11 +17,11 @@ each name of `copter reproduce NAME`::
 
 `measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
 takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `printed` is a table
-with a head; "<" or ">" in front of a value says that the paper prints a bound, and an empty text that it
-prints nothing.  `claims` has arguments of `_Claimed`.  `quick` has settings that a quick look replaces; it
-does without the printed values if `compared` is false in it.  `like` names an earlier section, whose keys
-this one takes over.  The section `defaults` has keys of all sections, and the section `texts` has texts that
-others quote in braces.
+with a head; "<" or ">" before a value means that the paper prints a bound, and an empty text means that it
+prints no value.  `claims` contains arguments of `_Claimed`.  `quick` contains settings for a quick run;
+``compared = false`` in it omits the printed values.  `like` names an earlier section, whose keys are taken
+over.  The section `defaults` has keys of all sections, and the section `texts` has texts that others quote in
+braces.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PaperFigure:
     """One figure of a table: the mean over the seeds and their standard deviation, which is NaN for one seed.
 
     It has a row and a column, such as "sia" and "average JCT", and a unit such as "h", "x" (a ratio) or "".
-    The value of the paper is NaN where the paper prints none.
+    `ours`: the measured value. `paper`: the published value; NaN if the paper prints none.
     """
 
     row: str
@@ -63,7 +63,7 @@ class PaperFigure:
 def mean_figure(
     row: str, column: str, unit: str, values: Iterable[float], paper: float = math.nan
 ) -> PaperFigure:
-    """Return the mean over seeds, with the deviation of the samples, as a figure."""
+    """Return the mean over seeds, with the standard deviation of the samples, as a figure."""
     listed = np.array(list(values), np.float64)
     std = float(listed.std(ddof=1)) if listed.size > 1 else math.nan
     return PaperFigure(row, column, unit, float(listed.mean()), paper, std)
@@ -71,12 +71,13 @@ def mean_figure(
 
 @dataclass(frozen=True)
 class Effort:
-    """How much of an experiment to run.
+    """Extent of an experiment.
 
-    `seeds`: samples to average over, at most; a reproduction says in `differs` if the paper has more. `data`:
-    folder of the real traces, where needed. `seed`: the first. `quick`: a smaller instance of the same kind,
-    whose figures are not the paper's. `say` gets a line about what is being run. `spread`: runs experiments
-    that are not timed; timed ones run in this process, one after the other.
+    `seeds`: largest number of samples; a reproduction states in `differs` if the paper has more. `data`:
+    folder of the real traces, if needed. `seed`: the first seed. `quick`: True for a smaller instance of the
+    same kind, whose figures are not comparable with the paper's. `say`: function that gets a progress
+    message. `spread`: runner of experiments that are not timed; timed ones run in this process, one after the
+    other.
     """
 
     seeds: int = 3
@@ -87,9 +88,9 @@ class Effort:
     spread: TaskRunner = field(default_factory=Here)
 
     def each(self, play: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Play some cases, in parallel if they are distributed, and return their results in order.
+        """Play some cases, in parallel if the runner permits it, and return their results in order.
 
-        `play` is a function of a module; it takes an effort, whose `say` reports to this process, and the
+        `play` is a function of a module. It takes an effort, whose `say` reports to this process, and the
         values of a case.
         """
         plain = Effort(self.seeds, self.data, self.seed, self.quick, _silent)
@@ -99,7 +100,7 @@ class Effort:
 
 
 def _silent(line: str) -> None:
-    """Say nothing: an effort under way to another process."""
+    """Ignore the message, for an effort that is sent to another process."""
 
 
 def _play(effort: Effort, play: Callable[..., Any], case: tuple[Any, ...], *, tell: Tell) -> Any:
@@ -107,7 +108,7 @@ def _play(effort: Effort, play: Callable[..., Any], case: tuple[Any, ...], *, te
 
 
 def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
-    """Return a short text for a case, for errors; its full description is longer."""
+    """Return a short text for a case, for error messages."""
     words = (str(part) for part in case if isinstance(part, str | int | float))
     return ", ".join((play.__name__.strip("_"), *words))
 
@@ -116,8 +117,8 @@ def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
 class _Claimed:
     """A claim of a paper, in words, with row and column of its figure.
 
-    `better` is "more" or "less"; `why` is the reason if the measured figure is worse by more than the page of
-    papers allows.
+    `better`: "more" or "less". `why`: reason if the measured figure is worse by more than the page of papers
+    permits.
     """
 
     words: str
@@ -129,14 +130,14 @@ class _Claimed:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A table or figure of a paper.
+    """Reproduction of a table or figure of a paper.
 
-    `name`: as in `copter reproduce NAME`: paper, kind, number, such as "sia-table-3.3". `title`: what it
-    shows. `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: from an
-    :class:`Effort` to figures, in the order of the table. `needs_data`: whether it needs a folder of real
-    traces. `minutes`: approximate, with three seeds. `seeds`: samples of its document of record. `printed`:
-    the paper's figures by row and column; some papers' data have more. `claims`: figures that the page of
-    papers judges.
+    `name`: paper, kind and number, such as "sia-table-3.3", as in `copter reproduce NAME`. `title`: subject.
+    `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: function from an
+    :class:`Effort` to figures, in the order of the table. `needs_data`: True if it needs a folder of real
+    traces. `minutes`: approximate, with three seeds. `seeds`: samples of the document in this repository.
+    `printed`: the paper's figures by row and column; the data of some papers contain more. `claims`: figures
+    that the page of papers judges.
     """
 
     name: str
@@ -153,7 +154,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class _Measurement:
-    """A function of a module with the settings of a table, imported when it is called."""
+    """Function of a module with the settings of a table; the module is imported when it is called."""
 
     module: str
     function: str
@@ -169,13 +170,13 @@ class _Measurement:
 
 
 def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with others in their place; settings that are mappings lose only what the new ones have."""
+    """Return the settings updated by new ones; settings that are mappings are merged."""
     both = {key: old[key] | new[key] for key in new if isinstance(old.get(key), dict)}
     return {**old, **new, **both}
 
 
 def _printed(table: Sequence[Sequence[Any]]) -> dict[tuple[str, str], float]:
-    """Values by row and column of a table with a head; of a bound the value."""
+    """Return values by row and column of a table with a head; for a bound its value."""
     return {
         (row, column): float(str(value).lstrip("<>"))
         for row, *values in table[1:]
@@ -222,7 +223,7 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
 
 
 def reproductions() -> dict[str, Reproduction]:
-    """Return all tables and figures that the installed packages have, by name.
+    """Return all reproductions of the installed packages, by name.
 
     A package whose reproductions cannot be loaded causes a warning and does not affect the others.
     """
@@ -230,7 +231,7 @@ def reproductions() -> dict[str, Reproduction]:
     for entry in installed(GROUP).values():
         try:
             listed.extend(read_table(entry.value))
-        except Exception as error:  # whatever somebody else's table raises
+        except Exception as error:  # another package's table may raise anything
             what = f"{type(error).__name__}: {error}"
             warnings.warn(f"no reproductions of {entry.name!r} ({entry.value}): {what}", stacklevel=2)
     return {one.name: one for one in sorted(listed, key=lambda one: one.name)}

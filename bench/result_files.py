@@ -1,15 +1,13 @@
-"""What benchmarks come to: records of rounds, by solver and line, and the folder that `copter bench all`
-leaves.
+"""Results of benchmarks: records of rounds, by solver and line, and the folder of `copter bench all`.
 
-    DIR/suite.json              profile, version, machine, settings, when it began, seconds, order of lines
-    DIR/lines/LINE/line.json    what a line is: the program, its rounds, tolerance, limit, the checker
-    DIR/lines/LINE/SOLVER.json  what a solver came to on it
+    DIR/suite.json              profile, version, machine, settings, start time, seconds, order of lines
+    DIR/lines/LINE/line.json    description of a line: the program, its rounds, tolerance, limit, checker
+    DIR/lines/LINE/SOLVER.json  result of a solver on the line
 
-A file is written at once or not at all, so that a folder is whole at any moment and an interrupted suite goes
-on from it.  The JSON is strict: NaN and infinities are null, and read as NaN again.  Rounds are kept by
-field, one list each: a name stands once.  Seconds and relative figures have four significant digits,
-objectives and bounds all of theirs.  The document of `copter bench X --json` has the keys of ``line.json``
-too.
+Files are written atomically, so that a folder is valid at any time and an interrupted suite can continue.
+The JSON is strict: NaN and infinities are null, and are read as NaN.  Rounds are stored by field, one list
+for each field.  Seconds and relative figures have four significant digits, objectives and bounds all digits.
+The document of `copter bench X --json` has the keys of ``line.json`` too.
 """
 
 from __future__ import annotations
@@ -27,8 +25,9 @@ from copter.bench.settings import Record
 from copter.errors import FileError
 
 Status: TypeAlias = Literal["measured", "missed", "failed", "not run"]
-"""`measured`: every round has an answer in time; `missed`: one has not; `failed`: the solver ended with an
-error; `not run`: it was not asked, for the reason that is stated."""
+"""`measured`: every round has an answer in time. `missed`: a round has none. `failed`: the solver ended with
+an error. `not run`: the solver was not run, for the stated reason.
+"""
 _STATUSES: tuple[Status, ...] = get_args(Status)
 SUITE, _LINE = "suite.json", "line.json"
 _EXACT = ("objective", "bound", "answer_objective", "answer_bound")
@@ -38,11 +37,11 @@ _MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
 
 @dataclass(frozen=True)
 class Family:
-    """Lines of one kind, as a report shows them.
+    """Lines of one kind, with their presentation in a report.
 
-    `axis`: name in `LineResult.x`, with its label `across` and the function `shown` that makes a value text.
-    `memory`: whether memory has a picture of its own. `grows`: whether its lines are one program in several
-    sizes, so that a picture may connect them. `integral`: whether bounds are on the integral allocation.
+    `axis`: name in `LineResult.x`, with its label `across` and the function `shown` that formats a value.
+    `memory`: True if memory has its own picture. `grows`: True if the lines are one program in several sizes,
+    so that a picture may connect them. `integral`: True if bounds are on the integral allocation.
     """
 
     title: str
@@ -58,44 +57,43 @@ class Family:
 FAMILIES: Mapping[str, Family] = {
     "sia": Family(
         "Rounds of a GPU cluster",
-        "Sia's program: every job chooses one configuration of GPUs. Each round jobs leave and arrive and "
-        "nearly all costs move.",
+        "Sia's program: every job chooses one configuration of GPUs. In each round jobs leave and arrive, "
+        "and nearly all costs change.",
     ),
     "exact": Family(
         "Integer allocations, proven optimal",
-        "The same rounds, each allocation proven to be the best one.",
+        "The same rounds, with a proof that each allocation is optimal.",
         integral=True,
     ),
     "updates": Family(
-        "Edits alone", "What a round's events cost to bring into the program, before anything is solved."
+        "Edits alone", "Seconds in which the events of a round are applied to the program, without a solve."
     ),
     "shards": Family(
         "Shards on servers",
-        "Loads change each round, and shards move as little as they may to stay in balance. Every method "
-        "goes on from its own last placement.",
+        "Loads change in each round, and as few shards as possible are moved to restore balance. Every "
+        "method continues from its own last placement.",
     ),
     "traffic": Family(
         "Flows on a network", "Demands drift or links fail; flows are assigned to paths.", grows=False
     ),
     "shockwave": Family(
         "Plans of Shockwave",
-        "Each round's window of the market is planned for all jobs, up to whole rounds.",
+        "In each round the window of the market is planned for all jobs, in whole rounds.",
         integral=True,
     ),
-    "lp": Family("General linear programs", "Programs that no domain here made."),
+    "lp": Family("General linear programs", "Programs that are not from a domain of copter."),
     "columns": Family(
         "Time and memory over the number of columns",
-        "One kind of program in ever larger sizes.",
+        "One kind of program in increasing sizes.",
         memory=True,
     ),
     "changes": Family(
         "Few changes",
-        "A few requests of many get new costs each round; the cost of a round is to be that of the change.",
+        "A few of many requests get new costs in each round; the time should depend on the changes only.",
     ),
     "churn": Family(
         "Time over churn",
-        "The same program, of which from round to round a smaller or a larger share of the requests is "
-        "replaced.",
+        "The same program with different shares of the requests replaced in each round.",
         axis="churn",
         across="requests replaced a round",
         shown=share,
@@ -108,16 +106,16 @@ FAMILIES: Mapping[str, Family] = {
 class SolverResult:
     """Result of one solver on one line.
 
-    `solver`, `label`: name of the file, and for people. `threads`: given, or used if there is no such
-    setting. `reason`: explains the status; empty if measured. `records`: as of
-    :func:`copter.bench.course.solved_record`, one a round, with ``certified``, whether the line's checker
-    found the answer within the tolerance, ``disagrees``, whether only the solver claimed so
-    (:mod:`copter.bench.checks`), the checker's figures (``checked_primal``, ``checked_dual``,
-    ``checked_gap``), and the speed of the machine before the round (``calibration_seconds``).
-    `peak_memory_mb`: of its process; NaN without its own. `compile_seconds`: spent before the first round,
-    and part of no round.
-    `seconds`: of the whole run, warm-up included. `stopping`: the solver's own stopping criteria, by its
-    names. `machine`: of its process (:func:`copter.bench.machine.machine`).
+    `solver`, `label`: name of the file, and name in reports. `threads`: the given number, or the number used
+    if there is no such setting. `reason`: explanation of the status; empty if measured. `records`: as of
+    :func:`copter.bench.course.solved_record`, one a round, with these fields in addition. ``certified`` is
+    True if the line's checker found the answer within the tolerance, and ``disagrees`` if only the solver
+    claimed so (:mod:`copter.bench.checks`). ``checked_primal``, ``checked_dual`` and ``checked_gap`` are the
+    checker's figures, and ``calibration_seconds`` shows the speed of the machine before the round.
+    `peak_memory_mb`: of the solver's process; NaN without one. `compile_seconds`: time before the first
+    round, which no round includes. `seconds`: time of the whole run, including warm-up. `stopping`: the
+    solver's own stopping criteria, by its names. `machine`: machine of its process
+    (:func:`copter.bench.machine.machine`).
     """
 
     solver: str
@@ -137,13 +135,13 @@ class SolverResult:
 class LineResult:
     """Result of a case, as a line of the report: the program and its rounds, and its solvers.
 
-    `name`: of its folder. `title`: for people. `command`: reruns this line alone
-    (:func:`copter.bench.conditions.rerun`). `tolerance`: relative, of residuals and gap, `threads`, `rounds`:
-    the same for every solver. `left_out`: rounds at the start that are in no statistic. `limit`: seconds of a
-    solve. `x`: place on the axes ``columns``, ``churn``, ``gpus``, ... `checker`: meaning of `certified` in a
-    record, as a sentence. `order`: of the solvers to show. `solvers`: those done, in this order.
-    `own_rounds`: whether a round depends on the solver's own last answer, so that programs and objectives
-    differ.
+    `name`: name of its folder. `title`: name in reports. `command`: command that runs this line again, alone
+    (:func:`copter.bench.conditions.rerun`). `tolerance`: relative tolerance of residuals and gap;
+    `tolerance`, `threads` and `rounds` are the same for every solver. `left_out`: number of rounds at the
+    start that are excluded from statistics. `limit`: seconds of a solve. `x`: coordinates on the axes
+    ``columns``, ``churn``, ``gpus``, ... `checker`: meaning of `certified` in a record, as a sentence.
+    `order`: names of the solvers to show. `solvers`: results, in this order. `own_rounds`: True if a round
+    depends on the solver's own last answer, so that programs and objectives differ.
     """
 
     name: str
@@ -162,15 +160,14 @@ class LineResult:
     own_rounds: bool = False
 
     def measured_rounds(self, solver: str) -> list[Record]:
-        """Records that count: those after the rounds that are left out, or all if there are no others."""
+        """Return the counted records: those after the excluded rounds, or all if there are no others."""
         records = self.solvers[solver].records
         return records[self.left_out :] or records
 
     def certified(self, solver: str) -> bool:
-        """Whether a solver answered each round that it played, and the checker certified all answers.
+        """Return whether a solver answered all rounds that it played, with a certificate for each answer.
 
-        A solver that used up its seconds on the line played fewer rounds than the others, and its reason says
-        so.
+        A solver that used up its time on the line played fewer rounds than the others; its reason says so.
         """
         one = self.solvers.get(solver)
         if one is None or one.status != "measured" or not one.records:
@@ -182,10 +179,11 @@ class LineResult:
 class SuiteResult:
     """A folder of results.
 
-    `profile`: ``quick`` or ``full``. `version`: of copter. `machine`: of
-    :func:`copter.bench.machine.machine`. `settings`: of the suite; a folder is continued only with the same
-    settings, version and machine. `begun`: UTC, ISO 8601. `seconds`: of all solvers, without interruptions.
-    `order`: names of the lines to show. `lines`: those begun, in this order.
+    `profile`: ``quick`` or ``full``. `version`: version of copter. `machine`: see
+    :func:`copter.bench.machine.machine`. `settings`: settings of the suite; a folder is continued only with
+    the same settings, version and machine. `begun`: start time, UTC, ISO 8601. `seconds`: time of all
+    solvers, without interruptions. `order`: names of the lines to show. `lines`: lines that were begun, in
+    this order.
     """
 
     profile: str
@@ -199,7 +197,7 @@ class SuiteResult:
 
     @property
     def complete(self) -> bool:
-        """Whether every line has all its solvers."""
+        """True if every line has the results of all its solvers."""
         return all(
             name in self.lines and set(self.lines[name].order) == set(self.lines[name].solvers)
             for name in self.order
@@ -210,33 +208,33 @@ Loaded = TypeVar("Loaded", SolverResult, LineResult, SuiteResult)
 
 
 def load_suite(folder: Path) -> SuiteResult:
-    """Read a folder of results, finished or not; raise FileError if it or a file in it is no such."""
+    """Read a folder of results, finished or not; raise FileError if it or one of its files is invalid."""
     if not (folder / SUITE).is_file():
-        raise FileError(folder, f"is no folder of results: there is no {SUITE}; copter bench all makes one")
+        raise FileError(folder, f"must contain {SUITE}, which copter bench all makes")
     suite = _read(SuiteResult, folder / SUITE)
     there = [name for name in suite.order if (_line_folder(folder, name) / _LINE).is_file()]
     return replace(suite, lines={name: _load_line(_line_folder(folder, name)) for name in there})
 
 
 def _load_line(folder: Path) -> LineResult:
-    """Read one line with the solvers that are done."""
+    """Read one line with the results of its solvers."""
     line = _read(LineResult, folder / _LINE)
     there = [name for name in line.order if _solver_file(folder, name).is_file()]
     return replace(line, solvers={name: _load_solver(folder, name) for name in there})
 
 
 def _load_solver(folder: Path, solver: str) -> SolverResult:
-    """Read what a solver came to on the line of a folder."""
+    """Read the result of a solver on the line of a folder."""
     return _read(SolverResult, _solver_file(folder, solver))
 
 
 def save_suite(folder: Path, suite: SuiteResult) -> None:
-    """Write ``suite.json``; lines have files of their own."""
+    """Write ``suite.json``; lines have their own files."""
     _write(folder / SUITE, _without(suite, "lines"))
 
 
 def save_line(folder: Path, line: LineResult) -> None:
-    """Write ``line.json`` of a line in the folder of the suite; solvers have files of their own."""
+    """Write ``line.json`` of a line in the folder of the suite; solvers have their own files."""
     _write(_line_folder(folder, line.name) / _LINE, described(line))
 
 
@@ -248,17 +246,17 @@ def save_solver(folder: Path, line: str, result: SolverResult) -> None:
 
 
 def _line_folder(folder: Path, line: str) -> Path:
-    """Folder of a line."""
+    """Return the folder of a line."""
     return folder / "lines" / line
 
 
 def _solver_file(folder: Path, solver: str) -> Path:
-    """File of a solver in the folder of a line."""
+    """Return the file of a solver in the folder of a line."""
     return folder / f"{solver}.json"
 
 
 def described(line: LineResult) -> dict[str, Any]:
-    """Return what ``line.json`` has: the line without its solvers."""
+    """Return the content of ``line.json``: the line without its solvers."""
     return _without(line, "solvers")
 
 
@@ -273,7 +271,7 @@ def _by_field(records: Sequence[Record]) -> dict[str, list[Any]]:
 
 
 def _short(name: str, value: Any) -> Any:
-    """The value, with no more digits than are of use."""
+    """Return the value, rounded to the number of digits that is stored."""
     value = plain(value)
     if isinstance(value, float) and name not in _EXACT:
         return float(f"{value:.{_DIGITS}g}")
@@ -293,7 +291,7 @@ def _number(value: Any) -> Any:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a file atomically: readers find all of it or none."""
+    """Write a file atomically: readers see the whole file or the previous one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.write_text(json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n")
@@ -310,4 +308,4 @@ def _read(kind: type[Loaded], path: Path) -> Loaded:
         known |= {name: _number(known[name]) for name in _MAY_LACK if name in known}
         return kind(**known)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(path, f"is no file of a benchmark: {type(error).__name__}: {error}") from None
+        raise FileError(path, f"must be a file of a benchmark: {type(error).__name__}: {error}") from None

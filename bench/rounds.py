@@ -1,23 +1,23 @@
-"""The runner: one course with one solver, one record a round, whoever asks for it.
+"""Runner of benchmarks: it plays one course with one solver and returns a record for each round.
 
-`copter bench X`, the suite and the papers' figures all come through :func:`play`.  Each solver gets its own
-program and the same events.  A round's time is edit, solve and shim.
+`copter bench X`, the suite and the papers' figures all call :func:`play`.  Each solver gets its own program
+and the same events.  The time of a round is the sum of edit, solve and shim.
 
-- `edit_seconds` is what the solver needs to have this round's problem before it.  For copter's solvers that
-  is making the recorded edits, each checked first, and what the domain does for a start.  For the others, and
-  for `copter-rebuild`, it is bringing up to date a model of their own: `highs-hot` finds the differences by
-  the program's stamps and pushes them, all others build flat arrays and a model again.  Making the edits in
-  copter's program is not their work; those seconds are in `store_seconds`, for every solver, and in the
-  others'
-  `edit_seconds` and `seconds` they are not.
-- `solve_seconds` is, for copter's solvers, all that `solve` does, its certificate too; for the others only
-  the seconds in the solver itself (of `highs-hot`'s first round also those in which copter looks for a
-  basis). Reading their answer and certifying it is this package's work, kept apart as `certify_seconds`.
+- `edit_seconds` is the time until the solver has the problem of the round.  For copter's solvers it is the
+  time of the recorded edits, including their validation, and of the domain's start.  For the others, and for
+  `copter-rebuild`, it is the time of updating their own model: `highs-hot` finds the differences by the
+  program's revisions and applies them; all others build flat arrays and a model again.  The edits in copter's
+  program are not part of their time: for every solver these seconds are in `store_seconds`, but not in the
+  others' `edit_seconds` and `seconds`.
+- `solve_seconds` is, for copter's solvers, the time of `solve`, including the certificate. For the others it
+  is the time in the solver itself (in the first round of `highs-hot` also the time in which copter computes a
+  basis). Reading their answer and certifying it is the work of this package; its time is
+  `certify_seconds`.
 
-Compilation is never timed: a small course of the same kind runs through the same code first, large enough for
-the passes that use threads, and copter's solvers that choose their inner solver run coordinate descent too.
-Rounds wait until the machine is at its full speed (:mod:`copter.bench.calm`), and every answer is checked
-afterwards, on no clock (:mod:`copter.bench.checks`).
+Compilation is never timed. A small course of the same kind runs through the same code first; it is large
+enough for passes that use threads. copter's solvers that choose their inner solver also run coordinate
+descent. Rounds wait until the machine runs at full speed (:mod:`copter.bench.calm`), and every answer is
+checked outside the measured time (:mod:`copter.bench.checks`).
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from copter.tasks.tasks import FinishedTask, StoppedTaskError, Task, TaskRunner,
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
 _LEAST_ROUNDS = 3
-"""Played whatever they take, as long as each is within the limit."""
+"""Number of rounds that are played whatever they take, while each is within the limit."""
 _LATE, _CUT = 1.1, 0.9
-"""Multiples of its limit: the most that an edit or a solve may take, and the least at which an answer without
-a
-certificate counts as cut off."""
+"""Multiples of the limit: the longest permitted edit or solve, and the time from which on an answer without a
+certificate counts as cut off.
+"""
 _WARM_UP_PATIENCE = 300.0
-"""Seconds in which a process may compile, which takes minutes without a cache and next to others."""
+"""Seconds in which a process may compile, which takes minutes without a cache and next to other processes."""
 _PATIENCE, _PATIENCE_SECONDS = 3.0, 90.0
-"""Multiples of the limit, and seconds in addition, of silence after which a process is killed."""
+"""A process without a message is killed after this multiple of the limit plus this number of seconds."""
 _REASON_LENGTH = 300
 
 
@@ -62,12 +62,12 @@ _REASON_LENGTH = 300
 class BenchJob:
     """A course to play with one solver.
 
-    `checker`: a key of :data:`copter.bench.checks.CHECKERS`. `rounds`: at most; all of the course if not
-    given. `seconds`: for all rounds after the third, the warm-up not counted. `limit`: seconds of an edit or
-    a solve; a round that takes longer is missed, and the last one. `warm_up_seconds`: of the one round that
-    solvers without compilation warm up with; a few rounds if not given. `brief`: whether two rounds of the
-    course itself are warm-up enough, because it is tiny and times do not matter. `best`: seconds of the
-    calibration loop on this machine at full speed, as far as known.
+    `checker`: a key of :data:`copter.bench.checks.CHECKERS`. `rounds`: largest number of rounds; None for
+    all. `seconds`: time for all rounds after the third, without the warm-up. `limit`: seconds of an edit or a
+    solve; a round that takes longer is missed and is the last one. `warm_up_seconds`: time of the only
+    warm-up round of solvers without compilation; None for several rounds. `brief`: True if two rounds of the
+    course itself suffice as warm-up, because it is tiny and times do not matter. `best`: best known seconds
+    of the calibration loop on this machine.
     """
 
     course: Course
@@ -91,7 +91,7 @@ class _Ready(NamedTuple):
 def measure(
     course: Course, settings: SolverSettings, on_record: Callable[[Record], None] | None = None
 ) -> SolverResult:
-    """Play a course with one solver in this process; `on_record` is called with each record as it is made."""
+    """Play a course with one solver in this process; `on_record` is called with each record."""
 
     def tell(said: Any) -> None:
         if on_record is not None and isinstance(said, dict):
@@ -101,7 +101,7 @@ def measure(
 
 
 def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
-    """Warm up and play a job in this process; it tells :class:`_Ready`, then each record."""
+    """Warm up and play a job in this process; `tell` gets a :class:`_Ready`, then each record."""
     begin = perf_counter()
     _prepare(job)
     checks, checker = Checks(), CHECKERS[job.checker]
@@ -133,8 +133,8 @@ def run(
 ) -> Iterator[tuple[SolverResult, Exception | None]]:
     """Play jobs, one at a time on a machine, and yield each result in order, with its error or None.
 
-    A job that raised an error or lost its process has the records that it reported. `hear` is called with the
-    name of a solver and a message: the name itself at the beginning, then as of :func:`play`.
+    If a job raises an error or its process is lost, its result has the records reported until then. `hear` is
+    called with the name of a solver and a message: first the name itself, then the messages of :func:`play`.
     """
     jobs = list(jobs)
     tasks = [Task(job.settings.name, _play, (job, os.getpid())) for job in jobs]
@@ -149,7 +149,7 @@ def run(
 
 
 def run_watched(job: BenchJob, memory_mb: float) -> SolverResult:
-    """Play a job in a process that is killed if it holds too much memory or does not come back."""
+    """Play a job in a process that is killed if it uses too much memory or stops responding."""
     ready: list[_Ready] = []
 
     def hear(name: str, said: Any) -> None:
@@ -166,13 +166,13 @@ def run_watched(job: BenchJob, memory_mb: float) -> SolverResult:
 
 
 def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float | None = None) -> None:
-    """Run the small version of a course, to compile or load every kernel and start the threads.
+    """Run the small version of a course, to compile and load every kernel and to start the threads.
 
-    The solver also warms up what only later rounds may need. The deadline of the settings does not apply.
-    Solvers that compile nothing play one round only, for `seconds_of_others`.
+    The solver's :meth:`warm_up` prepares code that only later rounds need. The deadline of the settings does
+    not apply. Solvers that compile nothing play one round only, for `seconds_of_others`.
     """
-    compile_at_once()  # and none of the rounds that are measured
-    # a method of the course's own is no solver
+    compile_at_once()  # so that no measured round compiles
+    # a method of the course is not a registered solver
     solver = settings.make() if settings.name in SOLVERS else None
     compiles = solver is not None and Feature.COMPILES in solver.features
     brief = seconds_of_others is not None and not compiles
@@ -186,7 +186,7 @@ def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float |
 
 
 def _prepare(job: BenchJob) -> None:
-    """Warm up; a tiny course by rounds of its own, where nothing depends on seconds."""
+    """Warm up; a tiny course plays rounds of its own, because times do not matter."""
     if not job.brief:
         warm_up(job.course, job.settings, job.warm_up_seconds)
     elif job.settings.name not in BASELINES:
@@ -196,7 +196,7 @@ def _prepare(job: BenchJob) -> None:
 
 
 def _play(job: BenchJob, caller: int, *, tell: Tell) -> SolverResult:
-    """Play a job where its task runs; in a process of its own, memory and machine are its."""
+    """Play a job in its task's process; a separate process adds its peak memory and machine."""
     tell(job.settings.name)
     result = play(job, tell)
     if os.getpid() == caller:
@@ -237,7 +237,7 @@ def _result(job: BenchJob, heard: _Heard, ended: FinishedTask) -> SolverResult:
 
 
 def _judged(job: BenchJob, result: SolverResult) -> SolverResult:
-    """The result with its status: missed if a round came too late, and why it has few rounds if it has."""
+    """Return the result with its status: missed if a round was late; with a reason if rounds are lacking."""
     late = [record for record in result.records if _is_late(record, job.limit)]
     if late:
         number, took = late[0]["round"], max(late[0]["edit_seconds"], late[0]["solve_seconds"])
@@ -250,7 +250,7 @@ def _judged(job: BenchJob, result: SolverResult) -> SolverResult:
 
 
 def _is_late(record: Record, limit: float) -> bool:
-    """Whether a round has no answer, or one that its limit cut off or that came after it."""
+    """Return whether a round has no answer, was cut off by its limit, or exceeded it."""
     if math.isinf(limit):
         return False
     took = max(record["edit_seconds"], record["solve_seconds"])

@@ -1,4 +1,4 @@
-"""How a solver is run, which courses, the runner and the commands have in common."""
+"""Settings of a solver that courses, the runner and the commands share."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from copter.solvers.settings import setting_defaults
 Record: TypeAlias = dict[str, Any]
 """One round of one solver."""
 _MIP_GAP = 1e-3
-"""Gap of branch and bound if none is given; with it, and 10 s a round, it is compared with copter."""
+"""Default gap of branch and bound; with this gap and 10 s a round it is compared with copter."""
 
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """How a solver is run.
+    """Settings with which a solver is run.
 
-    `name`: of a registered solver, of one that is only measured, or of a method of the course's own.
-    `tolerance`: relative, on residuals and gap. `time_limit`: seconds of a solve. `mip_gap`: relative gap at
-    which branch and bound stops, for solvers with such a setting. `actors`: Ray actors that hold the
-    programs; 0 for programs in this process. `python`: of the environment of DeDe. `wrap`: applied to every
-    solver, for the runner to check answers.
+    `name`: a registered solver, a baseline, or a method of the course. `tolerance`: relative tolerance of
+    residuals and gap. `time_limit`: seconds of a solve. `mip_gap`: relative gap at which branch and bound
+    stops, for solvers with such a setting. `actors`: number of Ray actors that contain the programs; 0 for
+    programs in this process. `python`: interpreter of the environment of DeDe. `wrap`: function that is
+    applied to every solver; the runner uses it to check answers.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Who takes part in benchmarks: names for people, whose work a solver is, and solvers that are only measured.
+"""Solvers of the benchmarks: their labels, their origin, and baselines that are only measured.
 
-Whether a solver is copter's own is read from where its class is (:mod:`copter.solvers.registry`), not from
-its name.  Methods that belong to one course, such as POP or a heuristic, are listed here.
+A solver is copter's own if the module of its class is (:mod:`copter.solvers.registry`); its name does not
+matter.  Methods of one course, such as POP or a heuristic, are listed here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ HIGHS = ("highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp")
 ORTOOLS = ("glop", "pdlp")
 CVXPY = ("clarabel", "scs", "osqp")
 EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY)
-"""Solvers that take any linear program."""
+"""Solvers for any linear program."""
 DEDE = ("dede", "dede-ours")
-"""Solvers that need an environment of their own."""
+"""Solvers that need a separate environment."""
 OWN = "copter-own"
-"""Copter's solver on general linear programs, without HiGHS."""
+"""copter's solver on general linear programs, without HiGHS."""
 
 _CVXPY = "copter.solvers.baselines.cvxpy_lp:CvxpyLP"
 _DEDE = "copter.solvers.baselines.dede_lp:DeDe"
@@ -34,14 +34,14 @@ BASELINES = {
         SolverEntry("scs", _CVXPY, "cvxpy, SCS, compiled every round", {"backend": "scs"}),
         SolverEntry("osqp", _CVXPY, "cvxpy, OSQP, compiled every round", {"backend": "osqp"}),
         SolverEntry("dede", _DEDE, "DeDe, ADMM on Ray, stops at 1% less change", {"rule": "own"}),
-        SolverEntry("dede-ours", _DEDE, "DeDe, ADMM on Ray, stops within our tolerance", {"rule": "ours"}),
+        SolverEntry("dede-ours", _DEDE, "DeDe, ADMM on Ray, stops within the tolerance", {"rule": "ours"}),
     )
 }
-"""Solvers that are measured and nothing else: no names of :func:`copter.make_solver`."""
+"""Solvers that are only measured; they are not names of :func:`copter.make_solver`."""
 
 
 class _Entrant(NamedTuple):
-    """A solver or a method as reports show it."""
+    """Label and origin of a solver or a method in reports."""
 
     label: str
     house: _House
@@ -59,9 +59,9 @@ _LABELS = {
     "scs": "cvxpy, SCS",
     "osqp": "cvxpy, OSQP",
     "dede": "DeDe, its own stopping rule",
-    "dede-ours": "DeDe, our stopping rule",
+    "dede-ours": "DeDe, stopping at the tolerance",
 }
-"""Names for people; a solver that is not here is shown by its own."""
+"""Labels of solvers; a solver that is not listed is shown by its name."""
 _METHODS: dict[str, _Entrant] = {
     OWN: _Entrant(OWN, "variant"),
     "cvxpy": _Entrant("cvxpy", "cvxpy"),
@@ -78,16 +78,16 @@ _HOUSES: dict[str, _House] = {
     "copter.solvers.baselines.cvxpy_lp": "cvxpy",
     "copter.solvers.baselines.dede_lp": "parts",
 }
-"""By module of the class."""
+"""Origins by the module of the class."""
 
 
 def entry_of(name: str) -> SolverEntry:
-    """Return where a registered solver or a baseline is; an unknown name is an error that lists them."""
+    """Return the entry of a registered solver or a baseline; raise an error that lists the names."""
     return BASELINES.get(name) or solver_entry(name)
 
 
 def entrant(name: str) -> _Entrant:
-    """Return how a solver or a method is shown."""
+    """Return label and origin of a solver or a method."""
     entry = BASELINES.get(name) or SOLVERS.get(name)
     if entry is None:
         if parts := re.fullmatch(r"pop-(.+)", name):
@@ -98,5 +98,5 @@ def entrant(name: str) -> _Entrant:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a solver is copter's own, in whatever variant."""
+    """Return whether a solver is copter or a variant of it."""
     return entrant(name).house in ("copter", "variant")

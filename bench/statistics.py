@@ -1,22 +1,22 @@
-"""What records say: medians and tails, ratios, means over lines, performance profiles, the verdict.
+"""Statistics of records: medians and tails, ratios, means over lines, performance profiles, the verdict.
 
-The seconds of a round are edit, solve and shim (:mod:`copter.bench.rounds`).  One solver's rounds are told by
-:func:`spread`.  A round that was cut off (deadline, iteration limit, numerical error) would have taken
-longer: it stays in all figures and is counted in `not_optimal`; times that depend on how much longer are
-named in `at_least`.  Values that are NaN or infinite, such as the gap of a round without any answer, are in
-no median; `not_finite` counts them.
+The seconds of a round are the sum of edit, solve and shim (:mod:`copter.bench.rounds`).  :func:`spread`
+summarises one solver's rounds.  A round that was cut off (deadline, iteration limit, numerical error) would
+have taken longer. It is included in all figures and counted in `not_optimal`; times that depend on how much
+longer it would have taken are listed in `at_least`.  Values that are NaN or infinite, such as the gap of a
+round without an answer, are excluded from medians; `not_finite` counts them.
 
-Over lines only answers of equal quality are compared: a solver counts on a line if every round that it played
-was answered in time and the line's checker found each answer within the tolerance
+Over lines only answers of equal quality are compared. A solver counts on a line if it answered every round
+that it played in time, and the line's checker found each answer within the tolerance
 (:meth:`copter.bench.result_files.LineResult.certified`).
 
 - Shifted geometric mean of seconds t over lines, exp(mean log(t + s)) - s, as in Mittelmann's benchmarks of
-  LP solvers; the shift keeps lines of a few microseconds from deciding it.  A line that a solver has no
-  certified answer to counts with the line's limit: the mean is then a lower bound.
+  LP solvers. The shift s limits the influence of lines of a few microseconds.  If a solver has no certified
+  answer to a line, the line's limit counts: the mean is then a lower bound.
 - Performance profile (Dolan and More 2002, Mathematical Programming 91): the share of lines on which a
   solver's seconds are at most tau times those of the fastest.
-- The verdict on a line: copter's seconds against those of the fastest other solver, round by round, as all
-  have the same rounds; the spread is the smallest and the largest ratio of a round.
+- Verdict on a line: copter's seconds against those of the fastest other solver, round by round, because all
+  have the same rounds, with the smallest and the largest ratio of a round.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
 
 SHIFT = 1e-3
-"""Seconds."""
+"""Shift s of the geometric mean, in seconds."""
 _TIMES = ("edit_seconds", "solve_seconds", "rounding_seconds", "seconds")
 _APART = ("store_seconds", "certify_seconds")
 _QUALITY = ("gap", "primal_residual", "answer_gap", "churn", "iterations")
@@ -45,15 +45,15 @@ _ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
 
 
 def keeps_edits(solver: str) -> bool | None:
-    """Whether a solver takes a round's edits as such; None if it is not a registered one."""
+    """Return whether a solver applies a round's edits to its model; None if it is not registered."""
     return Feature.DIFFERENTIAL_EDITS in make_solver(solver).features if solver in SOLVERS else None
 
 
 def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> dict[str, Any]:
     """Return ``median, mean, p99, min, max`` of the finite numbers (NaN if there are none).
 
-    Also ``not_finite``, how many are NaN or infinite, and ``at_least``, the names of figures that are only
-    lower bounds, because values that are `truncated` would be larger had their round not been cut off.
+    Also return ``not_finite``, the number of NaN or infinite values, and ``at_least``, the names of figures
+    that are only lower bounds, because values that are `truncated` would be larger without the limit.
     """
     array = np.fromiter(values, float)
     finite = np.isfinite(array)
@@ -84,12 +84,12 @@ def summarise(
 ) -> dict[str, Any]:
     """Summarise the rounds of each solver.
 
-    `figures`: further fields of the records. `left_out`: rounds at the start that are in no spread, unless
-    there are no others. Return, by solver, the first (cold) round separately, the spread of the other rounds,
-    how many of them are not optimal, and how many were missed (no answer at all). ``over_copter`` is the
-    median edit + solve over the whole of copter's median round (edit, solve, shim), or that of
-    ``copter-exact`` if copter was not measured; None without either or if that median is only a lower bound.
-    ``over_copter_at_least`` says whether the ratio is only a lower bound.
+    `figures`: further fields of the records. `left_out`: number of rounds at the start that are excluded,
+    unless there are no others. Return, by solver, the first (cold) round separately, the spread of the other
+    rounds, and how many of them are not optimal or were missed (no answer).
+    ``over_copter`` is the median of edit plus solve over copter's median round (edit, solve, shim). If copter
+    was not measured, ``copter-exact`` takes its place. It is None without either, or if that median is only a
+    lower bound. ``over_copter_at_least`` is True if the ratio is only a lower bound.
     """
     summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
     copter = summary.get("copter", summary.get("copter-exact"))
@@ -130,15 +130,15 @@ def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) ->
 
 
 def _loss(record: Record) -> float:
-    """Return what a round's integral allocation loses over its cost; the gap of most domains is just that."""
+    """Return the relative loss of a round's integral allocation; for most domains it is the gap."""
     loss: float = record["integrality_loss"] if "integrality_loss" in record else record["answer_gap"]
     return loss
 
 
 def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a row per solver: what it keeps between rounds, its median round, its ratio to copter's.
+    """Return a row for each solver: what it keeps between rounds, its median round, its ratio to copter's.
 
-    ``warm_start`` is what its rounds after the first reported; None without such rounds.
+    ``warm_start`` is True if a round after the first reported a warm start; None without such rounds.
     """
     return [
         {
@@ -164,8 +164,8 @@ def document(
     """Return the JSON document of a benchmark: machine, settings, records, summary and the ablation.
 
     The stopping criteria of each solver are added to the settings. The course compares the records first. If
-    there is more than one kind of round, each has its summaries too; ``machines`` are those of solvers that
-    ran on another one.
+    there is more than one kind of round, each kind has its own summaries. ``machines`` describes the machines
+    of solvers that ran on another one.
     """
     course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
@@ -186,7 +186,7 @@ def document(
 
 
 def _by_kind(measured: Sequence[SolverResult], course: Course) -> dict[str, dict[str, Any]]:
-    """Return, for each kind of round but that of the first, the summary of the rounds of that kind alone."""
+    """Return, for each kind of round, the summary of its rounds; the first round is excluded."""
     assert course.kind is not None
     names = list(dict.fromkeys(record[course.kind] for one in measured for record in one.records[1:]))
     return {
@@ -208,9 +208,9 @@ class Verdict:
 
     `ours`: the line's first solver, copter's. `baseline`: the fastest of the others with a certified answer,
     or empty. `ratio`, `low`, `high`: seconds of the baseline over those of `ours`, median, smallest and
-    largest over the rounds; above 1 copter is faster. Infinite without a baseline, NaN without a certified
-    answer of
-    `ours`. `fastest`: of all, copter's variants included; empty without a certified answer.
+    largest over the rounds; above 1 copter is faster. They are infinite without a baseline, and NaN without a
+    certified answer of `ours`. `fastest`: fastest of all solvers, including copter's variants; empty without
+    a certified answer.
     """
 
     line: str
@@ -224,38 +224,38 @@ class Verdict:
 
     @property
     def won(self) -> bool:
-        """Whether copter is at least as fast as every other solver with a certified answer."""
+        """True if copter is at least as fast as every other solver with a certified answer."""
         return self.ratio >= 1.0
 
 
 def seconds_of(line: LineResult, solver: str) -> NDArray[np.float64]:
-    """Seconds of each round that counts."""
+    """Return the seconds of each counted round."""
     return np.array([record["seconds"] for record in line.measured_rounds(solver)], np.float64)
 
 
 def median_seconds(line: LineResult, solver: str) -> float:
-    """Median seconds of the rounds that count; NaN without one."""
+    """Return the median seconds of the counted rounds; NaN if there are none."""
     median: float = spread(seconds_of(line, solver))["median"]
     return median
 
 
 def _typical(line: LineResult, solver: str) -> float:
-    """Median seconds of a round, infinite without a certified answer to each."""
+    """Return the median seconds of a round; infinite without certified answers to all."""
     return median_seconds(line, solver) if line.certified(solver) else math.inf
 
 
 def _shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> float:
-    """Return the shifted geometric mean of seconds; NaN of no values."""
+    """Return the shifted geometric mean of seconds; NaN without values."""
     if not len(values):
         return math.nan
     return float(np.exp(np.mean(np.log(np.asarray(values, np.float64) + shift))) - shift)
 
 
 def means(lines: Sequence[LineResult], shift: float = SHIFT) -> dict[str, tuple[float, int, int]]:
-    """Return, by solver, the shifted geometric mean of its medians over the lines that it takes part in.
+    """Return, by solver, the shifted geometric mean of its medians over the lines on which it was measured.
 
-    Also on how many lines it has certified answers, and on how many it takes part. A line without a certified
-    answer counts with its limit.
+    Also return the number of lines with certified answers, and the number of lines. A line without a
+    certified answer counts with its limit.
     """
     found = {}
     for solver in takes_part(lines):
@@ -268,15 +268,14 @@ def means(lines: Sequence[LineResult], shift: float = SHIFT) -> dict[str, tuple[
 
 
 def takes_part(lines: Sequence[LineResult]) -> list[str]:
-    """Solvers that were run on one of the lines at least."""
+    """Return the solvers that were run on at least one of the lines."""
     return list(
         dict.fromkeys(name for line in lines for name, one in line.solvers.items() if one.status != "not run")
     )
 
 
 def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> dict[str, NDArray[np.float64]]:
-    """Return, by solver, the share (k,) of its lines that it ends within each of ``taus`` times the fastest's
-    seconds.
+    """Return, by solver, the share (k,) of its lines that it ends within `taus` times the fastest's seconds.
 
     Lines without any certified answer do not count.
     """
@@ -293,22 +292,22 @@ def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> d
 
 def verdict(line: LineResult) -> Verdict:
     """Return the fastest solver on a line; see :class:`Verdict`."""
-    ours = line.order[0]
+    first = line.order[0]
     times = {solver: _typical(line, solver) for solver in line.solvers}
     certified = {solver: time for solver, time in times.items() if math.isfinite(time)}
     others = {solver: time for solver, time in certified.items() if not is_ours(solver)}
     baseline = min(others, key=lambda solver: others[solver], default="")
     fastest = min(certified, key=lambda solver: certified[solver], default="")
     ratio = low = high = math.nan
-    if ours in certified:
+    if first in certified:
         ratio = low = high = math.inf
         if baseline:
-            ratio, low, high = ratios(line, baseline, ours)
-    return Verdict(line.name, line.family, ours, baseline, ratio, low, high, fastest)
+            ratio, low, high = ratios(line, baseline, first)
+    return Verdict(line.name, line.family, first, baseline, ratio, low, high, fastest)
 
 
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:
-    """Seconds of a solver over those of another, round by round: median, least and most."""
+    """Return seconds of a solver over those of another, round by round: median, least and largest."""
     each, base = seconds_of(line, solver), seconds_of(line, to)
     both = min(each.size, base.size)
     found = spread(each[:both] / base[:both])
@@ -316,17 +315,17 @@ def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]
 
 
 def verdicts(suite: SuiteResult) -> list[Verdict]:
-    """The verdict on each line that copter was to solve, in order."""
+    """Return the verdict on each line whose first solver is copter's, in order."""
     return [verdict(line) for line in suite.lines.values() if line.solvers and is_ours(line.order[0])]
 
 
 def not_fastest(suite: SuiteResult) -> list[Verdict]:
-    """Verdicts of the lines on which copter is not the fastest, or has no certified answer itself."""
+    """Return verdicts of the lines on which copter is not the fastest, or has no certified answer."""
     return [one for one in verdicts(suite) if not one.won]
 
 
 def families(suite: SuiteResult) -> dict[str, list[LineResult]]:
-    """The lines of each family, in order."""
+    """Return the lines of each family, in order."""
     found: dict[str, list[LineResult]] = {}
     for line in suite.lines.values():
         found.setdefault(line.family, []).append(line)

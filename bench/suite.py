@@ -1,8 +1,8 @@
-"""The suite from end to end: every line of a profile, every solver of a line, into a folder that grows.
+"""Suite of benchmarks: every case of a profile with every of its solvers, with results in a folder.
 
-What is in the folder is kept, solver by solver, so that an interrupted suite goes on where it was; its
-settings, the versions and the machine must be the same.  A solver that misses its limit is not asked for
-larger lines of the same ladder.
+Results in the folder are kept, solver by solver, so that an interrupted suite can continue; settings,
+versions and machine must be the same.  A solver that misses its limit does not run on larger cases of the
+same size sequence.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from copter.tasks.processes import Processes
 from copter.tasks.tasks import Task
 
 _BYTES_A_COLUMN = 250.0
-"""Least bytes of a solver with its own matrix for a column of two or three nonzeros."""
+"""Least bytes a column of a solver with its own matrix, for two or three nonzeros a column."""
 _MEMORY_SHARE = 0.85
-"""Share of the machine's memory that a process may hold."""
+"""Share of the machine's memory that a process may use."""
 _WARM_UP_SECONDS = 2.0
 """Warm-up seconds of a solver that compiles nothing."""
 
 
 @dataclass(frozen=True)
 class SuiteSettings:
-    """What is measured, and how.
+    """Settings of a suite.
 
-    `threads`: of every solver with such a setting. `limit`: seconds a solve. `seconds`: for all rounds of a
-    solver on a line; it plays three in any case. `rounds`: at most, a line. `data`, `lps`: see
-    :class:`copter.bench.case.Inputs`. `dede_python`: Python of an environment with the package dede.
-    `solvers`: only these; all if empty.
+    `threads`: number for every solver with such a setting. `limit`: seconds of a solve. `seconds`: time for
+    all rounds of a solver on a line; it plays at least three. `rounds`: largest number a line. `data`, `lps`:
+    see :class:`copter.bench.case.Inputs`. `dede_python`: interpreter of an environment with the package dede.
+    `solvers`: names of the solvers to run; all if empty.
     """
 
     profile: Profile
@@ -70,7 +70,7 @@ class SuiteSettings:
     solvers: tuple[str, ...] = ()
 
     def stated(self) -> dict[str, object]:
-        """As they stand in ``suite.json``: of a folder what is in it, of Python that it was given."""
+        """Return the settings as in ``suite.json``, without paths."""
         folders: dict[str, object] = {
             name: False if folder is None else contents(folder)
             for name, folder in (("data", self.data), ("lps", self.lps))
@@ -89,9 +89,9 @@ DEFAULTS: dict[Profile, SuiteSettings] = {"quick": _QUICK, "full": _FULL}
 
 @dataclass(frozen=True)
 class SuiteStep:
-    """A solver on a line, number `number` of `of`, about to run or done.
+    """A solver on a line, number `number` of `of`, before or after its run.
 
-    `result`: once it is done. `left`: estimated seconds until the end of the suite; NaN if unknown.
+    `result`: None before the run. `left`: estimated seconds until the end of the suite; NaN if unknown.
     """
 
     line: str
@@ -106,10 +106,10 @@ _Follow = Callable[[SuiteStep], None]
 
 
 class Suite:
-    """A suite and its folder, which is made, or continued if the suite was begun.
+    """A suite and its folder, which is made, or continued if it exists.
 
     `only`: names of lines or families; all if empty. Raise CopterError if the folder was begun with other
-    settings, another version or on another machine, or a name is unknown.
+    settings, with another version or on another machine, or if a name is unknown.
     """
 
     def __init__(self, folder: Path, settings: SuiteSettings, only: Sequence[str] = ()) -> None:
@@ -123,7 +123,7 @@ class Suite:
         self._best = _fastest(done, math.inf)
 
     def run(self, follow: _Follow = lambda step: None) -> SuiteResult:
-        """Run what is not done yet, and return the result with every line in the folder.
+        """Run the solvers without a result, and return the result with every line in the folder.
 
         `follow` is called before and after each solver of a line.
         """
@@ -150,7 +150,7 @@ class Suite:
         return load_suite(self.folder)
 
     def _begun(self, order: list[str]) -> SuiteResult:
-        """Return the folder's results, or a new beginning."""
+        """Return the folder's results, or new ones without lines."""
         mine = {line.name for line in self.lines}
         beginning = SuiteResult(
             self.settings.profile,
@@ -166,14 +166,13 @@ class Suite:
         there = load_suite(self.folder)
         if other := differences(there, beginning):
             raise CopterError(
-                f"{self.folder} was begun with {'; '.join(other)}: go on as it was begun, or give another "
-                "folder"
+                f"{self.folder}: was begun with {'; '.join(other)}; use the same conditions or another folder"
             )
         names = tuple(name for name in order if name in mine or name in there.order)
         return replace(there, order=names)
 
     def _retell(self) -> None:
-        """Write of the lines in the folder what an older copter did not say of them."""
+        """Write fields of the folder's lines that an older version of copter did not write."""
         for line in self.lines:
             there = self.result.lines.get(line.name)
             if there is not None:
@@ -181,7 +180,7 @@ class Suite:
                 save_line(self.folder, more)
 
     def _misses(self) -> dict[tuple[str, str], tuple[float, str]]:
-        """Solvers that missed a line of a ladder: its columns and name."""
+        """Return, by size sequence and solver, columns and name of the first line that the solver missed."""
         found: dict[tuple[str, str], tuple[float, str]] = {}
         for line in self.lines:
             there = self.result.lines.get(line.name)
@@ -228,7 +227,7 @@ class Suite:
                 brief=self.settings.profile == "quick",
                 best=self._best,
             )
-        except Exception as error:  # the rounds could not be made, for whatever reason a domain has
+        except Exception as error:  # the course of a domain may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split())
             result = SolverResult(solver, label, threads, "failed", said)
         else:
@@ -243,7 +242,7 @@ class Suite:
         return result
 
     def _why_not(self, line: Case, solver: str) -> str:
-        """Why a solver is not asked for a line; empty if it is."""
+        """Return the reason why a solver is not run on a line; empty if it is."""
         columns, missed = self._missed.get((line.step_of, solver), (math.inf, ""))
         if columns <= line.columns and missed != line.name:
             return f"missed at {missed}"
@@ -252,7 +251,7 @@ class Suite:
             if needed > _MEMORY_SHARE * memory_mb():
                 return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
         if solver in DEDE and self.settings.dede_python is None:
-            return "no environment: docs/how-to/suite.md has the two commands that make one"
+            return "no environment of DeDe; docs/how-to/suite.md has the commands that make one"
         entry = BASELINES.get(solver) or SOLVERS.get(solver)
         try:
             if entry is not None:
@@ -262,14 +261,14 @@ class Suite:
         return ""
 
     def _left(self, waiting: Sequence[tuple[Case, str]]) -> float:
-        """Seconds that are left if solvers take as long as those before."""
+        """Return the estimated seconds that remain, if solvers take as long as those before."""
         runs = sum(not self._why_not(line, solver) for line, solver in waiting)
         return runs * self._spent / self._ran if self._ran else math.nan
 
 
 @contextmanager
 def _course(line: Case) -> Iterator[Callable[[], Course]]:
-    """The line's course, made when it is first asked for; its files are there within the block."""
+    """Yield a function that makes the line's course at the first call; its files exist within the block."""
     made: list[Course] = []
     with TemporaryDirectory(prefix="copter-suite-") as scratch:
 
@@ -288,7 +287,7 @@ def _fastest(results: Sequence[SolverResult], best: float) -> float:
 
 
 def _chosen(lines: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """The lines that are meant by names and families."""
+    """Return the lines with the given names or families."""
     known = [*dict.fromkeys(line.family for line in lines), *(line.name for line in lines)]
     for name in only:
         if name not in known:

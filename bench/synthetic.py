@@ -1,10 +1,10 @@
-"""Rounds of any size and any churn: requests with shared columns, whose data follow from a seed.
+"""Synthetic rounds of any size and churn: requests with shared columns, with data determined by a seed.
 
-A request has one choice of ``width``: each column uses one of a few resources, by 1 to 64 units, as a job's
-configurations use GPUs of one type.  Requests of a kind share columns, as the coefficients hang on
-the kind alone; the costs of every column are the request's own, unless they are to be shared.  Each round a
-share of the requests leaves and as many arrive, and as many others change their weight.  The same edits come
-for every solver: they hang on no answer.
+A request chooses one of ``width`` columns: each column uses 1 to 64 units of one of a few resources, as a
+job's configurations use GPUs of one type.  Requests of a kind share columns, because the coefficients depend
+on the kind only. Every column of a request has its own cost, unless costs are shared.  In each round a share
+of the requests leaves and the same number arrives, and the same number of other requests change their weight.
+All solvers get the same edits, because these do not depend on answers.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 _RESOURCES, _KINDS = 7, 16
 _BUSY = 0.3
-"""Capacity over what all requests would use of their largest columns, about."""
+"""Capacity, as a share of the usage if all requests took their largest columns; approximate."""
 _AT_ONCE = 4_000_000
-"""Columns that one edit adds at most."""
+"""Largest number of columns that one edit adds."""
 _SMALL = 60_000
-"""Columns of the warm-up: more than 50,000, so that passes use threads."""
+"""Columns of the warm-up's program: more than 50,000, so that passes use threads."""
 
 
 @dataclass(frozen=True)
 class Synthetic(Course):
     """Rounds of a synthetic program of ``requests * width`` columns.
 
-    `churn`: share of the requests that leave, arrive, and change, in a round. `costs`: "own" for every
-    column's own, or "shared" if requests of a kind scale shared costs.
+    `churn`: share of the requests that leave, arrive, and change, in a round. `costs`: "own" if every column
+    has its own cost, or "shared" if requests of a kind scale shared costs.
     """
 
     requests: int
@@ -55,13 +55,13 @@ class Synthetic(Course):
         return replace(self, requests=max(2, _SMALL // self.width), rounds=3)
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a program of its own."""
+        """Begin the rounds with a new program."""
         solver, rounds = settings.make(), _Rounds(self)
         return Play(rounds.records(solver, self.rounds), solver.stopping(), rounds.program)
 
 
 class _Rounds:
-    """A program and what happens to it."""
+    """A program and its edits."""
 
     def __init__(self, course: Synthetic) -> None:
         self.rng = rng = np.random.default_rng(course.seed)
@@ -77,7 +77,7 @@ class _Rounds:
         self.next_id = 0
 
     def _kind(self) -> tuple[SharedColumns, NDArray[np.float64]]:
-        """SharedColumns and gains of a kind: they grow with the units used, less and less."""
+        """Return shared columns and gains of a kind; gains are concave in the units used."""
         width, rng = self.course.width, self.rng
         row, units = rng.integers(0, _RESOURCES, width), rng.integers(1, 65, width).astype(float)
         usage: dict[Hashable, Any] = {
@@ -88,7 +88,7 @@ class _Rounds:
         return self.program.share_columns(usage, width), gains
 
     def records(self, solver: Solver, rounds: int) -> Iterator[Record]:
-        """One record a round; what edits need is drawn on no clock."""
+        """Yield one record a round; the data of edits is drawn outside the measured time."""
         for number in range(rounds):
             store_seconds = 0.0
             for edit in self._arrive(self.course.requests) if number == 0 else self._change():
@@ -98,7 +98,7 @@ class _Rounds:
             yield solve_round(number, self.program, solver, store_seconds, lambda solution: {})
 
     def _arrive(self, count: int) -> Iterator[Callable[[], None]]:
-        """Edits that add requests, kind by kind and not too many columns at once."""
+        """Yield edits that add requests, kind by kind, with a limited number of columns each."""
         ids = np.arange(self.next_id, self.next_id + count)
         self.next_id += count
         self.present = np.concatenate((self.present, ids))

@@ -1,12 +1,12 @@
-"""What each number of the solver's tuning is worth: inner iterations with a quarter and four times of it.
+"""Effect of each parameter of the solver's tuning: inner iterations with a quarter and four times its value.
 
-    python -m copter.bench.tuning                   all numbers
+    python -m copter.bench.tuning                   all parameters
     python -m copter.bench.tuning steps. newton.    those whose names begin so
 
-The programs are small and random, one a kind: requests of many columns, which are screened, and so many that
-a sample is drawn; more requests than move in a step; rows with little room and equal costs; boxes; rows
-that cannot be met.  Each is solved cold and after two rounds of edits.  Iterations, of which it shows the
-geometric mean of the ratios, are the same on any machine, seconds of the processor are not.
+The programs are small and random, one of each kind: requests with many columns, which are screened; so many
+requests that a sample is drawn; more requests than move in a step; rows with little room and equal costs;
+boxes; infeasible rows.  Each is solved cold and after two rounds of edits.  The program prints the geometric
+mean of the ratios of iterations, which are the same on any machine, and processor seconds, which are not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROUNDS = 3
 _FACTORS = (0.25, 4.0)
 _TOLERANCE: dict[Inner, float] = {"newton": 1e-5, "cd": 1e-3}
 _LIMIT = 3_000
-"""Inner iterations, where a bad value makes a solve endless."""
+"""Limit on inner iterations, because a bad value can make a solve endless."""
 
 
 def requests(
@@ -43,11 +43,10 @@ def requests(
     room: float,
     whole: bool,
 ) -> ContinualProgram:
-    """Return a program of requests whose columns use about two rows each, and ask for more than the rows
-    hold.
+    """Return a program of requests whose columns use about two rows each, with more demand than capacity.
 
     `relation`: of the requests' totals; without one their columns have upper bounds instead. `room`:
-    approximate share of the totals' demand that the rows hold. `whole`: whether costs are 1, 2 or 3, so that
+    approximate share of the demand that the rows can serve. `whole`: True if costs are 1, 2 or 3, so that
     many are equal.
     """
     program = ContinualProgram()
@@ -79,7 +78,7 @@ _CASES: dict[str, Callable[[np.random.Generator], ContinualProgram]] = {
 
 
 def _edit(program: ContinualProgram, rng: np.random.Generator) -> None:
-    """Change a twentieth of the totals, scale a tenth of the costs, close half of a row."""
+    """Change 5% of the totals, scale 10% of the costs, and halve the capacity of a row."""
     ids = np.array(program.request_ids)
     moved = rng.choice(ids, ids.size // 20, replace=False).tolist()
     if program.requests[moved[0]].total is not None:
@@ -91,7 +90,7 @@ def _edit(program: ContinualProgram, rng: np.random.Generator) -> None:
 
 
 def _run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], float, int]:
-    """Inner iterations of each solve, seconds of all, and how many ended without an answer."""
+    """Return inner iterations of each solve, the seconds of all, and the number without an answer."""
     iterations, seconds, unsolved = [], 0.0, 0
     for make in _CASES.values():
         rng = np.random.default_rng(1)
@@ -110,7 +109,7 @@ def _run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], flo
 
 
 def numbers(record: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
-    """Dotted names and values of all numbers of a tuning."""
+    """Yield dotted names and values of all numbers of a tuning."""
     names = [each.name for each in fields(record)] if is_dataclass(record) else record._fields
     for name in names:
         value = getattr(record, name)
@@ -128,7 +127,7 @@ def changed(record: Any, name: str, value: float) -> Any:
 
 
 def _worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
-    """Return a line: how many more iterations and seconds a quarter and four times of a number take.
+    """Return a line with the change of iterations and seconds at a quarter and four times of a number.
 
     `name`: dotted, as of :func:`numbers`. `value`: the default; if it is an int, so are the others. `base`:
     iterations of each solve with the default.
@@ -145,7 +144,7 @@ def _worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> s
 
 
 def main(wanted: list[str]) -> None:
-    """Print a line for each number whose name begins as one of those that are wanted."""
+    """Print a line for each number whose name begins with one of `wanted`."""
     base = {}
     for inner in _TOLERANCE:
         _run(ProximalTuning(), inner)  # compiles

@@ -1,29 +1,29 @@
-"""What an edit costs: 1% of the requests changed in place against building the same CSR with scipy.
+"""Time of edits: a change of 1% of the requests in place, against building the CSR matrix with scipy.
 
-The program has the shape of Sia's: requests of 1,000 columns, each column in one of seven resource rows and
-in its request's sum row.  Three kinds of edit are timed, each one call of a bulk verb (two where requests
-leave and arrive):
+The program has the form of Sia's: requests of 1,000 columns, each column in one of seven resource rows and in
+its request's sum row.  Three kinds of edit are timed. Each is one call of a bulk edit method, or two if
+requests leave and arrive:
 
-- `edit_seconds`: 1% of the requests leave and as many arrive, with shared columns;
+- `edit_seconds`: 1% of the requests leave and the same number arrive, with shared columns;
 - `cost_edit_seconds`: 1% get a new scale and a new override, as when a job's restart factor changes;
-- `own_edit_seconds`: 1% leave and as many arrive with columns of their own, handed over as a sparse matrix.
+- `own_edit_seconds`: 1% leave and the same number arrive with their own columns, given as a sparse matrix.
 
-scipy builds the CSR from arrays that are already concatenated: `csr_rebuild_seconds` from triplets (row, column,
-value), the usual way; `csr_from_csc_seconds` from column pointers, the fastest there is.  Every edit is held
-against both: `rebuild_over_edit`, `rebuild_over_edit_costs` and `rebuild_over_edit_own` are the seconds from
-triplets over those of the edit, `csc_over_edit`, `csc_over_edit_costs` and `csc_over_edit_own` those from
-column pointers.
+scipy builds the CSR from concatenated arrays: `csr_rebuild_seconds` from triplets (row, column, value), the
+usual way; `csr_from_csc_seconds` from column pointers, the fastest way.  Every edit is compared with both:
+`rebuild_over_edit`, `rebuild_over_edit_costs` and `rebuild_over_edit_own` are the seconds from triplets over
+those of the edit, and `csc_over_edit`, `csc_over_edit_costs` and `csc_over_edit_own` those from column
+pointers.
 
-Times of scipy are the best of a few, times of edits the median: that is to scipy's advantage.  How much the
-edits vary is said by their quartiles (`edit_seconds_quartiles` and so on).
+Times of scipy are the best of a few repetitions and times of edits are medians, which favours scipy.  The
+quartiles of edits are in `edit_seconds_quartiles` and so on.
 
-As a course (:class:`Edits`), for the suite, a round is an edit of 1% of the requests and there is nothing to
-solve: `copter` edits its program, `scipy-coo` and `scipy-csc` build the CSR of all requests.  `gap` is then
-the largest difference, relative, between a row's sum in the matrix and what the requests add up to.
+As a course for the suite (:class:`Edits`), a round is an edit of 1% of the requests without a solve: `copter`
+edits its program, `scipy-coo` and `scipy-csc` build the CSR of all requests.  `gap` is then the largest
+relative difference between a row's sum in the matrix and the sum over the requests.
 
-Not like for like are two things.  A request with shared columns hands over no coefficients, one with
-columns of its own as many as scipy is given for it; and a change of costs changes no coefficient, so that
-nobody would build a matrix again for it.
+Two comparisons are not of equal work.  A request with shared columns passes no coefficients; one with its own
+columns passes as many as scipy gets for it. A change of costs changes no coefficient, so the matrix need not
+be built again for it.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _CHURN = 0.01
 RATIOS = tuple(f"{b}_over_{e}" for b in ("rebuild", "csc") for e in ("edit", "edit_costs", "edit_own"))
 """Names of the ratios in a record."""
 _REPEATS = 51
-"""Timed edits of a kind, enough that a busy machine does not affect their median."""
+"""Number of timed edits of a kind, so large that a busy machine does not affect their median."""
 
 
 def measure_updates(
     sizes: Sequence[int], seed: int, on_size: Callable[[int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Return one record per size.
+    """Return one record for each size.
 
     `sizes`: numbers of columns, rounded to whole requests of 1,000 and measured in ascending order. `on_size`
-    is called with each before it is measured.
+    is called with each size before it is measured.
     """
     _measure_size(_WIDTH * 4, np.random.default_rng(seed))  # compiles the store's kernels
     records = []
@@ -104,7 +104,7 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
 
 
 class _Replacing:
-    """A program of a given size, and edits that keep its size; new data is drawn outside the clock."""
+    """A program of a given size, and edits that keep its size; new data is drawn outside the timed part."""
 
     def __init__(
         self, n_requests: int, edits: int, rows: np.ndarray, values: np.ndarray, rng: np.random.Generator
@@ -135,11 +135,11 @@ class _Replacing:
         )
 
     def replace(self) -> float:
-        """Let requests leave and arrive with shared columns; return the seconds it took."""
+        """Replace requests by others with shared columns; return the seconds."""
         return self._replace(self.template)
 
     def replace_own(self) -> float:
-        """Let requests leave and arrive with columns of their own; return the seconds it took."""
+        """Replace requests by others with their own columns; return the seconds."""
         return self._replace(self.matrix)
 
     def _replace(self, usage: Any) -> float:
@@ -157,7 +157,7 @@ class _Replacing:
         return elapsed
 
     def change_costs(self) -> float:
-        """Give requests a new scale and a new override; return the seconds it took."""
+        """Give requests a new scale and a new override; return the seconds."""
         ids = self._pick()
         scales = self.rng.random(self.edits) + 0.5
         overrides = (
@@ -177,8 +177,7 @@ class _Replacing:
 def _scipy_builders(
     n_requests: int, rows: np.ndarray, values: np.ndarray
 ) -> tuple[Callable[[], csr_array], Callable[[], csr_array], int]:
-    """Return builders of the program's CSR from triplets and from column pointers, and its number of
-    nonzeros.
+    """Return builders of the program's CSR from triplets and from column pointers, and its nonzero count.
 
     `rows`, `values` (WIDTH,): resource and coefficient of each column of a request; its other entry is 1, in
     its sum row.
@@ -216,7 +215,7 @@ def _best(build: Callable[[], object], repeats: int) -> float:
 
 
 def _timed(edit: Callable[[], float]) -> tuple[float, list[float]]:
-    """Median and quartiles of the seconds that an edit takes."""
+    """Return the median and the quartiles of the seconds of an edit."""
     edit()
     lower, middle, upper = statistics.quantiles((edit() for _ in range(_REPEATS)), method="inclusive")
     return middle, [lower, upper]
@@ -248,7 +247,7 @@ class Edits(Course):
         sums = np.concatenate((requests * np.bincount(rows, values, _N_RESOURCES), np.full(requests, _WIDTH)))
         edit, matrix = _editor(name, requests, rows, values, rng)
         for number in range(self.rounds):
-            edit()  # reading the matrix has put everything else out of the caches; nobody's round does that
+            edit()  # reading the matrix has cleared the caches, which does not happen in real rounds
             seconds = edit()
             there = matrix()
             off = np.abs(there @ np.ones(there.shape[1]) - sums) / sums
@@ -261,7 +260,7 @@ class Edits(Course):
 def _editor(
     name: str, requests: int, rows: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[Callable[[], float], Callable[[], Any]]:
-    """Return a function that makes an edit and returns its seconds, and one that reads the matrix then."""
+    """Return a function that makes an edit and returns its seconds, and one that reads the matrix."""
     if name == "copter":
         replacing = _Replacing(requests, max(1, round(_CHURN * requests)), rows, values, rng)
         return replacing.replace, lambda: compile_program(replacing.program).A

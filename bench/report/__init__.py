@@ -1,7 +1,7 @@
-"""What the suite measured, as people read it.
+"""Report of the suite's results for readers.
 
-`page.py` makes a report of a folder of results and writes it as HTML and Markdown; read it first.  A report
-is made of claims (`model.py`): `sections.py` makes those of the suite's lines, `papers.py` those of the
-papers' tables, `pictures.py` draws.  `comparison.py` holds two folders against each other.  `templates/` has
-the page.
+Read `page.py` first: it makes a report of a folder of results and writes it as HTML and Markdown.  A report
+consists of claims (`model.py`). `sections.py` makes the claims about the suite's lines, `papers.py` those
+about tables of papers, and `pictures.py` draws the pictures.  `comparison.py` compares two folders.
+`templates/` contains the templates of the page.
 """

@@ -1,13 +1,13 @@
-"""Two folders of results, line by line: how much slower or faster a round has become, and how sure that is.
+"""Comparison of two folders of results, line by line: the ratio of round times, and its uncertainty.
 
-Both folders played the same rounds, so that a round is compared with itself: the ratio is the median of new
-over old seconds round by round, and its spread the middle 95% of that median over resampled rounds
-(bootstrap, with a fixed seed).  Of three rounds that is their least and their largest ratio.  Where the
-numbers of rounds differ, each side is resampled for itself, and the ratio is that of the medians.
+Both folders have the same rounds, so a round is compared with itself. The ratio is the median of new over old
+seconds, round by round. Its uncertainty is the central 95% of that median over resampled rounds (bootstrap,
+with a fixed seed); for three rounds these are the least and the largest ratio.  If the numbers of rounds
+differ, the sides are resampled separately, and the ratio is that of the medians.
 
-A regression is a ratio whose lower end is above the threshold, or a certificate that was there and is not.
-What makes all rounds of a run slower, such as a busy machine, no resampling tells from a slower solver: that
-is why differences of machine and settings come first.
+A regression is a ratio whose lower end is above the threshold, or a certificate that was lost.  Resampling
+cannot distinguish a slower solver from a slower machine, such as a busy one. Therefore differences of machine
+and settings are listed first.
 
 Source: B. Efron and R. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13.
 """
@@ -34,18 +34,18 @@ _THRESHOLD = 1.1
 _RESAMPLES = 2000
 _ENDS = (2.5, 97.5)
 _CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "checker")
-"""Conditions of a line; if one differs, its seconds cannot be compared."""
+"""Conditions of a line; if one of them differs, times cannot be compared."""
 
 
 @dataclass(frozen=True)
 class _Change:
-    """A solver on a line, in the old and the new results.
+    """Change of a solver on a line between the old and the new results.
 
     `old`, `new`: median seconds of a round; NaN without rounds. `ratio`, `low`, `high`: new over old, with
-    the ends of its spread. `memory`: peak memory, new over old; NaN if one was not measured. `outcome`:
-    ``slower`` or ``faster`` if the whole spread is beyond the threshold, or a change of the certificate or of
-    having an answer; ``gone`` and ``new`` if only one side was run; ``-`` if neither has an answer. `reason`:
-    why the solver has no answer now.
+    the ends of its interval. `memory`: peak memory, new over old; NaN if one was not measured. `outcome`:
+    ``slower`` or ``faster`` if the whole interval is beyond the threshold, or a change of the certificate or
+    of having an answer; ``gone`` and ``new`` if only one side was run; ``-`` if neither has an answer.
+    `reason`: why the solver has no answer in the new results.
     """
 
     line: str
@@ -61,24 +61,24 @@ class _Change:
 
     @property
     def regressed(self) -> bool:
-        """Whether it is worse than it was."""
+        """True if the new result is worse."""
         return self.outcome in _REGRESSIONS
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two folders of results, with other differences: machine, versions, settings, conditions of lines."""
+    """Comparison of two folders: other differences (machine, versions, settings, conditions), and changes."""
 
     differences: tuple[str, ...]
     changes: tuple[_Change, ...]
 
     @property
     def regressions(self) -> list[_Change]:
-        """Changes for the worse."""
+        """Changes that are regressions."""
         return [change for change in self.changes if change.regressed]
 
     def means(self) -> dict[str, tuple[float, int]]:
-        """Geometric mean of a solver's ratios, and of how many lines."""
+        """Return, by solver, the geometric mean of the ratios and the number of lines."""
         found: dict[str, list[float]] = {}
         for change in self.changes:
             if math.isfinite(change.ratio) and change.ratio > 0.0:
@@ -91,8 +91,8 @@ def compare(
 ) -> Comparison:
     """Compare two folders of results.
 
-    `threshold`: ratio, above 1, that counts as slower; its inverse counts as faster. `everybody`: also other
-    solvers than copter's.
+    `threshold`: ratio, above 1, that counts as slower; its inverse counts as faster. `everybody`: True to
+    include the other solvers, not only copter's.
     """
     changes = []
     for name in dict.fromkeys([*old.lines, *new.lines]):
@@ -109,10 +109,10 @@ def compare(
 
 
 def ratio_with_spread(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the ratio of new to old seconds (rounds,), with the ends of its spread; NaN unless both have
-    rounds.
+    """Return the ratio of new to old seconds (rounds,), with the ends of its interval.
 
-    Medians are those of logarithms, so that the ratio of old to new is the inverse.
+    The result is NaN unless both have rounds. Medians are taken of logarithms, so that the ratio of old to
+    new is the inverse.
     """
     if not old.size or not new.size:
         return math.nan, math.nan, math.nan
@@ -128,7 +128,7 @@ def ratio_with_spread(old: NDArray[np.float64], new: NDArray[np.float64]) -> tup
 
 
 def _medians(values: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, NDArray[np.float64]]:
-    """The median, and those of resampled values."""
+    """Return the median, and the medians of resampled values."""
     drawn = values[rng.integers(values.size, size=(_RESAMPLES, values.size))]
     return float(np.median(values)), np.median(drawn, axis=1)
 
@@ -183,14 +183,14 @@ def _seconds(line: LineResult | None, solver: str) -> NDArray[np.float64]:
 
 
 def _memory(line: LineResult | None, solver: str) -> float:
-    """Peak memory, NaN if it was not measured."""
+    """Return the peak memory; NaN if it was not measured."""
     if line is None or solver not in line.solvers:
         return math.nan
     return line.solvers[solver].peak_memory_mb or math.nan
 
 
 def _differences(old: SuiteResult, new: SuiteResult) -> list[str]:
-    """Return differences in words, those of the machine first."""
+    """Return differences of machine, settings and lines in words, those of the machine first."""
     found = [
         *(("machine ", one) for one in differing(flat(old.machine), flat(new.machine))),
         *(("", one) for one in differing({"profile": old.profile}, {"profile": new.profile})),

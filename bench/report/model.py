@@ -1,4 +1,4 @@
-"""What a report is made of, before it is HTML or Markdown: claims with pictures, tables and commands."""
+"""Data of a report, independent of HTML and Markdown: claims with pictures, tables and commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table; one of copter's stands out."""
+    """Row of a table; `ours`: True for a row of copter, which is highlighted."""
 
     cells: tuple[str, ...]
     ours: bool = False
@@ -15,7 +15,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table; the columns in `words` are text, the others figures."""
+    """Table; `words`: indices of the columns that contain text."""
 
     title: str
     heads: tuple[str, ...]
@@ -26,7 +26,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture (:func:`copter.bench.report.pictures.as_svg`); its file is called by the name."""
+    """Picture (:func:`copter.bench.report.pictures.as_svg`); its name is that of its file."""
 
     name: str
     caption: str
@@ -35,7 +35,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Command:
-    """A command that reruns something."""
+    """Command that runs something again, with a description."""
 
     what: str
     text: str
@@ -43,7 +43,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Claim:
-    """A section: what is claimed, and what it rests on; links lead to the key."""
+    """Section with a claim and its evidence; links refer to the key."""
 
     key: str
     title: str
@@ -55,9 +55,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lost:
-    """A line on which copter is not the fastest with a certified answer.
+    """Line on which copter is not the fastest solver with a certified answer.
 
-    The text has the faster solver and its ratio, the note the reason, if one was written down.
+    `text`: the faster solver and its ratio. `note`: the reason, if one is known.
     """
 
     line: str
@@ -68,9 +68,9 @@ class Lost:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """The summary at the top of the report.
+    """Summary at the top of the report.
 
-    Remarks prevent misreading: unfinished lines, and answers that the checker refused.
+    `remarks`: unfinished lines, answers that the checker rejected, and other facts that affect the reading.
     """
 
     title: str
@@ -84,7 +84,7 @@ class FirstScreen:
 
 @dataclass(frozen=True)
 class SuiteReport:
-    """The whole of it: a claim over all lines, one for each family, one for each table of a paper."""
+    """The report: a claim over all lines, one for each family, and one for each table of a paper."""
 
     first: FirstScreen
     overall: Claim
@@ -95,11 +95,11 @@ class SuiteReport:
 
     @property
     def sections(self) -> list[Claim]:
-        """All claims, as they stand one after the other."""
+        """All claims in the order of the page."""
         return [self.overall, *self.claims, *self.papers]
 
     @property
     def pictures(self) -> list[Picture]:
-        """All of them, that of the first screen first."""
+        """All pictures, that of the first screen first."""
         first = [self.first.picture] if self.first.picture is not None else []
         return [*first, *(picture for claim in self.sections for picture in claim.pictures)]

@@ -1,4 +1,4 @@
-"""A report as files: one page of HTML that needs nothing else, and Markdown with its pictures beside it."""
+"""Files of a report: a self-contained HTML page, and Markdown with separate picture files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def make_report(
 ) -> SuiteReport:
     """Make the report of a folder of results.
 
-    `notes`: why copter is not the fastest, by line. `documents`: folder of ``copter reproduce``, for the
-    papers' figures.
+    `notes`: reasons why copter is not the fastest, by line. `documents`: folder of documents of
+    ``copter reproduce``, for the papers' figures.
     """
     suite = with_commands(suite)
     styles = looks([solver for line in suite.lines.values() for solver in line.order])
@@ -45,7 +45,7 @@ def make_report(
 
 
 def as_html(report: SuiteReport) -> str:
-    """Return the page; it is well-formed XML too, and names nothing outside of itself."""
+    """Return the HTML page; it is also well-formed XML, and refers to no other file."""
     light, dark = ("".join(f"--{name}:{pair[k]};" for name, pair in HUES.items()) for k in (0, 1))
     return (
         _environment(escape=True).get_template("report.html.j2").render(report=report, light=light, dark=dark)
@@ -64,7 +64,7 @@ def sections_as_markdown(claims: Sequence[Claim], pictures: str) -> str:
 
 
 def write_pictures(pictures: Iterable[Picture], folder: Path) -> None:
-    """Write a file of SVG for each picture, for pages that are not HTML; others there are removed."""
+    """Write an SVG file for each picture, for pages in Markdown; other SVG files there are removed."""
     light, dark = (";".join(f"--{name}:{pair[k]}" for name, pair in HUES.items()) for k in (0, 1))
     style = (
         f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -76,14 +76,14 @@ def write_pictures(pictures: Iterable[Picture], folder: Path) -> None:
     for picture in pictures:
         begin, rest = picture.svg.split(">", 1)
         width, height = begin.partition('viewBox="0 0 ')[2].partition('"')[0].split()
-        # points, so that the letters have the size of the text around
+        # in points, so that labels have the size of the surrounding text
         size = f'width="{width}pt" height="{height}pt"'
         alone = f'{begin} {size} xmlns="http://www.w3.org/2000/svg">{style}{rest}'
         (folder / f"{picture.name}.svg").write_text(alone + "\n", encoding="utf-8")
 
 
 def write_report(report: SuiteReport, folder: Path) -> None:
-    """Write ``report.html``, ``report.md`` and the latter's pictures into a folder."""
+    """Write ``report.html``, ``report.md`` and the pictures of ``report.md`` to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / HTML).write_text(as_html(report), encoding="utf-8")
     (folder / _MARKDOWN).write_text(as_markdown(report), encoding="utf-8")
@@ -105,5 +105,5 @@ def _environment(*, escape: bool) -> Environment:
 
 
 def _words(text: str) -> str:
-    """Text of which Markdown makes no elements and no new lines."""
+    """Return a text without Markdown elements and line breaks."""
     return " ".join(html.escape(str(text), quote=False).split())

@@ -1,7 +1,8 @@
-"""The papers' figures beside ours, from the documents that ``copter reproduce NAME --json`` writes.
+"""Published figures of papers and measured ones, from documents of ``copter reproduce NAME --json``.
 
-The suite measures solvers on programs; the papers' tables are mostly of whole schedulers. They are runs of
-their own, and their documents lie in a folder of their own.  What has no document is named with its command.
+The suite measures solvers on programs; most tables of the papers are about whole schedulers. Their
+reproductions are separate runs, whose documents are in a separate folder.  A table without a document is
+listed with its command.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from copter.bench.reproduction import Reproduction, reproductions
 from copter.errors import FileError
 
 _WANTED = ("thesis-", "shockwave-figure-12")
-"""Beginnings of the names of those that the report shows."""
+"""Beginnings of the names of the reproductions that the report shows."""
 NEAR, _FAR = 1.15, 1.5
-"""Factors within which a measured figure counts as the same as the published one, and as of the same kind."""
+"""Factors within which a measured figure counts as equal to the published one, and as of the same kind."""
 _POINTS_OF_A_PICTURE, _ROWS_OF_A_PICTURE = 3, 30
 _HUES = tuple(zip(("copter", "highs", "ortools", "cvxpy", "parts", "other") * 2, "oooooossssss", strict=True))
-"""Hues of :data:`.pictures.HUES`, and marks, of the series of a picture, one after the other."""
-_LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2.2)}
+"""Hues of :data:`.pictures.HUES`, and marks, of the series of a picture, in order."""
+_LOOKS: Mapping[str, Look] = {"measured over published": Look("copter", "o", "", 2.2)}
 
 
 def claims(folder: Path | None) -> list[Claim]:
-    """Return the section on the papers: one claim for each table or figure that the report shows.
+    """Return the section about papers: one claim for each table or figure that the report shows.
 
-    Raise FileError if a document is not one of ``copter reproduce``.
+    Raise FileError if a file is not a document of ``copter reproduce``.
     """
     documents = {} if folder is None else _documents(folder)
     shown = {name: one for name, one in documents.items() if name.startswith(_WANTED)}
@@ -42,7 +43,7 @@ def claims(folder: Path | None) -> list[Claim]:
 
 
 def measured(folder: Path) -> list[Claim]:
-    """Return a claim for each document of a folder, with the seconds that it took."""
+    """Return a claim for each document of a folder, with the seconds of the measurement."""
     found = []
     for document in _documents(folder).values():
         claim, took = _claim(document), document["wall_seconds"]
@@ -55,8 +56,8 @@ def measured(folder: Path) -> list[Claim]:
 class _Standing:
     """Agreement of a document with its paper.
 
-    The paper has `printed` figures; `near` and `far` measured ones are within :data:`NEAR` and :data:`_FAR`
-    of them. The document has a number of seeds and took a number of seconds.
+    `printed`: number of figures that the paper prints. `near`, `far`: number of measured figures within
+    :data:`NEAR` and :data:`_FAR` of them. `seeds`, `seconds`: of the document.
     """
 
     name: str
@@ -69,7 +70,7 @@ class _Standing:
 
 
 def standings(folder: Path) -> tuple[list[_Standing], list[Reproduction]]:
-    """How the documents of a folder stand to their papers, and which reproductions have none, by name."""
+    """Return the agreement of each document of a folder, and the reproductions without one, by name."""
     documents = _documents(folder)
     found = []
     for name, one in sorted(documents.items()):
@@ -82,7 +83,7 @@ def standings(folder: Path) -> tuple[list[_Standing], list[Reproduction]]:
 
 
 def _order(name: str) -> tuple[bool, list[int], str]:
-    """The thesis first, its figures by number."""
+    """Return a sort key: the thesis first, its figures by number."""
     numbers = [int(part) for part in name.replace("-", ".").split(".") if part.isdigit()]
     return not name.startswith("thesis"), numbers, name
 
@@ -94,13 +95,13 @@ def _documents(folder: Path) -> dict[str, dict[str, Any]]:
             document = json.loads(file.read_text())
             found[document["name"]] = document
         except (ValueError, KeyError, TypeError) as error:
-            what = f"is no document of copter reproduce: {type(error).__name__}: {error}"
+            what = f"must be a document of copter reproduce: {type(error).__name__}: {error}"
             raise FileError(file, what) from None
     return found
 
 
 def command_of(document: Mapping[str, Any]) -> str:
-    """The command that makes a document of ``copter reproduce NAME --json`` again, with its settings."""
+    """Return the command that makes a document of ``copter reproduce NAME --json`` again."""
     settings = document["settings"]
     options = [f"--seeds {settings['seeds']}"] + ([f"--seed {settings['seed']}"] if settings["seed"] else [])
     options += ["--quick"] if settings["quick"] else []
@@ -111,17 +112,19 @@ def command_of(document: Mapping[str, Any]) -> str:
 def _claim(document: Mapping[str, Any]) -> Claim:
     rows = tuple(_row(figure) for figure in document["figures"])
     quick = (
-        " A smaller instance of the same kind: not to be compared." if document["settings"]["quick"] else ""
+        " A smaller instance of the same kind, which is not comparable."
+        if document["settings"]["quick"]
+        else ""
     )
     table = ReportTable(
-        document["title"], ("", "figure", "ours", "paper", "ours / paper"), rows, words=(0, 1)
+        document["title"], ("", "figure", "measured", "paper", "measured / paper"), rows, words=(0, 1)
     )
     key = document["name"].replace(".", "-")
     picture = _picture(key, document)
     return Claim(
         key,
         document["title"],
-        f"{document['source']}. What differs: {document['differs'].rstrip('.')}.{quick}",
+        f"{document['source']}. Differences: {document['differs'].rstrip('.')}.{quick}",
         (picture,) if picture is not None else (),
         (table,),
         (Command(document["title"], command_of(document)),),
@@ -133,22 +136,22 @@ def _missing(one: Reproduction) -> Claim:
     return Claim(
         one.name.replace(".", "-"),
         one.title,
-        f"{one.source}. Not measured for this report; it takes about {one.minutes:g} min.",
+        f"{one.source}. Not measured for this report; the measurement takes about {one.minutes:g} min.",
         commands=(Command(one.title, command),),
     )
 
 
 def _row(figure: Mapping[str, Any]) -> Row:
     unit = f" {figure['unit']}" if figure["unit"] else ""
-    ours, paper, std = (_number(figure[name]) for name in ("ours", "paper", "std"))
-    shown = digits(ours) + unit + (f" ± {digits(std)}" if math.isfinite(std) else "")
-    theirs = digits(paper) + unit if math.isfinite(paper) else NOTHING
-    return Row((figure["row"], figure["column"], shown, theirs, times(_ratio(figure))))
+    value, paper, std = (_number(figure[name]) for name in ("ours", "paper", "std"))
+    shown = digits(value) + unit + (f" ± {digits(std)}" if math.isfinite(std) else "")
+    published = digits(paper) + unit if math.isfinite(paper) else NOTHING
+    return Row((figure["row"], figure["column"], shown, published, times(_ratio(figure))))
 
 
 def _ratio(figure: Mapping[str, Any]) -> float:
-    ours, paper = _number(figure["ours"]), _number(figure["paper"])
-    return ours / paper if paper else math.nan
+    value, paper = _number(figure["ours"]), _number(figure["paper"])
+    return value / paper if paper else math.nan
 
 
 def _number(value: float | None) -> float:
@@ -156,15 +159,16 @@ def _number(value: float | None) -> float:
 
 
 def _picture(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Return a picture of measured figures, or of measured over published ones where these are printed."""
+    """Return a picture of measured figures, or of measured over published ones if the paper has a table."""
     drawn = _drawn(key, document) if "figure" in document["name"] else None
     return drawn or _compared(key, document)
 
 
 def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Return a picture of the measured values of the first column, or of all with its unit, row by row.
+    """Return a picture of the measured values, row by row.
 
-    Rows named "what: whose" are one row each for every "what".
+    It shows the first column, or all columns with the unit of the first. Rows named "what: series" are drawn
+    as one row for each "what".
     """
     if not document["figures"]:
         return None
@@ -173,20 +177,21 @@ def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
     rows: dict[str, list[tuple[str, PlotPoint]]] = {}
     for figure in document["figures"]:
         same = figure["column"] == first["column"] if split else figure["unit"] == first["unit"]
-        ours, std = _number(figure["ours"]), _number(figure["std"])
-        if not same or math.isnan(ours):
+        value, std = _number(figure["ours"]), _number(figure["std"])
+        if not same or math.isnan(value):
             continue
-        if ours <= 0.0:  # the axis is logarithmic
+        if value <= 0.0:  # the axis is logarithmic
             return None
         what, _, whose = figure["row"].partition(": ") if split else (figure["row"], "", figure["column"])
-        rows.setdefault(what, []).append((whose or "ours", PlotPoint(ours, 0.0, ours + std)))
+        rows.setdefault(what, []).append((whose or "measured", PlotPoint(value, 0.0, value + std)))
     series = list(dict.fromkeys(whose for marks in rows.values() for whose, _ in marks))
     if not (_POINTS_OF_A_PICTURE <= len(rows) <= _ROWS_OF_A_PICTURE and len(series) <= len(_HUES)):
         return None
     styles = {whose: Look(hue, mark, "", 2.2) for whose, (hue, mark) in zip(series, _HUES, strict=False)}
     unit = f" {first['unit']}" if first["unit"] else ""
     column = first["column"] if split or len(series) == 1 else ""
-    caption = f"{document['source']}: {column + ', ' if column else ''}ours, with a deviation of the samples"
+    prefix = f"{column}, " if column else ""
+    caption = f"{document['source']}: {prefix}measured, with the standard deviation of the samples"
     across = Edge(column, lambda value: f"{value:g}{unit}")
     return Picture(f"paper-{key}", caption, dots(caption, list(rows.items()), styles, across))
 
@@ -202,6 +207,6 @@ def _compared(key: str, document: Mapping[str, Any]) -> Picture | None:
             )
     if len(rows) < _POINTS_OF_A_PICTURE:
         return None
-    caption = f"{document['source']}: ours over the paper's; at 1× they are the same"
-    across = Edge("ours over the paper's", lambda ratio: f"{ratio:g}×")
+    caption = f"{document['source']}: measured over published values; at 1× they are equal"
+    across = Edge("measured over published", lambda ratio: f"{ratio:g}×")
     return Picture(f"paper-{key}", caption, dots(caption, rows, _LOOKS, across, mark=1.0))

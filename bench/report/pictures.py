@@ -1,13 +1,12 @@
-"""The pictures of the report: lines over the size of a program, one dot a solver, performance profiles.
+"""Pictures of the report: lines over the size of a program, one dot a solver, performance profiles.
 
-A filled mark is an answer that the checker found to be within the tolerance, a hollow one is not, and a cross
-is a solver that had no answer in time: it stands where the time ended, the truth is above it.
+A filled mark is an answer that the checker found to be within the tolerance, a hollow mark is another answer.
+A cross is a solver without an answer in time; it is drawn at the time limit, and the true time is above it.
 
-Each solver is drawn the same in every picture: its colour says whose it is, mark and dash which one.  The
-hues are those of Okabe and Ito, which people who do not tell red from green tell apart; each has a light twin
-for dark pages.  Pictures are SVG that stands within a page: text stays text, and every hue becomes a variable
-of the page's style, so that the page decides.  No display, no global state, nothing that a reader has to
-fetch.
+A solver has the same style in every picture: the colour shows its origin, mark and dash the solver.  The hues
+are those of Okabe and Ito, which colour-blind readers can distinguish; each has a lighter version for dark
+pages.  Pictures are SVG elements of a page: text remains text, and every hue is a variable of the page's
+style.  They need no display, no global state, and no other files.
 
 Source: M. Okabe and K. Ito, *Color Universal Design*, 2008.
 """
@@ -38,7 +37,7 @@ _Dash: TypeAlias = Literal["-", "--", ":", "-.", ""]
 Kind: TypeAlias = Literal["certified", "uncertified", "missed"]
 _Shown: TypeAlias = Callable[[float], str]
 
-#: Name of the variable, and its colour on light and on dark pages.
+#: For each variable its colour on light and on dark pages.
 HUES: dict[str, tuple[str, str]] = {
     "ink": ("#1c1c22", "#ececf1"),
     "muted": ("#63636e", "#a2a2ad"),
@@ -71,7 +70,7 @@ class Look:
 
 
 def looks(solvers: list[str]) -> dict[str, Look]:
-    """Return how all solvers of a report are drawn: those of one hue differ by mark and dash."""
+    """Return the style of each solver of a report; solvers of one hue differ by mark and dash."""
     taken: dict[str, int] = {}
     found = {}
     for solver in sorted(set(solvers)):
@@ -94,7 +93,7 @@ _LEFT_OUT = (
 
 
 def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
-    """Return a figure of so many inches in the common style of copter's pictures, with a light grid."""
+    """Return a figure of the given size in inches, in the common style of copter's pictures."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.grid(alpha=0.3)
@@ -103,7 +102,7 @@ def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
 
 
 def _themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
-    """Return a blank figure of so many inches in the hues that :func:`as_svg` leaves to the page."""
+    """Return a blank figure of the given size in inches, in the hues that :func:`as_svg` makes variable."""
     ink, muted, line = (HUES[name][0] for name in ("ink", "muted", "line"))
     with mpl.rc_context({"font.size": _FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):
         figure, axes = blank(width, height)
@@ -116,9 +115,10 @@ def _themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
 
 
 def as_svg(figure: Figure, title: str) -> str:
-    """Return a figure as an element of a page, the same for the same figure.
+    """Return a figure as an SVG element, equal for equal figures.
 
-    `title`: description for screen readers, and base of its inner names, so that it must be unique on a page.
+    `title`: description for screen readers. It is also the base of internal names, so it must be unique on a
+    page.
     """
     target = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none", "font.size": _FONT_SIZE}):
@@ -141,12 +141,12 @@ def _variable(hue: str) -> str:
 
 _SIZE = 5.0
 _HEAD = 22
-"""Letters of the head of a row, before it is broken."""
+"""Number of letters in the label of a row before a line break."""
 
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A median with its tail; `high` is the end of the whisker, NaN if there is none."""
+    """A median with its tail; `high`: end of the whisker, NaN without a whisker."""
 
     x: float
     y: float
@@ -156,7 +156,7 @@ class PlotPoint:
 
 @dataclass(frozen=True)
 class Edge:
-    """The label of an axis, and the function that shows a value as text."""
+    """Label of an axis, and the function that formats its values."""
 
     label: str
     shown: _Shown
@@ -165,14 +165,14 @@ class Edge:
 def over(
     title: str, series: Mapping[str, Sequence[PlotPoint]], styles: Mapping[str, Look], across: Edge, up: Edge
 ) -> str:
-    """Draw a line for each solver, points from left to right, both axes logarithmic; return SVG.
+    """Draw a line for each solver over the size, with two logarithmic axes; return SVG.
 
-    The title is not drawn, but for screen readers.
+    The title is not drawn; it is for screen readers.
     """
     figure, axes = _themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
     axes.set_xscale("log")
     axes.set_yscale("log")
-    # copter's lines come last, and lie above the others
+    # copter's lines are drawn last, above the others
     for rank, (solver, points) in enumerate(sorted(series.items(), key=lambda one: styles[one[0]].width)):
         look = styles[solver]
         there = [point for point in points if point.kind != "missed"]
@@ -205,11 +205,11 @@ def dots(
 ) -> str:
     """Draw a row for each line of the suite, with a mark for each solver; return SVG.
 
-    `rows`: heads, and the solvers with their values as `x`, on a logarithmic axis; `high` is the end of the
-    whisker. `mark`: place of a vertical line. The title is not drawn, but for screen readers.
+    `rows`: labels, and the solvers with their values as `x`, on a logarithmic axis; `high` is the end of the
+    whisker. `mark`: position of a vertical line. The title is not drawn; it is for screen readers.
     """
     solvers = list(dict.fromkeys(name for _, marks in rows for name, _ in marks))
-    # the marks of a row stand one below the other, as far as it takes to tell them apart
+    # the marks of a row are drawn one below the other, so that they can be distinguished
     lanes = max(len(marks) for _, marks in rows) if mark is None else 1
     broken = sum(len(head) > _HEAD for head, _ in rows)
     tall = len(rows) * max(0.27, 0.05 * lanes) + 0.12 * broken
@@ -237,9 +237,9 @@ def dots(
 def profile(
     title: str, steps: Mapping[str, tuple[Sequence[float], Sequence[float]]], styles: Mapping[str, Look]
 ) -> str:
-    """Draw a performance profile: the share of lines on which a solver takes at most so many times the best.
+    """Draw a performance profile: the share of lines that a solver ends within a multiple of the best time.
 
-    `steps`: by solver, the ratios in ascending order and the shares from there on. The title is for screen
+    `steps`: by solver, the multiples in ascending order and the shares from there on. The title is for screen
     readers. Return SVG.
     """
     figure, axes = _themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
@@ -250,13 +250,13 @@ def profile(
     end = 1.5 * max(risen, default=2.0)
     for solver, (ratios, shares) in sorted(steps.items(), key=lambda one: styles[one[0]].width):
         look = styles[solver]
-        # from nothing at a ratio of 1, and on to the right edge
+        # from 0 at a ratio of 1 to the right edge
         x, y = [1.0, *ratios], [0.0, *shares]
         axes.step(x, y, look.dash, where="post", color=look.colour, linewidth=look.width)
     axes.set_ylim(0.0, 1.03)
     axes.set_xlim(1.0, end)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.0f}%"))
-    axes.set_ylabel("of the lines")
+    axes.set_ylabel("share of the lines")
     _axis(axes.xaxis, Edge("time over that of the fastest", lambda ratio: f"{ratio:g}×"))
     _legend(figure, list(steps), styles, False, marks=False)
     return as_svg(figure, title)
@@ -278,7 +278,7 @@ def _mark(axes: Axes, look: Look, point: PlotPoint) -> None:
 
 
 def _axis(axis: Axis, what: Edge) -> None:
-    """Label a logarithmic axis by a few round values, in the units of its formatter."""
+    """Label a logarithmic axis with a few round values, in the units of its formatter."""
     low, high = axis.get_view_interval()
     decades = math.log10(high / low) if low > 0.0 else 1.0
     subs = (1.0, 2.0, 5.0) if decades < 2.2 else (1.0,)

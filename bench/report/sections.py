@@ -1,7 +1,7 @@
-"""The sections of a report, from the results of a suite: the first screen, all lines together, each family.
+"""Sections of a report, from the results of a suite: the first screen, all lines together, each family.
 
-The first screen says what was measured, on how many lines copter is the fastest, and where it is not.  A
-section has pictures, a table with a row for each solver of each line, and the commands that measure it again.
+The first screen states what was measured, on how many lines copter is the fastest, and on which it is not.  A
+section has pictures, a table with a row for each solver of each line, and the commands of the measurements.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from copter.bench.statistics import (
 )
 
 _LINES_OF_A_PROFILE = 4
-"""A profile of fewer lines says less than their table."""
+"""Least number of lines for a profile; for fewer their table is more useful."""
 _TAUS = np.logspace(0.0, 4.0, 161)
 HEADS = ("line", "solver", "p50", "p99", "over copter", "largest gap", "memory", "before", "outcome")
 _READING = (
-    "In the tables below, p50 and p99 are seconds of a round over the rounds that count, at least so much "
-    "(≥) where a round was missed; over copter is the median of the ratios round by round, with the least "
-    "and the most; the largest gap is as the checker found it; memory is the most that the solver’s "
-    "process held; before is what was made and compiled before the first round, which is in no other time."
+    "Columns of the tables: p50 and p99 are the median and the 99th percentile of the seconds of the counted "
+    "rounds; they are lower bounds (≥) if a round was missed. “Over copter” is the median ratio to copter’s "
+    "seconds, round by round, with the least and the largest ratio. The checker computes the “largest gap”. "
+    "“Memory” is the peak memory of the solver’s process. “Before” is the time of compilation and warm-up "
+    "before the first round, which no other time includes."
 )
 """Explanation of the columns."""
 _FASTER, _SLOWER = "copter faster", "copter slower"
@@ -50,24 +51,24 @@ _LOOKS: Mapping[str, Look] = {
     _SLOWER: Look("highs", "D", "", 2.0),
 }
 _DEFINITION = (
-    "Equal certified quality: a solver counts on a line only if it answered every round that it played in "
-    "time and one checker, the same for all, found each answer to be within the line's tolerance. A solver "
-    "plays three rounds at least, and goes on until its seconds on the line are used up; where that is "
-    "before the last round, its outcome says so. Compared are the seconds of whole rounds, edit, solve and "
-    "shim, each round with itself, over those that both played."
+    "Equal certified quality: a solver counts on a line only if it answered each of its rounds in time, and "
+    "if the checker, the same for all solvers, found each answer within the line's tolerance. A solver plays "
+    "at least three rounds and continues until its time on the line is used up; if that is before the last "
+    "round, its outcome states it. The comparison is of the seconds of whole rounds (edit, solve and shim). "
+    "Each round is compared with itself, over the rounds that both solvers played."
 )
 
 
 def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
-    """Return the summary at the top; `notes` say, by line, why copter is not the fastest."""
+    """Return the summary at the top; `notes`: reasons why copter is not the fastest, by line."""
     found = verdicts(suite)
     rounds = sum(len(one.records) for line in suite.lines.values() for one in line.solvers.values())
     solvers = takes_part(list(suite.lines.values()))
     kinds = [f"{FAMILIES[family].title} ({len(lines)})" for family, lines in families(suite).items()]
     measured = (
         f"copter {suite.version} and {sum(not is_ours(name) for name in solvers)} other solvers on "
-        f"{len(suite.lines)} lines, {rounds:,} rounds in all, on {suite.begun[:10]} in "
-        f"{seconds(suite.seconds)}; the profile “{suite.profile}”. Lines by kind: {', '.join(kinds)}."
+        f"{len(suite.lines)} lines, {rounds:,} rounds in all, measured on {suite.begun[:10]} in "
+        f"{seconds(suite.seconds)}, profile “{suite.profile}”. Lines by kind: {', '.join(kinds)}."
     )
     return FirstScreen(
         f"copter {suite.version}: {suite.profile} benchmark",
@@ -81,7 +82,7 @@ def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
 
 
 def _machine_text(machine: Mapping[str, Any]) -> str:
-    """Return processor, memory and system of :func:`copter.bench.machine.machine` in a sentence."""
+    """Return processor, memory and system of :func:`copter.bench.machine.machine` as a sentence."""
     return (
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['system']} "
         f"{machine['architecture']}."
@@ -93,22 +94,22 @@ def _verdict(found: list[Verdict]) -> str:
     alone = sum(not one.baseline for one in won)
     text = f"On {len(won)} of {len(found)} lines copter is the fastest at equal certified quality"
     if alone:
-        text += f"; on {alone} of these no other solver has certified answers to all that it played"
+        text += f"; on {alone} of these no other solver has certified answers to all its rounds"
     return text + "."
 
 
 def _lost(line: LineResult, one: Verdict, notes: Mapping[str, str]) -> Lost:
     if math.isnan(one.ratio):
-        text = f"{one.ours} has no certified answer to every round that it played"
+        text = f"{one.ours} has no certified answer to all its rounds"
         if one.fastest:
             median = median_seconds(line, one.fastest)
-            text += f"; the fastest that has is {one.fastest}, {seconds(median)} a round"
+            text += f"; the fastest solver that has one is {one.fastest}, {seconds(median)} a round"
     else:
-        ours, theirs = (seconds(median_seconds(line, name)) for name in (one.ours, one.baseline))
+        mine, other = (seconds(median_seconds(line, name)) for name in (one.ours, one.baseline))
         text = (
             f"{one.ours} takes {times(1.0 / one.ratio)} the seconds of {one.baseline} "
-            f"({times(1.0 / one.high)} to {times(1.0 / one.low)} over the rounds; medians {ours} and "
-            f"{theirs})"
+            f"({times(1.0 / one.high)} to {times(1.0 / one.low)} over the rounds; medians {mine} and "
+            f"{other})"
         )
     return Lost(one.line, line.title, text, notes.get(one.line, ""))
 
@@ -123,7 +124,7 @@ def _remarks(suite: SuiteResult) -> list[str]:
         if name not in suite.lines or set(suite.lines[name].order) - set(suite.lines[name].solvers)
     ]
     if todo:
-        remarks.append(f"Not complete. Still to be measured: {'; '.join(todo)}.")
+        remarks.append(f"Incomplete. Not yet measured: {'; '.join(todo)}.")
     there = [(line, solver, one) for line in suite.lines.values() for solver, one in line.solvers.items()]
     refused = [
         f"{solver} on {line.name} ({wrong} of {len(one.records)} rounds)"
@@ -132,8 +133,8 @@ def _remarks(suite: SuiteResult) -> list[str]:
     ]
     if refused:
         remarks.append(
-            "Claimed to be solved where the checker found that the answer is not within the tolerance: "
-            f"{', '.join(refused)}. None of these counts."
+            "These solvers reported an optimum, but the checker found the answer outside the tolerance: "
+            f"{', '.join(refused)}. None of these answers counts."
         )
     failed = [
         f"{solver} on {line.name} ({one.reason})"
@@ -146,22 +147,24 @@ def _remarks(suite: SuiteResult) -> list[str]:
 
 
 def speed_of_the_machine(suite: SuiteResult) -> str:
-    """Say in how many rounds the machine was not at its full speed, as far as was looked."""
+    """Return a sentence with the number of rounds in which the machine was not at full speed."""
     records = [r for line in suite.lines.values() for one in line.solvers.values() for r in one.records]
     readings = np.array([record.get(FIELD, math.nan) for record in records], np.float64)
     known = readings[np.isfinite(readings)]
     if not known.size:
         return (
-            "Measured before rounds waited for the machine to be at its full speed (docs/how-to/suite.md): "
-            "whole solvers on a line may have taken up to 1.7 times their seconds."
+            "These rounds did not wait for the machine to run at full speed (docs/how-to/suite.md): a "
+            "solver's times on a line may be up to 1.7 times too long."
         )
     slow = int((known > SLOWER * known.min()).sum())
-    text = f"In {slow:,} of {known.size:,} rounds the machine was not at its full speed"
-    return f"{text} (the slowest: {digits(float(known.max() / known.min()))} times its seconds)."
+    text = f"In {slow:,} of {known.size:,} rounds the machine did not run at full speed"
+    return (
+        f"{text} (at worst, the calibration took {digits(float(known.max() / known.min()))} times its best)."
+    )
 
 
 def _ratios(suite: SuiteResult, found: list[Verdict]) -> Picture | None:
-    """A row for each family, a mark for each line that has a baseline."""
+    """Return a picture with a row for each family and a mark for each line with a baseline."""
     rows: dict[str, list[tuple[str, PlotPoint]]] = {}
     for one in found:
         if math.isfinite(one.ratio):
@@ -192,12 +195,12 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
         for solver, (mean, certified, of) in sorted(everywhere.items(), key=lambda one: one[1][0])
     ]
     picture = _profile_of("all", "All lines: performance profile", lines, styles)
-    heads = ("solver", "which is", "certified on", "all its lines", *(family for family in found))
+    heads = ("solver", "description", "certified on", "all its lines", *(family for family in found))
     note = (
-        f"Shifted geometric mean (shift {tick(SHIFT)}) of the median seconds of a round, over the lines "
-        "that the solver takes part in. Where it has no certified answer, or was not asked because it "
-        "missed a smaller line, the line’s limit counts, so that its mean is at least that. Solvers that "
-        f"take part in other lines are not to be compared by their means; {NOTHING}: in no line."
+        f"Shifted geometric mean (shift {tick(SHIFT)}) of the median seconds of a round, over the lines on "
+        "which the solver was measured. If it has no certified answer on a line, or was not run because it "
+        "missed a smaller line, the line’s limit counts, so that the mean is a lower bound. Means of solvers "
+        f"that were measured on different lines are not comparable; {NOTHING}: on no line."
     )
     return Claim(
         "all",
@@ -237,14 +240,14 @@ def _profile_of(
     steps = {solver: (_TAUS.tolist(), shares[solver].tolist()) for solver in often}
     return Picture(
         f"{name}-profile",
-        f"{caption}, of solvers that take part in half of the lines or more. How many of its lines a solver "
-        "ends, certified, within so many times the seconds of the fastest.",
+        f"{caption}, of solvers that were measured on at least half of the lines. Share of its lines that a "
+        "solver ends, certified, within a multiple of the seconds of the fastest.",
         profile(caption, steps, styles),
     )
 
 
 def _conditions(lines: list[LineResult]) -> str:
-    """Tolerance, threads, limit and the checker: once if they are the same for all lines."""
+    """Return tolerance, threads, limit and checker as text; equal values are stated once."""
     tolerances = _range(f"{line.tolerance:g}" for line in lines)
     threads = _range(str(line.threads) for line in lines)
     limits = _range(f"{line.limit:g} s" for line in lines)
@@ -279,14 +282,14 @@ def _times(family: str, words: Family, lines: list[LineResult], styles: Mapping[
 
 def _marks(line: LineResult) -> list[tuple[str, PlotPoint]]:
     found = ((solver, _point(line, solver, 0.0)) for solver in line.order)
-    # a row has its seconds across
+    # a row has its seconds on the horizontal axis
     return [(solver, PlotPoint(one.y, 0.0, one.high, one.kind)) for solver, one in found if one is not None]
 
 
 def _memory(
     family: str, words: Family, lines: list[LineResult], styles: Mapping[str, Look]
 ) -> Picture | None:
-    caption = f"{words.title}: the most memory that the solver's process held"
+    caption = f"{words.title}: peak memory of the solver's process"
     series: dict[str, list[PlotPoint]] = {}
     for line in sorted(lines, key=lambda line: line.x.get(words.axis, math.nan)):
         for solver, one in line.solvers.items():
@@ -305,7 +308,7 @@ def outcome(line: LineResult, solver: str) -> str:
     """Return the outcome of a solver on a line, in words."""
     one = line.solvers.get(solver)
     if one is None:
-        return "not done yet"
+        return "not yet done"
     if one.status != "measured":
         return f"{one.status}: {one.reason}" if one.reason else one.status
     refused = sum(record["certified"] is not True for record in one.records)
@@ -314,13 +317,13 @@ def outcome(line: LineResult, solver: str) -> str:
 
 
 def _largest_gap(line: LineResult, solver: str) -> float:
-    """Largest gap of the rounds that count, as the checker found it; NaN if a round has none."""
+    """Return the largest gap of the counted rounds, computed by the checker; NaN if a round has none."""
     gaps: list[float] = [record["checked_gap"] for record in line.measured_rounds(solver)]
     return max(gaps) if gaps and all(map(math.isfinite, gaps)) else math.nan
 
 
 def _point(line: LineResult, solver: str, x: float) -> PlotPoint | None:
-    """Return median and tail of a solver as a point at x; None if it gave no answer."""
+    """Return median and tail of a solver as a point at x; None without an answer."""
     one = line.solvers.get(solver)
     if one is None or one.status in ("failed", "not run"):
         return None
@@ -335,7 +338,7 @@ def _point(line: LineResult, solver: str, x: float) -> PlotPoint | None:
 
 
 def table(title: str, lines: list[LineResult]) -> ReportTable:
-    """Return the table of some lines: a row for each of their solvers."""
+    """Return the table of some lines, with a row for each of their solvers."""
     rows = [_row(line, solver, first=not k) for line in lines for k, solver in enumerate(line.order)]
     return ReportTable(title, HEADS, tuple(rows), words=(0, 1, 8))
 
@@ -364,11 +367,11 @@ def _row(line: LineResult, solver: str, *, first: bool) -> Row:
 
 
 def _ratio(line: LineResult, solver: str) -> str:
-    """Return seconds over those of the line's first solver; nothing if copter was not run on the line."""
-    ours = line.order[0]
-    if not is_ours(ours) or ours not in line.solvers or line.solvers[ours].status != "measured":
+    """Return the ratio to the seconds of the line's first solver; empty if that was not copter's."""
+    first = line.order[0]
+    if not is_ours(first) or first not in line.solvers or line.solvers[first].status != "measured":
         return NOTHING
-    if solver == ours or line.solvers[solver].status != "measured":
+    if solver == first or line.solvers[solver].status != "measured":
         return NOTHING
-    middle, low, high = ratios(line, solver, ours)
+    middle, low, high = ratios(line, solver, first)
     return f"{times(middle)} ({times(low)} to {times(high)})"

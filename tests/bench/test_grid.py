@@ -96,7 +96,7 @@ def test_a_choice_may_have_fewer_samples():
 
 
 def test_two_choices_of_one_row_are_refused():
-    with pytest.raises(ValueError, match="'ours': two choices"):
+    with pytest.raises(ValueError, match="row = 'ours': must be different"):
         grid(Effort(1), play, {}, row="{policy}", axes=AXES)
 
 

@@ -45,7 +45,7 @@ def test_a_file_runs_nothing(name, tmp_path, monkeypatch):
 
 def test_what_is_no_such_file_is_named(tmp_path):
     np.savez(tmp_path / "lp.npz", c=np.ones(2))
-    with pytest.raises(CopterError, match="has no A_ub, b_ub"):
+    with pytest.raises(CopterError, match="must contain A_ub, b_ub"):
         read_lp(tmp_path / "lp.npz")
     (tmp_path / "odd.npz").write_bytes(b"no archive")
     with pytest.raises(CopterError, match=r"odd\.npz: cannot be read"):

@@ -246,10 +246,10 @@ def test_what_is_not_done_is_said(folder):
     left = {name: one for name, one in line.solvers.items() if name != "highs-hot"}
     lines = suite.lines | {"sia-64": replace(line, solvers=left)}
     first = first_screen(replace(suite, lines=lines, order=(*suite.order, "traffic-1")), {})
-    remark = next(remark for remark in first.remarks if remark.startswith("Not complete"))
+    remark = next(remark for remark in first.remarks if remark.startswith("Incomplete"))
     assert "sia-64 (highs-hot)" in remark and "traffic-1" in remark
     rows = sections.table("", [lines["sia-64"]]).rows
-    assert next(row for row in rows if row.cells[1] == "highs-hot").cells[8] == "not done yet"
+    assert next(row for row in rows if row.cells[1] == "highs-hot").cells[8] == "not yet done"
 
 
 def test_a_claim_that_the_checker_refuses_is_in_the_first_screen(folder):
@@ -345,4 +345,4 @@ def test_a_solver_that_used_up_its_seconds_says_so():
     one = line_of("sia-64", "sia", [solver("copter", 1e-2), short])
     assert sections.outcome(one, "glop") == "certified (3 of 7 rounds in its 2 s)"
     claim = overall(replace(sample(), lines={one.name: one}), looks(one.order))
-    assert "every round that it played" in claim.text and "used up" in claim.text
+    assert "each of its rounds" in claim.text and "used up" in claim.text

@@ -72,7 +72,7 @@ def test_the_files_are_strict_json(tmp_path, suite):
 
 
 def test_a_folder_that_is_none_is_named(tmp_path, suite):
-    with pytest.raises(FileError, match="no folder of results"):
+    with pytest.raises(FileError, match="must contain suite.json"):
         load_suite(tmp_path)
     save(tmp_path, suite)
     (tmp_path / "lines" / "sia-64" / "copter.json").write_text('{"solver": "copter"}')
