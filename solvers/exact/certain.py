@@ -54,7 +54,7 @@ _PASSES = 3
 _LARGEST = Fraction(10) ** 300
 
 
-class _Settled(NamedTuple):
+class _ExactResult(NamedTuple):
     """Result of the search.
 
     `x` (n,): the best feasible point. `cost`: its cost, rounded up; infinite without a point. `bound`: lower
@@ -68,7 +68,7 @@ class _Settled(NamedTuple):
     nodes: int
 
 
-def settle(
+def solve_exactly(
     model: GeneralLP,
     known: NDArray[np.float64] | None = None,
     *,
@@ -76,7 +76,7 @@ def settle(
     relative: float = 0.0,
     clock: Clock | None = None,
     most_nodes: int = MOST_NODES,
-) -> _Settled:
+) -> _ExactResult:
     """Return the best point and a bound that holds in exact arithmetic; `known` must be feasible.
 
     The search ends at an absolute `gap` between cost and bound, or at a gap `relative` to the cost.
@@ -163,7 +163,7 @@ class _Search:
             else self.cost - max(self.gap[0], self.gap[1] * abs(self.cost))
         )
 
-    def run(self) -> _Settled:
+    def run(self) -> _ExactResult:
         self.model = _relaxed(self.model)
         try:
             pass_model(self.highs, self.model, units_of=self.model.integral.astype(np.int32))
@@ -201,7 +201,7 @@ class _Search:
         if self.grain and self.cost < math.inf and bound > self.cost - self.grain:
             bound = self.cost
         complete = complete and bound >= self.enough
-        return _Settled(self.x, self.cost, bound, complete, self.nodes)
+        return _ExactResult(self.x, self.cost, bound, complete, self.nodes)
 
     def _offer(self, x: NDArray[np.float64]) -> bool:
         """Store a point if it is feasible and cheaper; return whether it is feasible."""

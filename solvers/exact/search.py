@@ -31,7 +31,7 @@ from copter.proof.whole import broken, cost_of
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.exact.certain import MOST_COLUMNS, settle
+from copter.solvers.exact.certain import MOST_COLUMNS, solve_exactly
 from copter.solvers.exact.checks import WILD, grain_of, wild
 from copter.solvers.exact.rest import rest_of, unscaled_rest
 from copter.solvers.exact.tree import branch_and_bound
@@ -222,10 +222,10 @@ class Search:
             few *= _MORE
         if self.runs:
             return Status.OPTIMAL, "proven: the prices fix all other columns"
-        self._settle_ties()
+        self._break_ties()
         return Status.OPTIMAL, "proven: the bound of the relaxation is met"
 
-    def _settle_ties(self) -> None:
+    def _break_ties(self) -> None:
         """Replace columns by those of the last allocation where that costs no more."""
         if self.last is None or self.x is None:
             return
@@ -310,7 +310,7 @@ class Search:
             return unproved
         here = unscaled_rest(self.store, left, mask)
         known = None if self.x is None else here.point(self.x)
-        found = settle(
+        found = solve_exactly(
             here.lp, known, gap=_EXACTLY * self.integer_gap * self.gap_denominator, clock=self.clock
         )
         self.nodes += found.nodes

@@ -34,7 +34,7 @@ from copter.models.highs import check, load, run
 from copter.models.model import Model
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
-from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, settle
+from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, solve_exactly
 from copter.solvers.exact.checks import DOUBTFUL, WILD, keeps, wild
 from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.general.hybrid import solve_lp
@@ -251,17 +251,17 @@ def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> Integ
         return _with_bound(lp, status, reason, x, found.bound, found.nodes)
     if small:
         most_nodes = _DOUBTS if taken else MOST_NODES
-        settled = settle(lp, x, relative=gap, clock=clock, most_nodes=most_nodes)
-        nodes = found.nodes + settled.nodes
-        if settled.complete:
-            status = Status.INFEASIBLE if settled.x is None else Status.OPTIMAL
+        exact = solve_exactly(lp, x, relative=gap, clock=clock, most_nodes=most_nodes)
+        nodes = found.nodes + exact.nodes
+        if exact.complete:
+            status = Status.INFEASIBLE if exact.x is None else Status.OPTIMAL
             reason = "branch and bound in exact arithmetic"
-            return _with_bound(lp, status, reason, settled.x, settled.bound, nodes)
-        if taken and not settled.cost < found.bound - _ROUNDING * abs(found.bound):  # no contradiction
-            best = x if settled.x is None else settled.x
+            return _with_bound(lp, status, reason, exact.x, exact.bound, nodes)
+        if taken and not exact.cost < found.bound - _ROUNDING * abs(found.bound):  # no contradiction
+            best = x if exact.x is None else exact.x
             return _with_bound(lp, status, reason, best, found.bound, nodes)
         reason = f"{reason}, which exact arithmetic did not confirm"
-        return _with_bound(lp, Status.UNPROVED, reason, settled.x, settled.bound, nodes)
+        return _with_bound(lp, Status.UNPROVED, reason, exact.x, exact.bound, nodes)
     why = "coefficients differ too much for its tolerances" if x is not None else "its point violates a row"
     return _with_bound(lp, Status.UNPROVED, f"{reason}: {why}", x, -np.inf, found.nodes)
 
