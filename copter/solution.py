@@ -357,8 +357,8 @@ class Solution:
         Objective of `x`, convex terms included, and a certified bound on every allocation's objective: a
         lower bound in a minimisation, an upper bound in a maximisation.
     gap_denominator : float
-        Denominator of the gap: the larger of |objective - constant_cost| and |bound - constant_cost|, or a
-        substitute if that is negligible.
+        Denominator of the gap: max(a, |a - |objective - bound||) with a = |objective - constant_cost|, or a
+        substitute if that is negligible (:mod:`copter.proof.certificate`).
     gap_denominator_kind : GapDenominator
         Kind of the denominator, in words.
     constant_cost : float

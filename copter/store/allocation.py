@@ -104,10 +104,11 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @kernel
 def changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
-    """Return the number of entries of two allocations that differ by more than a threshold, and of all entries.
+    """Return the number of changed entries of two allocations, and the number of all entries.
 
-    An entry is a column that is nonzero in either allocation. Slots of removed requests are negative, and are
-    in the order in which they were before. One pass over both lists.
+    A changed entry differs by more than a threshold. An entry is a column that is nonzero in either
+    allocation. Slots of removed requests are negative, and are in the order in which they were before. One
+    pass over both lists.
     """
     changed = entries = k = 0
     for i in range(slot.size):

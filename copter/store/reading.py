@@ -85,8 +85,8 @@ def usage_columns(
 ) -> ColumnBlock:
     """Return the entries of many requests in the resource rows.
 
-    `position` (row slots,) has the row number of each row slot, negative for dropped rows. If it is None, rows
-    are row slots.
+    `position` (row slots,) has the row number of each row slot, negative for dropped rows. If it is None,
+    rows are row slots.
     """
     counted, rows, values = _runs_of(store, slots, _entries_of)
     counts, row, value = counted.values, rows.values, values.values

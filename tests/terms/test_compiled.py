@@ -78,8 +78,8 @@ class Without(Square):
         (CallsPython, "numba cannot compile it: Untyped global name 'in_python'"),
         (Pair, "numba cannot compile it: No conversion"),
         (Starred, r"must have the arguments \(t, k\)"),
-        (Swapped, r"must have the arguments \(t, k, more\), the parameters as the constructor names them"),
-        (ClassMethod, "is no static method"),
+        (Swapped, r"must have the arguments \(t, k, more\), with the names of the parameters"),
+        (ClassMethod, "is not a static method"),
         (Without, "is missing"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_class_that_cannot_be_compiled_is_named_with_its_method(kind, why):
 
 def test_a_class_may_have_only_so_many_parameters():
     names = tuple("abcdefghij"[: MOST_PARAMETERS + 1])
-    with pytest.raises(TermError, match=r"Square\.parameters: has 9, and at most 8"):
+    with pytest.raises(TermError, match=r"Square\.parameters: has 9, and must have at most 8"):
         addresses(Square, names)
 
 
