@@ -50,9 +50,9 @@ SHOWN = {
     "shards-1024": ("highs-hot", "heuristic"),
     "shockwave-2000": ("water-filling", "cvxpy"),
 }
-"""Lines of the suite in bench/results/benchmarks.md, and the solvers that are shown beside copter."""
+"""Lines of the suite in bench/results/benchmarks.md, and the solvers that are shown in addition to copter."""
 IN_README = ("sia-64", "sia-1024", "sia-10240", "traffic-kdl", "shards-1024")
-"""Those of them that the README shows, beside HiGHS: small and large programs."""
+"""Lines that the README shows, with copter and HiGHS: small and large programs."""
 FEW = {
     "changes-1-of-100000": ("highs-hot",),
     "changes-1-of-1000000": ("highs-hot",),
@@ -63,18 +63,17 @@ FEW = {
     "shards-16384-1": (),
     "traffic-single": ("highs-hot",),
 }
-"""The same for the lines of few changes."""
+"""Lines of few changes, and the solvers that are shown in addition to copter."""
 WITHDRAWN = (
     "Comparisons on small changes are withdrawn until they are measured against HiGHS with a kept basis and "
     "the dual simplex, which takes 0.39, 0.45 and 0.53 s for 1, 50 and 500 changed requests of 50,000 "
     "(1,000,000 columns); a round of copter takes about 1/80 to 1/170, 1/15 to 1/100 and 1/17 of that."
 )
-"""The seconds of HiGHS and the ratios were measured apart from the suite, and are in no document here yet."""
+"""The seconds of HiGHS and the ratios were measured separately, and are in no document of this folder yet."""
 
 REPORT = f"""<!-- Written by make benchmarks from the results in bench/results/full: do not edit. -->
 
-[The same as one page](full/{HTML}), which needs no other file and reads well on a phone;
-[how both are made](#how-this-is-made).
+[The report as one HTML file](full/{HTML}), which needs no other file; [how both are made](#how-this-is-made).
 
 """
 REPORT_END = """
@@ -86,35 +85,34 @@ copter bench report bench/results/full --papers bench/results/papers
 copter bench compare bench/results/full runs/after --fail-on-regression
 ```
 
-`copter bench all` measures, and goes on where it was interrupted. `copter bench report` writes
-`report.html` and `report.md` from the folder of results; a file `notes.json` in it, `{"LINE": "why"}`,
-adds a remark to a line that copter loses. The papers' figures are documents of `copter reproduce NAME
+`copter bench all` measures; it continues an interrupted run. `copter bench report` writes `report.html` and
+`report.md` from the folder of results. A file `notes.json` in the folder, `{"LINE": "why"}`, adds a remark to
+a line on which copter is not the fastest. The papers' figures are documents of `copter reproduce NAME
 --json`.
 
-`copter bench compare` holds a folder against another of the same lines: first what differs in machine,
-versions and settings, then for each of copter's solvers (`--all-solvers`: for everybody's) the ratio of
-new to old seconds, round by round, with its spread over resampled rounds. A ratio whose lower end is
-above `--threshold` (1.1) is a regression, and so is a certificate that was there and is not.
+`copter bench compare` compares two folders with the same lines. It first lists the differences of machine,
+versions and settings. Then it prints, for each of copter's solvers (with `--all-solvers` for every solver),
+the ratio of new to old seconds, round by round, with its interval over resampled rounds. A ratio whose lower
+end is above `--threshold` (1.1) is a regression, and so is a lost certificate.
 """
 BENCHMARKS = """# Benchmarks
 
-Written by `make benchmarks`: do not edit. Lines of [the suite](report.md), with the seconds of their rounds
-after the first: the median, the smallest and the largest; a round is edit, solve and shim. Every figure of
-quality is recomputed from the program.
+Written by `make benchmarks`: do not edit. The tables show lines of [the suite](report.md), with the median,
+the smallest and the largest seconds of a round after the first; a round is edit, solve and shim. Gaps are
+recomputed from the program.
 
 ![Seconds of a round over columns: copter warm and cold, HiGHS with a kept basis](round.svg)
 """
 FEW_CHANGES = f"""## Rounds of few changes
 
-In the sections below `highs-hot` runs in a mode that is not always the fastest one of HiGHS for such rounds.
-{WITHDRAWN}
-These seconds of HiGHS were measured apart from the suite.
+In the following sections `highs-hot` runs in a mode that is not always the fastest mode of HiGHS for such
+rounds. {WITHDRAWN} These seconds of HiGHS were measured separately from the suite.
 """
 NOT_COMPARED = "The comparison with `highs-hot` is [withdrawn](#rounds-of-few-changes).\n"
 EDITS = """## Edits alone
 
-1% of the requests are replaced, change their costs, or come with columns of their own. Beside it, scipy
-builds the CSR of the whole program.
+An edit replaces 1% of the requests, changes their costs, or replaces them by requests with their own columns.
+For comparison, scipy builds the CSR matrix of the whole program.
 
 ```sh
 copter bench updates --sizes 100000,1000000 --json bench/results/updates.json
@@ -123,15 +121,16 @@ copter bench updates --sizes 100000,1000000 --json bench/results/updates.json
 QUEUES = {"slurm": "Slurm's backfill", "ray": "first come first served on Ray"}
 LIVE = """# Live figures
 
-Written by `make benchmarks` from `bench/results/live`: do not edit. What runs is real: Slurm and Ray with
-four nodes each on one machine, gradients, checkpoints, resizes, reports. Steps are paced to the speeds that
-were measured for GPUs, ten times quicker: four T4 on each of two nodes, four A100 on each of two others.
+Written by `make benchmarks` from `bench/results/live`: do not edit. Slurm and Ray run with four
+nodes each on one machine, with real gradients, checkpoints, resizes and reports. Steps are paced to ten times
+the speeds that were measured for GPUs: four T4 on each of two nodes, four A100 on each of two others.
 
 ## The same jobs by a cluster's own queue and by copter
 
-The same script and work. By the queue each job gets, once, the GPUs that its user asks for, of whatever type
-is free: with sizes "trace" as many as in Microsoft's trace, and a batch in proportion; with "tuned" what a
-knowing user asks for. By copter, with Sia, it is handed in without a size.
+Both runs use the same script and the same work. The queue gives each job the number of GPUs that its user
+requested, of any free type, until the job ends. With sizes "trace" this is the number of Microsoft's trace,
+with a proportional batch; with "tuned" it is a number tuned to the job. copter, with Sia, gets jobs without a
+size.
 
 ```sh
 python tests/live_comparison.py slurm --seed 1 --json bench/results/live/slurm-1.json
@@ -139,10 +138,10 @@ python tests/live_comparison.py ray --seed 2 --json bench/results/live/ray-2.jso
 ```
 """
 REPLAYED = """
-## Records, asked again and simulated
+## Replayed and simulated records
 
-As `copter replay` does: whether the policy, asked again what it was asked, answers the same to the
-node; and the same jobs in the simulator, with the throughput, noise and restarts that they measured.
+`copter replay` calls the policy again with the recorded inputs and compares its decisions, node by node. It
+also runs the same jobs in the simulator, with the measured throughput, noise and restart times.
 """
 FAULTS = """
 ## Kills at random
@@ -153,10 +152,10 @@ python tests/live_faults.py --backend slurm --jobs 200 --kills 100 --seed 1
 python tests/live_faults.py --backend ray --jobs 200 --kills 100 --seed 1
 ```
 
-Half of the jobs are commands, half train and are resized; kills come at random, what fails comes back after
-some seconds. That the run ends means: every job that was acknowledged ended, once, as it should; none ran in
-two places at a time; the journal is sound; rounds that are asked again have no other answers. The last column
-is of jobs that were promised a checkpoint every second.
+Half of the jobs are commands; the other half train and are resized. Processes are killed at random times and
+restart after some seconds. A run succeeds if every acknowledged job ended once and in the right state, no job
+ran in two places at a time, the journal is consistent, and replayed rounds give the same decisions. The last
+column is for jobs with a checkpoint every second.
 
 """
 MANY = """
@@ -167,7 +166,7 @@ python tests/live_soak.py rounds --jobs 1000 --rounds 100
 ```
 """
 SOAK = """
-## Jobs that end at once
+## Jobs that end immediately
 
 ```sh
 python tests/live_soak.py jobs --jobs 10000
@@ -176,46 +175,47 @@ python tests/live_soak.py jobs --jobs 10000
 PAPERS_PAGE = """# The papers' tables and figures
 
 Written by `make benchmarks` from the documents in `bench/results/papers`, which `copter reproduce NAME
---json` writes: do not edit. Ours are means over the seeds, with their standard deviation; `copter reproduce
---all bench/results/papers` makes those that are missing. Ratios of two figures hold better than figures:
-jobs, clusters and profiles are of the paper's kind, and the paper's own where a section says so.
+--json` writes: do not edit. Measured figures are means over the seeds, with their standard deviation. `copter
+reproduce --all bench/results/papers` makes the missing documents. Ratios of two figures
+are more reliable than single figures: jobs, clusters and profiles are similar to the paper's, and identical
+only if a section says so.
 
 ## At a glance
 
 """
 MISSING = """
-## Not on record yet
+## Not yet measured
 
 """
 CLAIMED = """
 ## What the papers claim
 
-The claims that the texts put in figures. *Beaten* is better than printed, *met* within 15% of it on the worse
-side.
+The table lists the numerical claims of the papers' texts. *Beaten*: the measured figure is better than the
+published one. *Met*: it is worse by at most 15%.
 
 """
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], words: int = 1) -> str:
-    """Markdown; the first columns are words, the others figures."""
+    """Return a Markdown table; the first `words` columns are text, the others numbers."""
     rules = ("---" if k < words else "---:" for k in range(len(heads)))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows)) + "\n"
 
 
 def report_page(report: SuiteReport) -> str:
-    """The text of bench/results/report.md."""
+    """Return the text of bench/results/report.md."""
     head, rest = as_markdown(report, f"full/{PICTURES}").split("\n\n", 1)
     return f"{head}\n\n{REPORT}{rest}{REPORT_END}"
 
 
 @cache
 def measured() -> list[Claim]:
-    """The documents of the papers as sections, with their pictures."""
+    """Return the documents of the papers as sections, with their pictures."""
     return papers.measured(PAPERS)
 
 
 def claimed() -> str:
-    """A table of what the papers claim: ours beside theirs, and whether that is as good."""
+    """Return a table of the papers' claims with measured and published figures, and a verdict."""
     rows = []
     every = [(name, claim) for name, one in reproductions().items() for claim in one.claims]
     for name, claim in every:
@@ -225,7 +225,7 @@ def claimed() -> str:
             (one for one in found if (one["row"], one["column"]) == (claim.row, claim.column)), None
         )
         if figure is None or figure["ours"] is None:
-            rows.append((claim.words, f"`{name}`", "", "", "not on record"))
+            rows.append((claim.words, f"`{name}`", "", "", "not measured"))
             continue
         ours, paper = figure["ours"], figure["paper"]
         behind = (paper - ours if claim.better == "more" else ours - paper) / abs(paper)
@@ -234,11 +234,11 @@ def claimed() -> str:
             verdict += f": {claim.why}"
         shown = (f"{digits(value)} {figure['unit']}".strip() for value in (ours, paper))
         rows.append((claim.words, f"`{name}`", *shown, verdict))
-    return table(("claim", "document", "ours", "paper", ""), rows, 2)
+    return table(("claim", "document", "measured", "paper", ""), rows, 2)
 
 
 def papers_page() -> str:
-    """The text of bench/results/papers.md."""
+    """Return the text of bench/results/papers.md."""
     there, missing = papers.standings(PAPERS)
     rows = [
         (
@@ -265,7 +265,7 @@ def papers_page() -> str:
 
 
 def readme(suite: SuiteResult) -> str:
-    """The README, with five lines of the suite between the two marks, and where and when they ran."""
+    """Return the README, with five lines of the suite between the two marks, and machine and date."""
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     rows = []
@@ -285,7 +285,7 @@ def readme(suite: SuiteResult) -> str:
 
 
 def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
-    """The text of bench/results/benchmarks.md."""
+    """Return the text of bench/results/benchmarks.md."""
     suite, changes = with_commands(suite), with_commands(changes)
     lines = suite.lines | changes.lines
     heads = ("solver", "round", "first round", "not optimal", "largest gap", "jobs that changed", "memory")
@@ -305,7 +305,7 @@ def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
     kinds = {
         "edit_seconds": "replaced",
         "cost_edit_seconds": "new costs",
-        "own_edit_seconds": "columns of their own",
+        "own_edit_seconds": "own columns",
     }
     edits: list[tuple[str, ...]] = []
     for found in document["records"]:
@@ -341,7 +341,7 @@ def _row(line: LineResult, solver: str) -> tuple[str, ...]:
 
 
 def live_page() -> str:
-    """The text of bench/results/live-figures.md."""
+    """Return the text of bench/results/live-figures.md."""
     found = {path.stem: json.loads(path.read_text()) for path in sorted((HERE / "live").glob("*.json"))}
     compared = []
     for one in found.values():
@@ -372,7 +372,7 @@ def live_page() -> str:
         if "record" in one
     ]
     if replayed:
-        heads = ("record", "rounds", "answered otherwise", "average JCT, live", "simulated", "ratio")
+        heads = ("record", "rounds", "changed decisions", "average JCT, live", "simulated", "ratio")
         parts += [REPLAYED, table(heads, replayed)]
     faults = [one for name, one in found.items() if name.startswith("faults")]
     if faults:
@@ -387,8 +387,8 @@ def live_page() -> str:
             "jobs",
             "kills",
             "how runs ended",
-            "rounds asked again",
-            "most that was done again",
+            "rounds replayed",
+            "most work repeated",
         )
         parts += [FAULTS, table(heads, rows)]
     if "rounds" in found:
@@ -411,56 +411,56 @@ def live_page() -> str:
         parts += [
             f"{SOAK}\n{one['jobs']:,} jobs in {one['seconds']:.0f} s; "
             f"{one['journal_bytes_per_job']:,} bytes of journal a job.\n",
-            table(("jobs handed in", "memory", "open files", "threads", "folders of jobs"), rows),
+            table(("jobs submitted", "memory", "open files", "threads", "folders of jobs"), rows),
         ]
     return "\n".join(parts)
 
 
 def updates() -> dict[str, Any]:
-    """The document of `copter bench updates`."""
+    """Return the document of `copter bench updates`."""
     found: dict[str, Any] = json.loads((HERE / "updates.json").read_text())
     return found
 
 
 def records(line: LineResult, solver: str) -> list[dict[str, Any]]:
-    """All rounds of a solver on a line."""
+    """Return all records of a solver on a line."""
     return line.solvers[solver].records
 
 
 def columns(line: LineResult) -> int:
-    """Columns of the largest program of a line."""
+    """Return the number of columns of the largest program of a line."""
     return int(max(record["n_variables"] for record in records(line, "copter")))
 
 
 def median(line: LineResult, solver: str) -> str:
-    """Median seconds of a round, at least so much where one was missed."""
+    """Return the median seconds of a round, marked as a lower bound if a round was missed."""
     least = "≥ " if line.solvers[solver].status == "missed" else ""
     return least + seconds(spread(seconds_of(line, solver))["median"])
 
 
 def ratio(line: LineResult, solver: str, ours: float) -> str:
-    """Seconds of a solver over ours."""
+    """Return the ratio of a solver's seconds to copter's."""
     return times(spread(seconds_of(line, solver))["median"] / ours)
 
 
 def gap(line: LineResult, solver: str) -> str:
-    """Largest gap of the rounds that count."""
+    """Return the largest gap of the counted rounds."""
     return small(spread(record["gap"] for record in line.measured_rounds(solver))["max"])
 
 
 def machine(on: dict[str, Any]) -> str:
-    """Processor, memory, system and versions."""
+    """Return processor, memory, system and versions as text."""
     versions = (f"{name} {which}" for name, which in on["versions"].items() if which != "not installed")
     return f"{hardware(on)}; {', '.join(versions)}"
 
 
 def hardware(on: dict[str, Any]) -> str:
-    """Processor, memory and system."""
+    """Return processor, memory and system as text."""
     return f"{on['cores']} cores of {on['processor']}, {on['memory_gb']} GB, {on['system']}"
 
 
 def picture(suite: SuiteResult) -> None:
-    """Draw seconds of a round over columns, both logarithmic; the same file from the same results."""
+    """Draw seconds of a round over columns, both logarithmic; equal results give equal files."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -492,7 +492,7 @@ def picture(suite: SuiteResult) -> None:
 
 
 def main() -> None:
-    """Write them all."""
+    """Write all pages, tables and pictures."""
     suite, changes = load_suite(RESULTS), load_suite(CHANGES)
     report = make_report(suite, notes_of(RESULTS), PAPERS)
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
