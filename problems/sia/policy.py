@@ -156,7 +156,7 @@ class SiaPolicy:
         if job.id in self._slots:
             raise SiaError(f"job {job.id!r} exists already")
         if (job.kind == "rigid") != (job.gpus is not None):
-            raise SiaError(f"job {job.id!r}: gpus = {job.gpus}: must be given for rigid jobs only")
+            raise SiaError(f"job {job.id!r}: gpus = {job.gpus}: must be given for rigid jobs and no others")
         table, slot = self._table, self._table.add()
         self._slots[job.id], self._ids[slot] = slot, job.id
         least, most = (job.min_gpus, job.max_gpus) if job.gpus is None else (job.gpus, job.gpus)

@@ -160,7 +160,11 @@ def test_a_trace_of_ones_own_is_a_file(tmp_path):
     ("rows", "words", "said"),
     [
         ("", [], "mine.csv, file: must have at least one job"),
-        ("a,0,small,cifar10,\nb,1,small,alexnet,\n", [], "mine.csv, line 3, application: 'alexnet': must be one of"),
+        (
+            "a,0,small,cifar10,\nb,1,small,alexnet,\n",
+            [],
+            "mine.csv, line 3, application: 'alexnet': must be one of",
+        ),
         ("a,0,small,cifar10,\n", ["--jobs", "3"], "a workload file takes no jobs"),
         ("a,0,small,cifar10,\n", ["--set", "trace.hours=3"], "a workload file takes no jobs"),
     ],

@@ -63,5 +63,7 @@ def test_authors_files_are_read_as_they_are(tmp_path):
     (job,) = read_workload(path)
     assert job == JobSubmission("a", 1.0, "training", "bert", tuned_gpus=6, batch_size=384)
     path.write_text("name,time,application,num_replicas,tuned_gpus\na,1,bert,6,4\n")
-    with pytest.raises(InputError, match="line 2, num_replicas: must be empty, because the job has tuned_gpus"):
+    with pytest.raises(
+        InputError, match="line 2, num_replicas: must be empty, because the job has tuned_gpus"
+    ):
         read_workload(path)

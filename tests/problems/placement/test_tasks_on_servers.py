@@ -363,7 +363,7 @@ def test_a_wrong_argument_is_named(files, arguments, says):
 def test_without_gpus_there_is_no_demand(files):
     files[1].write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,1024,0,0\n")
     answer = run("--nodes", files[0], "--tasks", files[1], "--json", code=1)
-    assert "no task asks for GPUs" in answer.output + str(answer.exception)
+    assert "tasks: must request GPUs, by which demand is measured" in answer.output + str(answer.exception)
 
 
 @pytest.mark.long

@@ -91,7 +91,7 @@ def test_a_window_is_that_of_the_outlooks():
 def test_no_jobs_and_unknown_predictors():
     assert len(forecast([]).remaining_seconds) == 0
     assert len(build_window(now([], 4))) == 0
-    with pytest.raises(ValueError, match="predictor 'nobody'"):
+    with pytest.raises(ValueError, match="predictor = 'nobody'"):
         forecast([state(static("a", 100.0))], "nobody")
 
 

@@ -153,10 +153,10 @@ def test_errors_name_file_and_field(folder, name, content, field):
 
 
 def test_a_folder_that_is_not_there_or_empty(tmp_path):
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="profiles: does not exist"):
         read_profiles(tmp_path / "nowhere")
     (tmp_path / "simulator_constants.json").write_text(json.dumps(CONSTANTS))
-    with pytest.raises(InputError, match="no profile in this folder"):
+    with pytest.raises(InputError, match="must have at least one profile"):
         read_profiles(tmp_path)
 
 

@@ -126,7 +126,7 @@ def test_fixed_batch_of_a_table_is_its_first_level():
         ([[1.0] * 4], [0.0], "positive and ascending"),
         ([[1.0] * 4] * 2, [2.0, 1.0], "positive and ascending"),
         ([[1.0] * 4], [np.inf], "must be finite"),
-        ([[1.0] * 3], [1.0], "has the shape"),
+        ([[1.0] * 3], [1.0], r"goodput of shape \(1, 3\): must be \(1, 4\)"),
         ([[1.0, -1.0, 1.0, 1.0]], [1.0], "not negative"),
         ([[1.0, np.nan, 1.0, 1.0]], [1.0], "must be finite"),
         ([["a"] * 4], [1.0], "must be numbers"),
@@ -138,7 +138,7 @@ def test_tables_that_make_no_sense(goodput, progress, message):
 
 
 def test_other_profiles_that_make_no_sense():
-    with pytest.raises(ValueError, match="whole, positive"):
+    with pytest.raises(ValueError, match="counts must be positive integers, ascending"):
         CountProfile("m", 0.0, 1.0, [1.5], {"A": [1.0]})
     with pytest.raises(ValueError, match="0 GPUs"):
         ReplicaProfile("m", 0.0, 1.0, {"A": (0, 1.0)})

@@ -243,5 +243,5 @@ def test_record_rounds_marks_each_round_before_it_is_solved(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [(64, 0, 1), (64, 1, 0)])
 def test_steady_arguments_that_make_no_sense(arguments):
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match=r"must be at least 1, and in \[0, 1\]"):
         SteadyReplay(*arguments, make_solver("highs-milp"))

@@ -35,20 +35,35 @@ def test_written_jobs_are_read_back(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "field", "words"),
     [
-        ("name,time,category\n", 1, "application", "no such column"),
-        ("", 1, "name", "no such column"),
+        (
+            "name,time,category\n",
+            1,
+            "application",
+            "must be a column; the file has ['name', 'time', 'category']",
+        ),
+        ("", 1, "name", "must be a column; the file has []"),
         (HEADER + "a,1,S,bert\nb,-1,S,bert\n", 3, "time", "must be finite and not negative"),
         (HEADER + "a,nan,S,bert\n", 2, "time", "must be finite and not negative"),
         (HEADER + "a,inf,S,bert\n", 2, "time", "must be finite and not negative"),
-        (HEADER + "a,soon,S,bert\n", 2, "time", "'soon' is no number"),
+        (HEADER + "a,soon,S,bert\n", 2, "time", "'soon': must be a number"),
         (HEADER + "a,1,S,gpt\n", 2, "application", "'gpt': must be one of bert"),
         (HEADER + "a,1,S,bert\na,2,S,bert\n", 3, "name", "'a': must be unique; it is also on line 2"),
         (HEADER + ",1,S,bert\n", 2, "name", "is empty"),
         (HEADER + "a,1,S\n", 2, "application", "is empty"),
         (HEADER[:-1] + ",kind,gpus\na,1,S,bert,stiff,\n", 2, "kind", "'stiff': must be one of"),
-        (HEADER[:-1] + ",kind,gpus\na,1,S,bert,rigid,\n", 2, "gpus", "a rigid job needs it"),
-        (HEADER[:-1] + ",kind,gpus\na,1,S,bert,rigid,few\n", 2, "gpus", "'few' is not a number"),
-        (HEADER[:-1] + ",preemptible\na,1,S,bert,maybe\n", 2, "preemptible", "neither true nor false"),
+        (
+            HEADER[:-1] + ",kind,gpus\na,1,S,bert,rigid,\n",
+            2,
+            "gpus",
+            "gpus = None: must be given for rigid jobs and no others",
+        ),
+        (HEADER[:-1] + ",kind,gpus\na,1,S,bert,rigid,few\n", 2, "gpus", "'few': must be a number of GPUs"),
+        (
+            HEADER[:-1] + ",preemptible\na,1,S,bert,maybe\n",
+            2,
+            "preemptible",
+            "'maybe': must be true or false",
+        ),
     ],
 )
 def test_errors_name_file_line_and_field(tmp_path, text, line, field, words):
