@@ -93,7 +93,9 @@ class JobSubmission:
         if self.kind not in get_args(Kind):
             raise ValueError(f"job {self.name!r}: kind = {self.kind!r}: must be one of {get_args(Kind)}")
         if (self.kind == "rigid") != (self.gpus is not None):
-            raise ValueError(f"job {self.name!r}: gpus = {self.gpus}: must be given for rigid jobs and no others")
+            raise ValueError(
+                f"job {self.name!r}: gpus = {self.gpus}: must be given for rigid jobs and no others"
+            )
         for name in ("gpus", *_LIMITS):
             value = getattr(self, name)
             if value is not None and value < 1:
