@@ -74,6 +74,14 @@ class _CopterSolver(ConicSolver):
 
     Options of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6), ``deadline`` (seconds),
     ``threads``, ``presolve``, and for continuous problems ``polish`` (end at a vertex).
+
+    Examples
+    --------
+    >>> import cvxpy as cp, copter
+    >>> x = cp.Variable(2, nonneg=True)
+    >>> problem = cp.Problem(cp.Maximize(3 * x[0] + 2 * x[1]), [cp.sum(x) <= 8, x <= 6])
+    >>> round(float(problem.solve(solver=copter.COPTER)), 3)
+    22.0
     """
 
     MIP_CAPABLE = True
@@ -279,12 +287,4 @@ COPTER = _CopterSolver()
 """copter's solver for cvxpy.
 
 There is one instance only, because cvxpy keeps a compiled problem as long as the solver is the same object.
-
-Examples
---------
->>> import cvxpy as cp, copter
->>> x = cp.Variable(2, nonneg=True)
->>> problem = cp.Problem(cp.Maximize(3 * x[0] + 2 * x[1]), [cp.sum(x) <= 8, x <= 6])
->>> round(float(problem.solve(solver=copter.COPTER)), 3)
-22.0
 """
