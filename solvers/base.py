@@ -213,7 +213,7 @@ class ClockedSolver(Solver):
         Relative residuals and gap that are wanted; each subclass documents how it uses the tolerance.
     deadline : float, optional
         Seconds after which a solve returns the best solution so far. The solve may exceed the deadline by 10%
-        or 50 ms, whichever is more (``docs/algorithm.md`` lists the exceptions).
+        or 50 ms, whichever is more (``docs/how-to/tolerances-and-deadlines.md`` lists the exceptions).
     threads : int, optional
         Number of threads; None for the solver's default.
 

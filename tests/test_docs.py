@@ -117,3 +117,19 @@ def test_the_pages_of_the_site_are_those_of_the_folder():
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
     named = set(re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert pages == named | {"index.md"}
+
+
+def test_the_page_of_errors_lists_every_error_and_status():
+    from copter import Status, errors
+
+    page = (ROOT / "docs/reference/errors.md").read_text()
+    listed = dict(re.findall(r"^\| `(\w+)` \| (`[^|]*`) \|", page, re.MULTILINE))
+    every = {name: each for name, each in vars(errors).items() if isinstance(each, type)}
+    own = {name for name, each in every.items() if issubclass(each, errors.CopterError)} - {"CopterError"}
+    assert set(listed) == own
+    for name, bases in listed.items():
+        assert {base.__name__ for base in every[name].__bases__} - {"CopterError"} == set(
+            re.findall(r"\w+", bases)
+        )
+    statuses = re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)
+    assert sorted(statuses) == sorted(str(status) for status in Status)

@@ -58,7 +58,7 @@ def test_its_domain_runs(site):
     assert document["solver"] == "copter" and document["rounds"] == 3 and not document["fallbacks"]
     assert [one["status"] for one in document["records"]] == ["optimal"] * 3
     for one in document["records"]:
-        assert one["bound"] <= one["objective"] * (1 + 1e-9) and 0 < one["served"] <= 1
+        assert one["answer_bound"] <= one["answer_objective"] * (1 + 1e-9) and 0 < one["served"] <= 1
 
 
 def test_its_domain_keeps_its_promises(site):

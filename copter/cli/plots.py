@@ -63,7 +63,7 @@ def round_times(
         Label of the horizontal axis.
     """
     # what took no time at all has a place on a logarithmic axis too
-    times = {part: 1e3 * np.maximum(of(f"t_{part}"), 1e-9) for part in ("edit", "solve", "shim")}
+    times = {part: 1e3 * np.maximum(of(f"{part}_seconds"), 1e-9) for part in ("edit", "solve", "rounding")}
     return over_time(hours, times, "time (ms)", "Time of each round", logarithmic=True, axis=axis)
 
 

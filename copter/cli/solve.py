@@ -36,7 +36,7 @@ _FOUND, _NOTHING = 5, 6
 """Exit codes without a proof: with a point, and with none."""
 _AUTO = "auto"
 _ENDINGS = (".csv", ".json")
-_IN_SOLUTION = ("status", "reason", "sense", "objective", "bound", "gap", "size", "gap_is")
+_IN_SOLUTION = ("status", "reason", "sense", "objective", "bound", "gap", "gap_denominator", "gap_is")
 """Figures in the file of --solution."""
 _NO_GAP = 1e-6
 """Difference of objective and bound at which branch and bound stops, however small they are: HiGHS' own."""
@@ -149,7 +149,7 @@ def _of_all(
         "integral_columns": int(lp.integral.sum()),
     }
     if figures["status"] in ("infeasible", "unbounded"):
-        return figures | dict.fromkeys(("objective", "bound", "gap", "size"), math.nan), None, None
+        return figures | dict.fromkeys(("objective", "bound", "gap", "gap_denominator"), math.nan), None, None
     return figures, x, y
 
 
@@ -185,7 +185,9 @@ def _relaxed(
         "objective": lp.own_sense(objective),
         "bound": lp.own_sense(bound),
         "gap": gap,
-        "size": getattr(proof, "size", abs(objective - bound) / gap if gap > 0 else math.nan),
+        "gap_denominator": getattr(
+            proof, "gap_denominator", abs(objective - bound) / gap if gap > 0 else math.nan
+        ),
         "gap_is": "certified by prices",
         "primal_residual": math.nan if proof is None else proof.primal,
         "dual_residual": math.nan if proof is None else proof.dual,
@@ -257,7 +259,7 @@ def _with_gap(figures: dict[str, Any], objective: float, bound: float, tolerance
         "objective": objective,
         "bound": bound,
         "gap": gap,
-        "size": size,
+        "gap_denominator": size,
         "gap_is": "proved by branch and bound",
     }
 
@@ -268,7 +270,7 @@ def _print(name: str, one: dict[str, Any]) -> None:
         ("status", f"{one['status']}: {one['reason']}"),
         ("objective", f"{one['objective']:.10g}"),
         (f"{bound}, {one['gap_is']}", f"{one['bound']:.10g}"),
-        ("gap, relative to a size of", f"{one['gap']:.1e}, {one['size']:.6g}"),
+        ("gap, relative to", f"{one['gap']:.1e}, {one['gap_denominator']:.6g}"),
         *(
             (name.replace("_", " "), f"{one[name]:.10g}")
             for name in ("relaxation_bound", "primal_residual", "dual_residual")

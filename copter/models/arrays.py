@@ -1,4 +1,4 @@
-"""A ContinualProgram as arrays, with a name for every column and row."""
+"""Conversion of a ContinualProgram to arrays, with a name for every column and row."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _UNSAFE = re.compile(r"[^!-~]+")
-"""Characters that split a name in a file of models, or are not ASCII."""
+"""Characters that would split a name in a model file, or that are not ASCII."""
 _LONGEST = 200
-"""Characters of a name; readers of MPS take 255 and less."""
+"""Largest number of characters of a name; readers of MPS accept 255 or less."""
 
 
 def program_arrays(program: ContinualProgram) -> GeneralLP:
-    """Return a program without convex terms, as it is now, in arrays.
+    """Return the present program, without convex terms, as arrays.
 
-    The columns come request after request in the order of ``program.request_ids``, named ``request[column]``,
-    by the number or the name of the column.
-    The rows are the resources in the order of ``program.resource_ids``, named by their ids, then
-    ``total[request]`` for each request with a total. Raise UnsupportedError with the name of a request that
-    has a convex term.
+    Columns are in the order of ``program.request_ids`` and have the names ``request[column]``, with the
+    number or name of the column. Rows are the resources, in the order of ``program.resource_ids`` and named
+    by their ids, followed by ``total[request]`` for each sum row. Raise UnsupportedError, with the name of
+    the request, if a request has a convex term.
     """
     refuse_terms(program, "to_arrays")
     whole = compile_program(program)
@@ -46,7 +45,7 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
 
 
 def flat_lp(compiled: CompiledProgram) -> GeneralLP:
-    """A compiled program without the ids of its requests and resources."""
+    """Return a compiled program as a GeneralLP, without ids of requests and resources."""
     from scipy.sparse import csc_array
 
     return GeneralLP(
@@ -62,9 +61,9 @@ def flat_lp(compiled: CompiledProgram) -> GeneralLP:
 
 
 def safe_names(names: Iterable[str], reserved: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return distinct names that can be used in a file of models, none of them reserved.
+    """Return distinct names that are valid in a model file and are not reserved.
 
-    They are printable ASCII without spaces, at most 200 characters, then a number if two were the same.
+    They are printable ASCII without spaces, with at most 200 characters. Equal names get a number appended.
     """
     safe = [_UNSAFE.sub("_", name)[:_LONGEST] or "_" for name in names]
     counts = Counter([*safe, *reserved])

@@ -1,4 +1,4 @@
-"""Linear programs from MPS and LP files, and to them."""
+"""Readers of MPS and LP files, and a writer of MPS files."""
 
 from __future__ import annotations
 
@@ -18,30 +18,42 @@ if TYPE_CHECKING:
 
 
 def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
-    """Read an MPS or LP file, plain or gzipped; a maximisation becomes the minimisation of the negation.
+    r"""Read an MPS or LP file, plain or gzipped; a maximisation becomes the minimisation of the negation.
 
     Parameters
     ----------
     path : path-like
-        Ends in ``.mps`` or ``.lp``, and perhaps ``.gz``.
+        Path that ends in ``.mps`` or ``.lp``, possibly followed by ``.gz``.
     strict : bool
-        Whether constructs on which file readers disagree are errors: unknown names, duplicates, contradicting
+        True to reject constructs on which file readers disagree: unknown names, duplicates, contradicting
         bounds, a column that continues after others, an invalid sense, a truncated file. With False each is a
-        warning that says how it is read. In an MPS file an unknown name is ignored, of two entries, rows,
-        right-hand sides or bounds the first counts, a column that continues is one column, and an upper bound
-        below 0 alone makes the lower one minus infinity. In an LP file a variable with bounds only is a
-        column, and the last bound counts.
+        warning that states how the construct is read. In an MPS file an unknown name is ignored, and the
+        first of two entries, rows, right-hand sides or bounds counts. A column that continues is one column.
+        An upper bound below 0 without a lower bound makes the lower bound minus infinity. In an LP file a
+        variable with bounds only is a column, and the last bound counts.
 
     Returns
     -------
     GeneralLP
-        With the names in the file; :func:`copter.solve_lp` solves it.
+        Linear program with the names in the file; :func:`copter.solve_lp` solves it.
 
     Raises
     ------
     FileError
-        The file is missing or cannot be unpacked. An :class:`~copter.errors.InputError` names the invalid
-        line, or says that the file is no linear program.
+        If the file is missing or cannot be unpacked. It is an :class:`~copter.errors.InputError`, with the
+        line, if a line is invalid or the file is not a linear program.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from copter import read_mps
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "small.lp")
+    >>> _ = path.write_text("Maximize\n x + 2 y\nSubject To\n c: x + y <= 4\nBounds\n y <= 3\nEnd\n")
+    >>> lp = read_mps(path)
+    >>> lp.column_names, lp.maximize
+    (('x', 'y'), True)
+    >>> folder.cleanup()
     """
     source = Source(Path(path), strict)
     suffixes = [suffix.lower() for suffix in source.path.suffixes]
@@ -49,34 +61,48 @@ def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
         return mps.read(source)
     if ".lp" in suffixes:
         return lp_format.read(source)
-    raise FileError(source.path, "its name ends neither in .mps nor in .lp, with or without .gz")
+    raise FileError(source.path, "must have a name that ends in .mps or .lp, with or without .gz")
 
 
 def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) -> None:
     """Write a program to a file in free MPS format.
 
-    The file has integral columns, two sides of a row (RANGES), sense and offset of the objective, and names,
-    in which spaces and characters other than ASCII become ``_``. Numbers have enough digits to be read back
-    exactly. MPS has no row without a bound: readers drop it.
+    The file has integral columns, rows with two bounds (RANGES), the sense and offset of the objective, and
+    names. In names, spaces and characters other than ASCII become ``_``. Numbers have enough digits to be
+    read back exactly. A row without a bound is written as kind N, which readers drop.
 
     Parameters
     ----------
     model : ContinualProgram or GeneralLP
         A ContinualProgram becomes the arrays of :meth:`~copter.ContinualProgram.to_arrays`, with their names.
     path : path-like
-        Ends in ``.mps``.
+        Path that ends in ``.mps``.
 
     Raises
     ------
     EditError
-        A number is invalid (NaN, or an infinite cost or coefficient), or MPS cannot express the two sides of
-        a row.
+        If a number is invalid (NaN, or an infinite cost or coefficient), or MPS cannot express the two bounds
+        of a row.
     CopterError
-        The path has another ending, its folder is missing or not writable, or a request has a convex term.
+        If the path has another ending, its folder is missing or not writable, or a request has a convex term.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from copter import ContinualProgram, read_mps, write_mps
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "small.mps")
+    >>> write_mps(program, path)
+    >>> read_mps(path).column_names
+    ('job[0]', 'job[1]')
+    >>> folder.cleanup()
     """
     target = Path(path)
     if target.suffix != ".mps":
-        raise CopterError(f"{target}: cannot be written; give a path that ends in .mps")
+        raise CopterError(f"{target}: cannot be written: the path must end in .mps")
     if not target.parent.is_dir():
         raise CopterError(f"{target}: cannot be written: there is no folder {target.parent}")
     lp = checked(model if isinstance(model, GeneralLP) else program_arrays(model))
@@ -88,7 +114,7 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
 
 
 def _named(lp: GeneralLP) -> GeneralLP:
-    """The LP with a safe name for every column and row."""
+    """Return the LP with a valid name for every column and row."""
     m, n = lp.A.shape
     columns = safe_names(lp.column_names or (f"x{j}" for j in range(n)))
     rows = safe_names(lp.row_names or (f"r{i}" for i in range(m)), reserved=(mps.OBJECTIVE,))

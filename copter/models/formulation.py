@@ -1,16 +1,17 @@
-"""A linear program whose columns are all at least 0 as requests and resources, and the way back.
+"""Formulation: a linear program with columns from 0 on as requests and resources, and the inverse.
 
-Every column becomes a request of its own, and every row a resource, but for rows that are sums over blocks of
-columns.  An allocation that comes as a plain LP has a row ``sum_j x_j <= total`` for each request.  As
-resources such rows are prices to be found, one each; as sum rows of requests they are met exactly in every
-pass over the columns.  With 5,000 of them among 5,300 rows that is 2 s instead of more than 30 s.
+Every row that is a sum over a block of columns becomes the sum row of a request with these columns. Every
+other column becomes a request of its own, and every other row a resource. An allocation problem written as a
+plain LP has a row ``sum_j x_j <= total`` for each request. If such rows are resources, the solver must find
+their prices. If they are sum rows, every pass over the columns meets them exactly. With 5,000 of them among
+5,300 rows, a solve takes 2 s instead of more than 30 s.
 
-On a general LP that has only a few such rows the own solver does worse with blocks than without (on Netlib a
-third fewer ended within 8 s), so for a solve there are blocks only if at least half of the rows are.
+On a general LP with only a few such rows, copter's solver is slower with blocks than without (on Netlib a
+third fewer LPs ended within 8 s). So a solve uses blocks only if at least half of the rows are sums.
 
-A row qualifies if its coefficients are all the same positive number, its columns are all integral or all
-continuous, and it is an equation or has nothing but an upper bound on what cannot be negative.  Blocks do not
-overlap: short rows go first, so that as many as possible become blocks.
+A row qualifies if its coefficients are all the same positive number and its columns are all integral or all
+continuous. It must be an equation, or have an upper bound and a lower bound of at most 0. Blocks do not
+overlap. Short rows are chosen first, so that as many rows as possible become blocks.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 MOSTLY_SUMS = 0.5
-"""Share of the rows from which on sum rows make a general LP easier."""
+"""Fraction of the rows from which on sum rows make a general LP easier."""
 _SAME = 1e-12
-"""Relative difference of coefficients that counts as none."""
+"""Relative difference up to which coefficients count as equal."""
 _ALONE, _EQUATION, _KINDS = 2, 1, 3
-"""Kinds of columns: 0 in a block, 1 in a block that is an equation, 2 alone, and 3 more if integral."""
+"""Kinds of columns: 0 in a block, 1 in a block with an equation, 2 not in a block; plus 3 if integral."""
 
 
 class _Blocks(NamedTuple):
     """Rows that become sum rows.
 
-    `row` (b,): row of each block. `factor` (b,): coefficient of all columns of the block in it. `member`
-    (n,): block of each column, -1 for none.
+    `row` (b,) has the row of each block, and `factor` (b,) the coefficient of its columns in the row.
+    `member` (n,) has the block of each column, or -1.
     """
 
     row: NDArray[np.int64]
@@ -60,9 +61,9 @@ def find_blocks(
     integral: NDArray[np.bool_],
     share: float | None = MOSTLY_SUMS,
 ) -> _Blocks:
-    """Return the blocks of a matrix, (m, n), whose columns are at least 0.
+    """Return the blocks of a matrix (m, n) of an LP with columns >= 0.
 
-    There is none if fewer than the share `share` of the rows are blocks, or it is None.
+    There are no blocks if `share` is None or less than this fraction of the rows are blocks.
     """
     m, n = A.shape
     none = _Blocks(np.empty(0, np.int64), np.empty(0), np.full(n, -1))
@@ -97,17 +98,17 @@ def find_blocks(
 def _sums(
     low: NDArray[np.float64], high: NDArray[np.float64], equation: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Whether rows have the bounds of sum rows that are equations, or are none."""
+    """Return whether rows have bounds of sum rows; `equation` (k,) is True for sum rows with "=="."""
     return np.isfinite(high) & (high >= 0) & np.where(equation, low == high, low <= 0)
 
 
 @dataclass(frozen=True)
 class ProgramChanges:
-    """What an update changed in the program.
+    """Changes of the program by an update.
 
-    `rebuilt`: whether the program is a new one, because the LP has another shape; nothing is counted then.
-    `costs`, `columns`, `bounds`, `totals`: requests with new costs, coefficients, upper bounds, totals.
-    `resources`: those with new bounds.
+    `rebuilt` is True if the LP has another shape and the program is new; all counts are 0 then. `costs`,
+    `columns`, `bounds` and `totals` are the numbers of requests with new costs, coefficients, upper bounds
+    and totals. `resources` is the number of resources with new bounds.
     """
 
     rebuilt: bool = False
@@ -118,16 +119,17 @@ class ProgramChanges:
     resources: int = 0
 
     def __bool__(self) -> bool:
-        """Whether anything changed."""
+        """Return whether the update changed anything."""
         return self != ProgramChanges()
 
 
 class Formulation:
-    """The program of an LP that is checked and has columns from 0 on; changed numbers of the LP become edits.
+    """Program of a checked LP with columns from 0 on; changed numbers of the LP become edits.
 
-    `share`: share of the rows that have to be sums of blocks for any to become a sum row; None for no sum
-    rows. `after`: revision after which the program's begins, so that no answer of another program counts as
-    one of it. `sums` (b,): rows that became sum rows. `order` (n,): columns of the LP, request after request.
+    Rows become sum rows if at least the fraction `share` of the rows are sums of blocks; None for no sum
+    rows. The revision of the program begins after `after`, so that solutions of an earlier program are not
+    mistaken for solutions of this one. `sums` (b,) has the rows that became sum rows. `order` (n,) has the
+    columns of the LP, request after request.
     """
 
     def __init__(self, lp: GeneralLP, share: float | None, after: int = 0) -> None:
@@ -140,7 +142,7 @@ class Formulation:
         kind = np.where(alone, _ALONE, 0)
         kind[~alone] = np.where(self._equation, _EQUATION, 0)[member[~alone]]
         kind += _KINDS * lp.integral
-        # one kind of request after the other, as bulk edits want them: integral last, blocks before the rest
+        # sorted by kind, for bulk edits: integral columns last, blocks before other columns
         self.order = np.lexsort((member, kind))
         block = member[self.order]
         first = block < 0
@@ -156,7 +158,7 @@ class Formulation:
 
     @cached_property
     def program(self) -> ContinualProgram:
-        """The program, made at the first access, with resources named by the numbers of their rows.
+        """Program with the numbers of the rows as ids of the resources; it is built at the first access.
 
         Raises EditError if a number is too large.
         """
@@ -184,19 +186,19 @@ class Formulation:
 
     @property
     def made(self) -> bool:
-        """Whether the program is made."""
+        """True if the program is built."""
         return "program" in vars(self)
 
     @property
     def clock(self) -> int:
-        """The program's, made or not."""
+        """Revision of the program, also before it is built."""
         return self.program.store.clock if self.made else self._after
 
     def _totals(self, lp: GeneralLP) -> NDArray[np.float64]:
         return lp.row_upper[self.sums] / self._factor
 
     def values(self, solution: Solution) -> NDArray[np.float64]:
-        """Values of the LP's columns, (n,), of which those that are not 0 are in an allocation."""
+        """Return the values of the LP's columns (n,) from the nonzeros of a solution."""
         table, slots = self.program.store.requests, self.program.request_slots
         sizes = table.n_columns[slots]
         start = np.zeros(table.size, np.int64)
@@ -206,7 +208,7 @@ class Formulation:
         return x
 
     def invert(self, solution: Solution) -> ReducedPoint:
-        """Return values and prices; of a sum row its dual price. Values are NaN without an allocation."""
+        """Return values and dual prices, also of sum rows; values are NaN without an allocation."""
         x = self.values(solution) if solution.found else np.full(self.order.size, np.nan)
         y = np.zeros(self.lp.row_lower.size)
         known = np.fromiter(solution.price, np.int64, len(solution.price))
@@ -217,7 +219,7 @@ class Formulation:
         return ReducedPoint(x, y)
 
     def direction(self, ray: Mapping[Hashable, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Direction of the LP's columns for one of the program's, by request."""
+        """Return the direction of the LP's columns for a direction of the program, by request."""
         d = np.empty(self.order.size)
         d[self.order] = np.concatenate([ray[request] for request in self.program.request_ids])
         return d
@@ -225,7 +227,7 @@ class Formulation:
     # ---- changed numbers ---------------------------------------------------------------------------------
 
     def keep(self, lp: GeneralLP) -> bool:
-        """Whether edits lead to an LP with the same rows and columns: sum rows are still what they were."""
+        """Return whether edits are enough for another LP: same shape, and sum rows stay sum rows."""
         if lp.A.shape != self.lp.A.shape:
             return False
         low, high = lp.row_lower[self.sums], lp.row_upper[self.sums]
@@ -234,9 +236,9 @@ class Formulation:
         return not np.isin((lp.A - self.lp.A).indices, self.sums).any()
 
     def follow(self, lp: GeneralLP, values: NDArray[np.float64] | None) -> ProgramChanges:
-        """Make the program that of another LP, for which :meth:`keep` holds.
+        """Edit the program to another LP, for which :meth:`keep` is True.
 
-        `values` (n,): start of the requests with new coefficients.
+        `values` (n,) are the starts of requests with new coefficients.
         """
         columns = self._new_columns(lp, values)
         changes = ProgramChanges(
@@ -250,7 +252,7 @@ class Formulation:
         return changes
 
     def _new_columns(self, lp: GeneralLP, values: NDArray[np.float64] | None) -> int:
-        """Requests with new coefficients are edited one by one, each from its last allocation."""
+        """Edit requests with new coefficients one by one, each with its last allocation as the start."""
         touched = np.diff((lp.A - self.lp.A).indptr) > 0
         requests = self._owners(touched)
         kept = np.ones(lp.A.shape[0], np.bool_)
@@ -297,10 +299,10 @@ class Formulation:
         return int(np.count_nonzero(changed))
 
     def _owners(self, columns: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Requests that have one of some columns of the LP."""
+        """Return the requests that have at least one of some columns of the LP."""
         return np.unique(self._owner[columns[self.order]])
 
     def _parts(self, values: NDArray[np.float64], requests: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-        """Values of the columns of each of some requests."""
+        """Return the values of the columns of each of some requests."""
         ends = zip(self._begin[requests].tolist(), self._end[requests].tolist(), strict=True)
         return [values[self.order[begin:end]] for begin, end in ends]

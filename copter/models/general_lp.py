@@ -1,4 +1,4 @@
-"""A linear program in the usual form, and what must hold of its numbers."""
+"""GeneralLP: a linear program as arrays, and the check of its numbers."""
 
 from __future__ import annotations
 
@@ -15,28 +15,46 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 _WHOLE = 1e-9
-"""A bound this near to a whole number counts as that number."""
+"""A bound within this distance of a whole number counts as that number."""
 
 
 @dataclass(frozen=True)
 class GeneralLP:
-    """A linear program in the usual form.
+    """Linear program as arrays.
+
+    Minimise ``c'x + offset`` subject to ``row_lower <= A x <= row_upper`` and ``lower <= x <= upper``.
 
     Attributes
     ----------
     c : (n,) ndarray
+        Costs.
     A : (m, n) sparse array
     row_lower, row_upper : (m,) ndarrays
     lower, upper : (n,) ndarrays
     offset : float
         Constant of the objective.
     integral : (n,) bool ndarray
+        True for integral columns.
     maximize : bool
-        Whether c and offset are those of the negated objective of a maximisation.
+        True if `c` and `offset` are those of the negated objective of a maximisation.
     column_names, row_names : tuple of str
-        One for each, or empty.
+        One name for each column or row, or empty.
     semi : (n,) bool ndarray, optional
-        Semi-continuous columns, or semi-integer ones: each is 0, or within its bounds.  None: no column is.
+        True for semi-continuous and semi-integer columns, which are 0 or within their bounds. None without
+        such columns.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> lp = program.to_arrays()
+    >>> lp.column_names, lp.row_names
+    (('job[0]', 'job[1]'), ('gpu', 'total[job]'))
+    >>> lp.A.toarray(), lp.row_upper
+    (array([[1., 2.],
+           [1., 1.]]), array([8., 1.]))
     """
 
     c: NDArray[np.float64]
@@ -53,11 +71,11 @@ class GeneralLP:
     semi: NDArray[np.bool_] | None = None
 
     def own_sense(self, cost: float) -> float:
-        """Objective in the sense that the program was given in, for a value of c'x + offset."""
+        """Return the objective in the sense of the source for a value of c'x + offset."""
         return -cost if self.maximize else cost
 
     def box_at(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bounds of the columns, (n,) each, where a semi-continuous column that is 0 at x stays 0."""
+        """Return the bounds of the columns, (n,) each, with semi-continuous columns that are 0 at x fixed."""
         if self.semi is None:
             return self.lower, self.upper
         off = self.semi & (x == 0.0)
@@ -65,12 +83,13 @@ class GeneralLP:
 
 
 def checked(lp: GeneralLP) -> GeneralLP:
-    """Return the program with bounds of 1e20 and more made infinite, and those of integral columns rounded
-    inwards.
+    """Return a checked LP.
 
-    Matrix entries given twice are summed. Semi-continuous columns without a choice become ordinary. Raise
-    EditError with the row or column of a NaN, an infinite cost or coefficient, crossed bounds, an infinite
-    bound that no number reaches, or an integral column without a whole number between its bounds.
+    Bounds with absolute values from 1e20 on become infinite. Bounds of integral columns are rounded inwards.
+    Matrix entries that are given twice are summed. Semi-continuous columns without a choice become ordinary.
+    Raise EditError, with the row or column, for a NaN, an infinite cost or coefficient, crossed bounds, a
+    lower bound of infinity or upper bound of minus infinity, or an integral column without a whole number
+    between its bounds.
     """
     from scipy.sparse import csc_array
 
@@ -87,14 +106,15 @@ def checked(lp: GeneralLP) -> GeneralLP:
     lp = _decided(lp)
     row_lower, row_upper, lower, upper = map(as_bounds, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
     for name, low, high in (("column", lower, upper), ("row", row_lower, row_upper)):
-        _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
+        why = "must not be NaN, with lower <= upper, lower below infinity and upper above minus infinity"
+        _check_bounds(name, low, high, why)
     lower, upper = np.where(lp.integral, (np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)), (lower, upper))
-    _check_bounds("column", lower, upper, "no whole number lies between the bounds")
+    _check_bounds("column", lower, upper, "must have a whole number between them; there is no whole number")
     return replace(lp, A=A, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
 
 
 def crossed_column(lp: GeneralLP) -> int | None:
-    """First column that has no value within its bounds; None if all have one."""
+    """Return the first column without a value within its bounds; None if all columns have one."""
     lp = _decided(lp)
     lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
     bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
@@ -103,9 +123,9 @@ def crossed_column(lp: GeneralLP) -> int | None:
 
 
 def _decided(lp: GeneralLP) -> GeneralLP:
-    """Return the program in which only columns whose bounds leave a choice are semi-continuous.
+    """Return the LP in which only columns with a choice between 0 and their bounds are semi-continuous.
 
-    A column whose bounds contain 0 is an ordinary one, and one whose bounds leave no value is 0.
+    A column whose bounds contain 0 is ordinary. A column without a value within its bounds is 0.
     """
     if lp.semi is None:
         return lp

@@ -1,8 +1,8 @@
-"""The one way to HiGHS: a program goes in as arrays, runs until a clock is over, and its answer is read.
+"""Interface to HiGHS: pass a program as arrays, run it until a deadline, and read the result.
 
-HiGHS (Huangfu and Hall 2018, highs.dev) is driven through highspy without a Python loop.  A model whose
-numbers it would drop or refuse goes in in other units (:mod:`copter.models.highs_units`), and what comes out
-is in the program's.  Its row duals have the opposite sign of our prices; those that are read here have ours.
+HiGHS (Huangfu and Hall 2018, highs.dev) is called through highspy. A model with numbers that HiGHS would drop
+or reject is passed in other units (:mod:`copter.models.highs_units`), and results are converted back. HiGHS'
+row duals have the opposite sign of copter's prices; the functions of this module return copter's sign.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from copter.proof.rigorous import LinearProgram
 
 _GRACE = 0.02
-"""Seconds by which a run may miss its limit before it is given up."""
+"""Seconds by which a run may exceed its limit before it is abandoned."""
 _MODEL_STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
     highspy.HighsModelStatus.kModelEmpty: Status.OPTIMAL,
@@ -42,11 +42,11 @@ _MODEL_STATUS = {
 
 @contextmanager
 def _own_threads() -> Iterator[None]:
-    """Give HiGHS fresh threads, and end them afterwards.
+    """Give HiGHS new threads, and end them afterwards.
 
-    HiGHS keeps the threads of a run for the next run of the same Python thread, and refuses that run if it
-    asks for another number of threads. A forked process inherits the memory of these threads but not the
-    threads, and its next run would end it by SIGSEGV.
+    HiGHS keeps the threads of a run for the next run of the same Python thread, and rejects that run if it
+    needs another number of threads. A forked process inherits the memory of these threads but not the
+    threads, so that its next run would crash with SIGSEGV.
     """
     highspy.Highs.resetGlobalScheduler(True)
     try:
@@ -56,16 +56,16 @@ def _own_threads() -> Iterator[None]:
 
 
 class Engine(highspy.Highs):
-    """A silent HiGHS whose points, prices, rays and objectives are in the units of the program passed to it.
+    """HiGHS without output, whose points, prices, rays and objectives are in the units of the passed program.
 
-    A presolved model, and what is given to ``postsolve``, is in HiGHS' units; a basis is the same in all.
-    `units` is None if HiGHS has the program's own.
+    A presolved model and the arguments of ``postsolve`` are in HiGHS' units. A basis does not depend on
+    units. `units` is None if the program was passed in its own units.
     """
 
     units: Units | None = None
 
     def enableCallbacks(self) -> None:  # noqa: D102
-        # The constructor of highspy calls this, and HiGHS prints its banner here unless it is silent by then.
+        # highspy's constructor calls this method, in which HiGHS would print its banner.
         set_option(self, "output_flag", False)
         super().enableCallbacks()
 
@@ -80,7 +80,7 @@ class Engine(highspy.Highs):
             return super().presolve()
 
     def postsolve(self, *given: Any) -> highspy.HighsStatus:
-        """Bring an answer back to the program before presolve, in threads of its own."""
+        """Convert a solution to the program before presolve, in threads of its own."""
         with _own_threads():
             return super().postsolve(*given)
 
@@ -119,7 +119,7 @@ class Engine(highspy.Highs):
 
 
 def _converted(given: highspy.HighsSolution, units: Units) -> highspy.HighsSolution:
-    """A solution in HiGHS' units in those of the program."""
+    """Convert a solution in HiGHS' units to the units of the program."""
     row, column, cost = units
     solution = highspy.HighsSolution()
     solution.value_valid, solution.dual_valid = given.value_valid, given.dual_valid
@@ -134,11 +134,11 @@ def _converted(given: highspy.HighsSolution, units: Units) -> highspy.HighsSolut
     return solution
 
 
-# ---- what goes in ------------------------------------------------------------------------------------------
+# ---- input -------------------------------------------------------------------------------------------------
 
 
 def engine(threads: int | None, /, **options: Any) -> Engine:
-    """A silent HiGHS instance with the given options."""
+    """Make a HiGHS instance without output, with the given options."""
     highs = Engine()
     own = {} if threads is None else {"threads": threads}
     for name, value in (own | options).items():
@@ -149,7 +149,7 @@ def engine(threads: int | None, /, **options: Any) -> Engine:
 def load(
     lp: LinearProgram, threads: int | None, /, *, kinds: NDArray[np.int32] | None = None, **options: Any
 ) -> Engine:
-    """A silent HiGHS instance with the given options that holds a program; see :func:`pass_model`."""
+    """Make a HiGHS instance with the given options, and pass a program to it (:func:`pass_model`)."""
     highs = engine(threads, **options)
     pass_model(highs, lp, kinds)
     return highs
@@ -161,9 +161,9 @@ def set_option(highs: highspy.Highs, name: str, value: bool | int | float | str)
 
 
 def check(status: highspy.HighsStatus, what: str) -> None:
-    """Raise a SolverError that says what HiGHS refused, if it did."""
+    """Raise a SolverError about `what` if HiGHS returned an error."""
     if status == highspy.HighsStatus.kError:
-        raise SolverError(f"HiGHS refused: {what}")
+        raise SolverError(f"HiGHS rejected: {what}")
 
 
 def pass_model(
@@ -173,11 +173,11 @@ def pass_model(
     *,
     units_of: NDArray[np.int32] | None = None,
 ) -> None:
-    """Give HiGHS a whole program, to be minimised, in units in which its numbers fit.
+    """Pass a whole program, to be minimised, to HiGHS, in units in which its numbers are in range.
 
-    `kinds` (n,): of the columns, as HiGHS and scipy number them; all continuous by default. `units_of` (n,):
-    kinds by which units are chosen, if the program is the relaxation of one with these kinds. Raise
-    SolverError if HiGHS refuses it, with the entry that fits in no units if there is one.
+    `kinds` (n,) has the kinds of the columns, with the numbers of HiGHS and scipy; all continuous by default.
+    `units_of` (n,) has the kinds for the choice of units, if the program is the relaxation of a program with
+    these kinds. Raise SolverError if HiGHS rejects the program, or an entry is out of range in all units.
     """
     matrix = lp.A
     m, n = matrix.shape
@@ -189,7 +189,7 @@ def pass_model(
     if units is not None:
         offset *= units.cost
         set_option(highs, "mip_abs_gap", float(highs.getOptionValue("mip_abs_gap")[1]) * units.cost)
-        set_option(highs, "infinite_bound", highspy.kHighsInf)  # 1e20 is a number like others in these units
+        set_option(highs, "infinite_bound", highspy.kHighsInf)  # 1e20 may be a finite bound in these units
     status = highs.passModel(
         n,
         m,
@@ -214,7 +214,7 @@ def pass_model(
 
 
 def run(highs: highspy.Highs) -> float:
-    """Run HiGHS; returns the seconds it took."""
+    """Run HiGHS; return the time of the run in seconds."""
     watch = Clock()
     status = highs.run()
     seconds = watch()
@@ -223,15 +223,15 @@ def run(highs: highspy.Highs) -> float:
 
 
 def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float:
-    """Run HiGHS until ``reserve`` seconds before the clock is over; return the seconds it took.
+    """Run HiGHS until ``reserve`` seconds before the deadline; return the time of the run in seconds.
 
-    Raise Interrupted if HiGHS did not keep its time limit or the solve was cancelled; the engine is lost
-    then.
+    Raise Interrupted if HiGHS exceeded its time limit or the solve was cancelled. The engine must not be used
+    afterwards.
     """
-    # HiGHS holds the limit against the time of all runs of an instance together.
+    # HiGHS compares the limit with the time of all runs of an instance together.
     left = clock.left(reserve)
     set_option(highs, "time_limit", highs.getRunTime() + left if left < math.inf else highspy.kHighsInf)
-    # What simplex and branch and bound read of the limit is this very number: they end when they next look.
+    # Simplex and branch and bound read this option while they run, so that setting it to 0 ends them.
     return run_apart(
         lambda: run(highs),
         clock,
@@ -240,7 +240,7 @@ def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float
     )
 
 
-# ---- what comes out ----------------------------------------------------------------------------------------
+# ---- output ------------------------------------------------------------------------------------------------
 
 
 def status_of(highs: highspy.Highs) -> tuple[Status, str]:
@@ -253,13 +253,13 @@ def status_of(highs: highspy.Highs) -> tuple[Status, str]:
 def point_of(highs: highspy.Highs) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Return values of the columns and prices of the rows after the last run, None if missing."""
     solution = highs.getSolution()
-    known = solution.value_valid or not highs.getNumCol()  # of an empty model HiGHS knows nothing
+    known = solution.value_valid or not highs.getNumCol()  # for an empty model HiGHS returns no values
     x = np.array(solution.col_value) if known else None
     return x, -np.array(solution.row_dual) if solution.dual_valid else None
 
 
 def ray_of(highs: highspy.Highs, status: Status) -> NDArray[np.float64] | None:
-    """Prices that prove rows infeasible, (m,), or the direction of an unbounded program, (n,), if known."""
+    """Return prices (m,) that prove infeasibility, or the direction (n,) of an unbounded program, or None."""
     if status is Status.INFEASIBLE:
         _, known, prices = highs.getDualRay()
         return -np.array(prices) if known else None
@@ -270,25 +270,23 @@ def ray_of(highs: highspy.Highs, status: Status) -> NDArray[np.float64] | None:
 
 
 def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
-    """Iterations of the last run, and those that led it from an interior point to a vertex."""
+    """Return the iterations of the last run, and those of its crossover."""
     info = highs.getInfo()
     counts = info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count
     return sum(max(0, int(count)) for count in counts), max(0, int(info.crossover_iteration_count))
 
 
-# ---- HiGHS' own form, with names and sense ----------------------------------------------------------------
+# ---- conversion of HighsLp ---------------------------------------------------------------------------------
 
 
 def from_highs(lp: highspy.HighsLp) -> GeneralLP:
-    """Return the LP that HiGHS holds, with its names; a maximisation becomes the minimisation of the
-    negation.
-    """
+    """Convert a HighsLp with its names; a maximisation becomes the minimisation of the negation."""
     from scipy.sparse import csc_array, csr_array
 
     matrix = lp.a_matrix_
     shape = (lp.num_row_, lp.num_col_)
     columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
-    # What presolve leaves may have pointers of rows or columns that are gone.
+    # A presolved model may have pointers of rows or columns that were removed.
     start = np.array(matrix.start_)[: (lp.num_col_ if columnwise else lp.num_row_) + 1]
     parts = (np.array(matrix.value_)[: start[-1]], np.array(matrix.index_)[: start[-1]], start)
     sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))

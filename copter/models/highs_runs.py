@@ -1,12 +1,12 @@
-"""HiGHS on a general LP: from nothing, or from where another solver came.
+"""Runs of HiGHS on a general LP, without a start or from the point of another solver.
 
-A point and prices that are nearly optimal tell which columns and rows are basic: those that are further from
-their bounds than their reduced cost is from 0, both in their own scale.  Where optima tie or the point is not
-there yet that is no basis; HiGHS evens it out, and primal simplex goes on from it.
+A nearly optimal point with prices determines a likely basis. A column or row is basic if its distance from
+its bounds exceeds its reduced cost, both relative to their own scales. With several optima or an inaccurate
+point this may not be a valid basis. HiGHS repairs it, and the primal simplex method continues from it.
 
-From nothing it is dual simplex for small programs and interior point with crossover for larger ones; either
-ends at a vertex.  Measured on what presolve leaves, interior point against simplex: QAP12 2.7 s, 67 s;
-PILOT87 3.1 s, 10 s; QAP8 0.08 s, 0.5 s; but STOCFOR3 0.8 s, 0.2 s.
+Without a start, small programs are solved by the dual simplex method, and larger ones by an interior-point
+method with crossover. Both end at a vertex. Times on presolved LPs, interior point against simplex: QAP12 2.7
+s and 67 s, PILOT87 3.1 s and 10 s, QAP8 0.08 s and 0.5 s, but STOCFOR3 0.8 s and 0.2 s.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from copter.models.reductions import ReducedPoint
 from copter.solution import Status
 
 _LARGE = 4e6
-"""Rows times nonzeros from which on a program is large."""
+"""Rows times nonzeros from which on a program is solved by an interior-point method."""
 _NEAR = 1e-7
 LEAST = 1e-10
-"""HiGHS takes no smaller tolerance."""
+"""Smallest tolerance that HiGHS accepts."""
 
 
 @dataclass(frozen=True)
 class HighsRun:
-    """Result of a run of HiGHS: ``found`` where it has an answer, ``ray`` where it has one instead.
+    """Result of a run of HiGHS, with a point ``found`` or a ``ray``.
 
     ``iterations`` include those of ``crossover``. ``ray`` has prices (m,) of an infeasible LP in copter's
-    sign, or the direction (n,) of an unbounded one.
+    sign, or the direction (n,) of an unbounded LP.
     """
 
     status: Status
@@ -58,10 +58,10 @@ def optimize(
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> HighsRun:
-    """HighsRun HiGHS without presolve, from the basis of a point, or from one guessed from the point.
+    """Run HiGHS without presolve, from the basis of a point, or from a likely basis at the point.
 
-    Only simplex gives rays; ``by_simplex`` asks for it at any size. The feasibility tolerance is at most
-    1e-7, and HiGHS' own ``options`` override the ones set here.
+    Only the simplex method returns rays; ``by_simplex`` selects it for any size. The feasibility tolerance is
+    at most 1e-7. ``options`` are HiGHS' options and override the options of this function.
     """
     clock = Clock(seconds)
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))
@@ -80,13 +80,13 @@ def optimize(
         highs.setBasis(start.basis or _likely_basis(lp, start.x, start.y))
     try:
         run_until(highs, clock)
-    except Interrupted:  # and HiGHS is lost, with all that it found
+    except Interrupted:  # results of HiGHS cannot be read then
         return HighsRun(Status.DEADLINE, clock.why(), None, None, 0)
     return _read(highs)
 
 
 def _read(highs: highspy.Highs) -> HighsRun:
-    """Answer, or ray, of the last run, and its iterations."""
+    """Return the point or ray of the last run, and its iterations."""
     (status, reason), found = status_of(highs), None
     if status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         (x, y), basis = point_of(highs), highs.getBasis()
@@ -97,19 +97,19 @@ def _read(highs: highspy.Highs) -> HighsRun:
 
 
 def _strategy(start: ReducedPoint | None) -> int:
-    """HiGHS' number: dual from nothing, primal from a guessed basis, its choice from a true one."""
+    """Return HiGHS' strategy: dual simplex without a start, primal from a likely basis, else automatic."""
     if start is None:
         return 1
-    return 4 if start.basis is None else 0  # primal if that basis is still primal feasible, or else dual
+    return 4 if start.basis is None else 0  # automatic: primal if the basis is primal feasible, else dual
 
 
 def terms(lp: GeneralLP) -> float:
-    """Rows times nonzeros, which HiGHS' time goes by, in order of magnitude."""
+    """Return rows times nonzeros, which determines the order of magnitude of HiGHS' running time."""
     return float(lp.A.shape[0]) * lp.A.nnz
 
 
 def _likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> highspy.HighsBasis:
-    """Basis near a point and prices in copter's sign: it may have too few or too many basic entries."""
+    """Return a likely basis at a point and prices in copter's sign; it may have the wrong size."""
     size = abs(lp.A)
     nonzero = x[x != 0]
     unit = float(np.sqrt(np.mean(nonzero**2))) if nonzero.size else 1.0
@@ -122,7 +122,7 @@ def _likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64])
     basis = highspy.HighsBasis()
     basis.col_status = [kinds[kind] for kind in columns.tolist()]
     basis.row_status = [kinds[kind] for kind in rows.tolist()]
-    basis.valid = basis.alien = True  # alien: HiGHS checks it and evens it out
+    basis.valid = basis.alien = True  # alien: HiGHS checks and repairs the basis
     return basis
 
 
@@ -133,7 +133,7 @@ def _kinds(
     unit: NDArray[np.float64],
     reduced: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Basic where a value is further from its bounds, in its own scale, than its reduced cost is from 0."""
+    """Return basis statuses: basic if the relative distance from bounds exceeds the relative reduced cost."""
     kind = highspy.HighsBasisStatus
     room = []
     for bound in (lower, upper):

@@ -1,11 +1,11 @@
-"""Units in which a program fits into HiGHS, and the way back from them.
+"""Units in which the numbers of a program are in HiGHS' range.
 
-HiGHS drops entries below 1e-9 without a word, or below 1e-12 if it is told so, and refuses those of 1e15 and
-more, and costs of 1e20.  A program that has such numbers, or a row or column of nothing but small ones, is
-given to it in other units of rows, columns and cost: powers of two, so that scaling and what comes back are
-exact.  They are found as a median polish is (Tukey 1977, "Exploratory Data Analysis"), of the logarithms of
-entries, right-hand sides, bounds and costs, but by upper quartiles: noise does not move them, not even if
-there is much of it.
+HiGHS silently drops entries below 1e-9, or below 1e-12 if configured so. It rejects entries of 1e15 and more,
+and costs of 1e20. A program with such numbers, or with a row or column of only small numbers, is passed in
+other units of rows, columns and cost. The units are powers of two, so that scaling is exact in both
+directions. They are found by a median polish (Tukey 1977, "Exploratory Data Analysis") of the logarithms of
+entries, right-hand sides, bounds and costs, with upper quartiles in place of medians, so that noise does not
+change them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from copter.proof.rigorous import LinearProgram
 
 LEAST, _MOST = 1e-12, 1e15
-"""Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""
+"""Range of absolute entries that HiGHS accepts; absolute costs are below the upper end, too."""
 KEPT = 1e-9
 """HiGHS drops entries below this unless configured otherwise."""
 _PLAIN = 2.0**14
-"""Branch and bound gets a program whose entries are within this factor of 1 as it is."""
+"""Integer programs whose entries are within this factor of 1 are passed in their own units."""
 _ROUNDS, _MEANS, _STILL = 30, 200, 0.01
 _FAR = 1e15
-"""A bound from which on it says nothing of the size of a column or row."""
+"""A bound from this size on is not used for units."""
 
 
 class Units(NamedTuple):
-    """The program's row i is ``row[i]`` times smaller than HiGHS', its column j ``column[j]`` times larger.
+    """Units of rows (m,), columns (n,) and costs: powers of two.
 
-    So ``A' = row A column``, ``x = column x'``, ``c' = cost c column``; all are powers of two.
+    The program of HiGHS, marked by ', has ``A' = row A column``, ``x' = x / column`` and ``c' = cost c
+    column``.
     """
 
     row: NDArray[np.float64]
@@ -54,7 +55,7 @@ class _Numbers(NamedTuple):
 
 
 def numbers_in(program: LinearProgram, units: Units | None) -> _Numbers:
-    """Return the numbers of a program in some units; None: its own."""
+    """Return the numbers of a program in some units; None for its own units."""
     A, c, rows, columns = (
         program.A,
         program.c,
@@ -71,7 +72,7 @@ def numbers_in(program: LinearProgram, units: Units | None) -> _Numbers:
 
 
 def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
-    """Whether HiGHS takes these entries and costs as they are, unless configured otherwise."""
+    """Return whether HiGHS accepts these entries and costs with its default options."""
     if costs.size and not -_MOST < costs.min() <= costs.max() < _MOST:
         return False
     if not entries.size:
@@ -81,12 +82,12 @@ def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
 
 
 def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units | None:
-    """Return units in which a program fits; None if it does as it is.
+    """Return units in which a program is in HiGHS' range; None for its own units.
 
-    The tolerances of branch and bound are absolute, so that a program with integral columns also gets other
-    units if its entries are far from 1, as bytes are. Columns of `kinds` (n,) other than 0 keep their unit.
-    HiGHS may drop entries below 1e-12 where those of their rows and columns are typically 1; its answer is
-    judged on the program itself. Raise SolverError, with the entry that fits least, if there are no such
+    The tolerances of branch and bound are absolute. So a program with integral columns also gets other units
+    if its entries are far from 1, for example bytes. Columns with a kind other than 0 in `kinds` (n,) keep
+    their unit. HiGHS may drop entries below 1e-12 if the typical entry of their rows and columns is 1; its
+    solution is checked on the program itself. Raise SolverError, with the largest entry, if there are no such
     units.
     """
     priced = abs(program.c[program.c != 0])
@@ -107,18 +108,18 @@ def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units 
         i, j = int(matrix.row[entry]), int(matrix.col[entry])
         where = f"{_name(program, 'row', i)}, {_name(program, 'column', j)}"
         value = float(matrix.data[entry])
-        raise SolverError(f"{where}: {value!r}: no units bring this entry below {_MOST:g}, as HiGHS needs it")
+        raise SolverError(f"{where}: {value!r}: must be below {_MOST:g} for HiGHS, and is not in any units")
     return units
 
 
 def _is_far(entries: NDArray[np.float64]) -> bool:
-    """Whether an entry is far from 1."""
+    """Return whether an entry is far from 1."""
     size = abs(entries[entries != 0.0])
     return bool(size.size) and not (1.0 / _PLAIN <= size.min() and size.max() <= _PLAIN)
 
 
 def _out(program: LinearProgram, matrix: Any, noise: NDArray[np.bool_]) -> bool:
-    """Whether a number is out of what HiGHS can take, or a row or column has none that is not small."""
+    """Return whether a number is out of HiGHS' range, or a row or column has only small entries."""
     row, column, size = (each[~noise] for each in (matrix.row, matrix.col, abs(matrix.data)))
     row, column, size = row[size > 0], column[size > 0], size[size > 0]
     if not (fits(np.empty(0), program.c) and ((size >= LEAST) & (size < _MOST)).all()):
@@ -141,8 +142,8 @@ def _name(program: LinearProgram, kind: str, number: int) -> str:
 def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | None) -> Units:
     """Return units by the upper quartiles of rows, columns, right-hand sides, bounds and costs.
 
-    Right-hand sides and bounds are one more column, whose factor is the common unit of all columns; costs are
-    one more row, and each bound of a column is a row of its own.
+    Right-hand sides and bounds are treated as an additional column, whose factor is the common unit of all
+    columns. Costs are treated as an additional row, and the bounds of each column as a row of their own.
     """
     m, n = matrix.shape
     fixed = np.zeros(n, np.bool_) if kinds is None else kinds != 0
@@ -201,7 +202,7 @@ def _by_means(program: LinearProgram, matrix: Any, fixed: NDArray[np.bool_]) -> 
 
 
 def _typical(group: NDArray[np.int64], size: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Upper quartile of each group, of two their mean; 0 for an empty one."""
+    """Return the upper quartile of each group, the mean of two values, or 0 for an empty group."""
     ordered = size[np.lexsort((size, group))]
     many = np.bincount(group, minlength=count)
     first = np.cumsum(many) - many

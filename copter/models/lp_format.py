@@ -1,8 +1,8 @@
-"""Linear programs from files in the LP format, as CPLEX has it.
+"""Reader of files in the LP format of CPLEX.
 
-HiGHS has a reader too, and the tests hold this one against it; it takes no row with two sides and no
-variable on the right of a row, has no line numbers, and drops signs, numbers and whole objectives that it
-cannot parse.
+HiGHS has a reader, too, and the tests compare the results of both. But HiGHS' reader accepts neither rows
+with two bounds nor variables on the right of a relation. It reports no line numbers, and drops signs, numbers
+and objectives that it cannot parse. An example of a file:
 
     Minimize                    or Maximize
      cost: 2 x + 3 y - z + 4    a name is not needed
@@ -15,8 +15,8 @@ cannot parse.
      z                          integral; Binary: 0 or 1
     End
 
-A name may have indices in brackets without blanks, as in x[0,1], and a / before a letter.
-A row ends with its line, unless a sign or a relation ends the line or begins the next one.
+A name may have indices in brackets without blanks, as in x[0,1], and a / before a letter. A row ends with its
+line, unless a sign or a relation ends this line or begins the next line.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Token:
 
 @dataclass
 class _Sum:
-    """A sum of terms: coefficients by variable, and a constant."""
+    """Sum of terms: coefficients by variable, and a constant."""
 
     terms: dict[str, float] = field(default_factory=dict)
     constant: float = 0.0
@@ -75,7 +75,7 @@ class _Sum:
 
 @dataclass
 class _Statement:
-    """The parts between relations, and the relations."""
+    """Statement: sums, and the relations between them."""
 
     name: str
     line: int
@@ -84,7 +84,7 @@ class _Statement:
 
 
 def read(source: Source) -> GeneralLP:
-    """Return the linear program in the lines of an LP file; raise InputError with the line that is wrong."""
+    """Return the linear program in the lines of an LP file; raise InputError with an invalid line."""
     return _Reader(source).read()
 
 
@@ -122,7 +122,8 @@ class _Reader:
             if not seen:
                 raise self._error(1, "neither Minimize nor Maximize is in the file")
             last = len(self.source.lines)
-            self.source.doubt(last, "the file ends without End: it may be cut off", "what there is counts")
+            why = "the file ends without End; it may be truncated"
+            self.source.doubt(last, why, "the lines up to its end count")
             self._section(tokens, last)
         if not seen:
             raise self._error(1, "neither Minimize nor Maximize is in the file")
@@ -145,7 +146,7 @@ class _Reader:
         place = 0
         while text[place:].strip():
             match = _TOKEN.match(text, place)
-            assert match is not None and match.lastgroup is not None  # "." takes what is left
+            assert match is not None and match.lastgroup is not None  # "." matches any other character
             kind, word = match.lastgroup, match[match.lastgroup]
             if kind == "mark" and word in "[]^*/":
                 raise self._error(line, "has a quadratic term or a product; copter solves linear programs")
@@ -159,14 +160,14 @@ class _Reader:
         return found
 
     def _section(self, tokens: list[_Token], line: int) -> None:
-        """Take the tokens of the section that ends."""
+        """Read the tokens of the section that ends."""
         if self.section in _BEYOND and tokens:
             raise self._error(tokens[0].line, f"has {_BEYOND[self.section]}; copter solves linear programs")
         if self.section in ("general", "binary"):
             kinds = self.integral if self.section == "general" else self.binary
             for token in tokens:
                 if token.kind != "name":
-                    raise self._error(token.line, f"{token.text!r} is no name of a variable")
+                    raise self._error(token.line, f"{token.text!r} is not the name of a variable")
                 self._known(token.text, token.line)
                 kinds[token.text] = token.line
             return
@@ -176,7 +177,7 @@ class _Reader:
             if self.section in ("minimize", "maximize"):
                 if statement.relations or place < len(tokens):
                     at = tokens[min(place, len(tokens) - 1)]
-                    raise self._error(at.line, f"the objective is no sum of terms at {at.text!r}")
+                    raise self._error(at.line, f"the objective is not a sum of terms at {at.text!r}")
                 self.objective = statement.sums[0]
                 self.columns.update(dict.fromkeys(self.objective.terms))
             elif self.section == "rows" and not statement.relations:
@@ -188,7 +189,7 @@ class _Reader:
                 self._bound(statement)
 
     def _statement(self, tokens: list[_Token], place: int) -> tuple[_Statement, int]:
-        """The statement that begins at a place, and the place after it."""
+        """Return the statement that begins at a position, and the position after it."""
         first = tokens[place]
         name = ""
         if place + 1 < len(tokens) and tokens[place + 1].text == ":" and first.kind in ("name", "number"):
@@ -209,16 +210,16 @@ class _Reader:
             return statement, place
 
     def _sum(self, tokens: list[_Token], place: int, statement: _Statement) -> tuple[_Sum, int]:
-        """A sum of terms that begins at a place, and the place after it."""
+        """Return the sum of terms that begins at a position, and the position after it."""
         total, begun = _Sum(), False
         objective = self.section in ("minimize", "maximize")
-        goes_on = not statement.relations  # or a number on the left, and a sum that may be of many lines
+        goes_on = not statement.relations  # a sum on the left may have several lines; so may one in a range
         goes_on |= self.section == "rows" and len(statement.relations) == 1 and not statement.sums[0].terms
         while place < len(tokens):
             start, sign = place, 1.0
             if begun and tokens[place].first and not goes_on and tokens[place].kind != "relation":
                 if self.section == "rows" and total.terms and tokens[place].text in ("+", "-"):
-                    why = "begins with a sign: end the line before with it, or give this row a name"
+                    why = "begins with a sign; move the sign to the line before, or give this row a name"
                     raise self._error(tokens[place].line, why)
                 break
             while place < len(tokens) and tokens[place].text in ("+", "-"):
@@ -228,7 +229,7 @@ class _Reader:
             signed = place > start
             if token is None or token.kind not in ("number", "name"):
                 if signed:
-                    raise self._error(tokens[place - 1].line, "nothing comes after the sign")
+                    raise self._error(tokens[place - 1].line, "a term must follow the sign")
                 break
             if begun and not signed:
                 break
@@ -243,7 +244,7 @@ class _Reader:
         return total, place
 
     def _term(self, tokens: list[_Token], place: int, sign: float, total: _Sum, right: bool) -> int:
-        """Add a number, a variable or a multiple of a variable, and return the place after it.
+        """Add a number, a variable or a multiple of a variable, and return the position after it.
 
         On the right of a relation the number and its variable must be in one line.
         """
@@ -265,7 +266,7 @@ class _Reader:
     def _row(self, statement: _Statement) -> None:
         line, relations = statement.line, statement.relations
         if statement.name in self.names:
-            why = f"a row is called {statement.name!r} since line {self.names[statement.name]}"
+            why = f"the name {statement.name!r} is that of a row in line {self.names[statement.name]}, too"
             self.source.doubt(line, why, "both are rows")
         elif statement.name:
             self.names[statement.name] = line
@@ -278,7 +279,7 @@ class _Reader:
         else:
             terms, lower, upper = self._between(statement)
         if not terms:
-            self.source.doubt(line, "the row has no variables", "it is a row all the same")
+            self.source.doubt(line, "the row has no variables", "it is kept as a row")
         if not (lower < INFINITE and upper > -INFINITE):
             raise self._error(line, "no number is on the right side of the row")
         for name, value in terms.items():
@@ -288,10 +289,10 @@ class _Reader:
         self.rows.append((statement, terms, lower, upper))
 
     def _between(self, statement: _Statement) -> tuple[dict[str, float], float, float]:
-        """Terms of a sum between two numbers, and its bounds."""
+        """Return the terms of a sum between two numbers, and its bounds."""
         first, middle, last = statement.sums
         if first.terms or last.terms or statement.relations not in (["<=", "<="], [">=", ">="]):
-            raise self._error(statement.line, "is not a number, <=, a sum of variables, <= and a number")
+            raise self._error(statement.line, "must have the form: number <= sum of variables <= number")
         ends = first.constant - middle.constant, last.constant - middle.constant
         lower, upper = ends if statement.relations[0] == "<=" else ends[::-1]
         return middle.terms, lower, upper
@@ -302,7 +303,7 @@ class _Reader:
 
     def _known(self, name: str, line: int) -> None:
         if name not in self.columns:
-            why = f"the variable {name!r} is in no row, and not in the objective"
+            why = f"the variable {name!r} is neither in a row nor in the objective"
             self.source.doubt(line, why, "it is a column of its own")
             self.columns[name] = None
 
@@ -310,7 +311,7 @@ class _Reader:
         line, sums, relations = statement.line, statement.sums, statement.relations
         named = [total for total in sums if total.terms]
         if not relations or len(named) != 1 or list(named[0].terms.values()) != [1.0] or named[0].constant:
-            raise self._error(line, "is no bound, as x <= 4, -1 <= x <= 4 and x free are")
+            raise self._error(line, "must be a bound, for example x <= 4, -1 <= x <= 4 or x free")
         name = next(iter(named[0].terms))
         self._known(name, line)
         lower = upper = None
@@ -336,7 +337,7 @@ class _Reader:
             sides[k] = (bound, line)
 
     def _box(self, name: str) -> tuple[float, float]:
-        """Bounds of a column."""
+        """Return the bounds of a column."""
         low, high = self.bounds.get(name, (None, None))
         lower, upper = 0.0 if low is None else low[0], math.inf if high is None else high[0]
         line = max(each[1] for each in (low, high, (0.0, 0)) if each is not None)
@@ -348,7 +349,7 @@ class _Reader:
         if not lower <= upper or lower >= INFINITE or upper <= -INFINITE:
             default = ", 0 by default," if low is None else ""
             why = f"{name!r} has the lower bound {lower:g}{default} and the upper bound {upper:g}"
-            self.source.doubt(line, why, "they stay")
+            self.source.doubt(line, why, "they are kept")
         return lower, upper
 
     def _program(self) -> GeneralLP:
@@ -386,7 +387,7 @@ class _Reader:
         )
 
     def _row_names(self) -> tuple[str, ...]:
-        """Names of the rows; one without is called c and its number, as CPLEX has it."""
+        """Return the names of the rows; a row without a name gets c and its number, as in CPLEX."""
         names = []
         for number, (statement, *_) in enumerate(self.rows, 1):
             own = statement.name or f"c{number}"

@@ -1,6 +1,6 @@
-"""Models of OR-Tools MathOpt as programs, and programs as models of MathOpt.
+"""Conversion of models of OR-Tools MathOpt to programs, and of programs to models of MathOpt.
 
-OR-Tools comes with the extra ``baselines``.
+OR-Tools is part of the extra ``baselines``.
 """
 
 from __future__ import annotations
@@ -31,55 +31,68 @@ _BEYOND = (
     "sos2_constraints",
     "indicator_constraints",
 )
-"""Parts that a model of MathOpt may have and a linear program cannot."""
+"""Parts of a model of MathOpt that a linear program cannot have."""
 
 
 class _MathOpt:
-    """A model of MathOpt as the source of a program."""
+    """Model of MathOpt as the source of a program."""
 
     def __init__(self, model: mathopt.Model) -> None:
         self.model = model
 
     def read(self) -> GeneralLP:
-        """Return its present linear program; answers have the same columns and rows."""
+        """Return the present linear program; solutions have the same columns and rows."""
         self.columns, self.rows = tuple(self.model.variables()), tuple(self.model.linear_constraints())
         self.sign = 1.0 if self.model.objective.is_maximize else -1.0
         return _arrays(self.model.export_model())
 
     def deliver(self, answer: Solution, found: ModelSolution) -> ModelSolution:
-        """Values by variable and duals by constraint."""
+        """Return the solution with values by variable and duals by constraint."""
         values = dict(zip(self.columns, found.x.tolist(), strict=True))
         duals = dict(zip(self.rows, (self.sign * found.y).tolist(), strict=True))
         return replace(found, values=values, duals=duals)
 
 
 def from_mathopt(model: mathopt.Model) -> Model:
-    """Return a ContinualProgram from a linear model of OR-Tools MathOpt.
+    """Make a Model, with its ContinualProgram, from a linear model of OR-Tools MathOpt.
 
     Parameters
     ----------
     model : mathopt.Model
-        With a linear objective, linear constraints, and continuous or integer variables.
+        Model with a linear objective, linear constraints, and continuous or integer variables.
 
     Returns
     -------
     Model
-        Constraints that are sums over blocks of variables are the totals of requests. The others are
-        resources, named by their number in the order of ``model.linear_constraints()``. Answers have values
-        by variable and duals by constraint.
+        Constraints that are sums over blocks of variables are sum rows of requests. Other constraints are
+        resources, with their number in ``model.linear_constraints()`` as the id. Solutions have values by
+        variable and duals by constraint.
 
     Raises
     ------
     UnsupportedError
-        The model is more than a linear program: names the difference.
+        If the model is not a linear program. The error names the part that is not linear.
     EditError
-        A number is invalid: a NaN, crossed bounds.
+        If a number is invalid: a NaN, or crossed bounds.
+
+    Examples
+    --------
+    >>> from ortools.math_opt.python import mathopt
+    >>> from copter import ProximalPoint, from_mathopt
+    >>> source = mathopt.Model()
+    >>> x = source.add_variable(lb=0.0, ub=3.0, name="x")
+    >>> _ = source.add_linear_constraint(2.0 * x <= 4.0)
+    >>> source.maximize(x)
+    >>> model = from_mathopt(source)
+    >>> found = model.solution(ProximalPoint().solve(model.program))
+    >>> round(found.objective, 4), round(found.values[x], 4)
+    (2.0, 2.0)
     """
     return Model(_MathOpt(model))
 
 
 def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
-    """Return a model of OR-Tools MathOpt from a program.
+    """Make a model of OR-Tools MathOpt from a program.
 
     Parameters
     ----------
@@ -89,14 +102,24 @@ def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
     Returns
     -------
     mathopt.Model
-        Variables and constraints in the order of columns and rows.
+        Model with variables and constraints in the order of columns and rows.
 
     Raises
     ------
     MissingExtraError
-        OR-Tools is not installed.
+        If OR-Tools is not installed.
     UnsupportedError
-        A request has a convex term.
+        If a request has a convex term.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, to_mathopt
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> model = to_mathopt(program)
+    >>> [variable.name for variable in model.variables()]
+    ['job[0]', 'job[1]']
     """
     with extra("baselines"):
         from ortools.math_opt import model_pb2
@@ -115,7 +138,7 @@ def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
     proto.linear_constraints.lower_bounds.extend(lp.row_lower.tolist())
     proto.linear_constraints.upper_bounds.extend(lp.row_upper.tolist())
     proto.linear_constraints.names.extend(safe_names(lp.row_names))
-    rows = lp.A.tocsr()  # entries row by row, as MathOpt wants them
+    rows = lp.A.tocsr()  # MathOpt needs entries row by row
     rows.sort_indices()
     proto.linear_constraint_matrix.row_ids.extend(np.repeat(np.arange(m), np.diff(rows.indptr)).tolist())
     proto.linear_constraint_matrix.column_ids.extend(rows.indices.tolist())
@@ -128,7 +151,7 @@ def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
 
 
 def _arrays(proto: Any) -> GeneralLP:
-    """The LP of a ModelProto; ids are in rising order there."""
+    """Return the LP of a ModelProto, whose ids ascend."""
     from scipy.sparse import csc_array
 
     beyond = [name.replace("_", " ") for name in _BEYOND if len(getattr(proto, name))]

@@ -1,10 +1,12 @@
-"""Linear programs from elsewhere as ContinualPrograms that follow them, and answers in their own words.
+"""Model: a ContinualProgram made from a general LP, updated with it, and solutions in the LP's names.
 
-A :class:`Model` is made of a general LP, from arrays or a file, or of a `_Source` that has one: a model
-of OR-Tools MathOpt, a problem of cvxpy.  The LP is reduced (:mod:`copter.models.reductions`) and becomes
-requests and resources (:mod:`copter.models.formulation`), and every step leads back.  Where costs, bounds and
-coefficients change, only what did is edited, so that the next solve is warm; where the shape does (other
-rows, columns or blocks, a column that now has to be mirrored or split) the program is built anew.
+A :class:`Model` is made from a general LP (arrays or a file), or from a source of one: a model of OR-Tools
+MathOpt, or a problem of cvxpy. The LP is reduced (:mod:`copter.models.reductions`) and becomes requests and
+resources (:mod:`copter.models.formulation`). Every step can be inverted.
+
+If costs, bounds or coefficients change, an update edits only the changed numbers, so that the next solve is
+warm. If the shape changes (other rows, columns or blocks, or a column that must now be mirrored or split),
+the update builds a new program.
 """
 
 from __future__ import annotations
@@ -27,22 +29,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelSolution:
-    """An answer in terms of the model's source.
+    """Solution of a :class:`Model` in terms of its source.
 
     Attributes
     ----------
     status : Status
     objective, bound : float
-        Of the source, in its own sense. The bound is certified: from below for a minimisation, from above for
-        a maximisation.
+        Objective and certified bound in the sense of the source: a lower bound for a minimisation, an upper
+        bound for a maximisation.
     x : (n,) ndarray
         Values of the columns; NaN without an allocation.
     y : (m,) ndarray
-        Prices of the rows in copter's sign, for the minimisation: positive where an upper bound is paid for.
+        Dual prices of the rows in copter's sign, for the minimisation: positive for an upper bound.
     values, duals : array or dict
-        Values of the columns and duals of the rows by the source's names, or by number without names. A dual
-        is the change of the objective for one more unit of the row's bound; in cvxpy it is the constraint's
+        Values of the columns and duals of the rows by the source's names, or as arrays without names. A dual
+        is the change of the objective per unit of the row's bound. For cvxpy it is the constraint's
         multiplier.
+
+    Examples
+    --------
+    >>> from copter import ProximalPoint, from_arrays
+    >>> model = from_arrays([-1.0, -2.0], A_ub=[[1.0, 1.0]], b_ub=[4.0], bounds=(0, 3))
+    >>> found = model.solution(ProximalPoint().solve(model.program))
+    >>> str(found.status), round(found.objective, 4), found.x.round(4)
+    ('optimal', -7.0, array([1., 3.]))
     """
 
     status: Status
@@ -55,40 +65,56 @@ class ModelSolution:
 
 
 class _Source(Protocol):
-    """The origin of a model's linear program, which also receives its answers."""
+    """Source of a model's linear program, which also receives solutions."""
 
     def read(self) -> GeneralLP:
-        """The linear program as it is now."""
+        """Return the present linear program."""
 
     def deliver(self, answer: Solution, found: ModelSolution) -> ModelSolution:
-        """Return what was found, with values and duals by the source's names."""
+        """Return the solution with values and duals by the source's names."""
 
 
 class Model:
-    """A linear program as a ContinualProgram that is kept and updated.
+    """ContinualProgram made from a linear program, and updated with it.
 
     Parameters
     ----------
     source : GeneralLP or Source
+        Linear program, or an object that has one.
     fold : bool
-        Whether rows of one column become bounds.
+        True to convert rows with one nonzero to bounds of columns.
     share : float or None
-        Rows that are sums of columns become sum rows of requests if at least this share of the rows, without
-        those that became bounds, are such sums; with None none does.
+        Rows that are sums of columns become sum rows of requests if at least this fraction of the rows,
+        without rows that became bounds, are such sums. With None no row becomes a sum row.
     build : bool
-        Whether the program is made now, instead of at its first use.
+        True to build the program now; False to build it at its first use.
 
     Attributes
     ----------
     lp : GeneralLP
-        The linear program of the model.
+        Linear program of the model.
     rest : GeneralLP
-        The same without the rows that became bounds, and checked.
+        Linear program without the rows that became bounds, and checked.
 
     Raises
     ------
     EditError
-        As :func:`copter.models.general_lp.checked`.
+        For the reasons of :func:`copter.models.general_lp.checked`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import replace
+    >>> from copter import Model, ProximalPoint, from_arrays
+    >>> lp = from_arrays([-1.0, -2.0], A_ub=[[1.0, 1.0]], b_ub=[4.0], bounds=(0, 3)).lp
+    >>> model, solver = Model(lp), ProximalPoint()
+    >>> round(model.solution(solver.solve(model.program)).objective, 4)
+    -7.0
+    >>> changes = model.update(replace(lp, row_upper=np.array([5.0])))
+    >>> changes.rebuilt, changes.totals + changes.resources
+    (False, 1)
+    >>> round(model.solution(solver.solve(model.program)).objective, 4)
+    -8.0
     """
 
     lp: GeneralLP
@@ -112,7 +138,7 @@ class Model:
             self._formulation.program  # noqa: B018
 
     def _reduce(self, lp: GeneralLP) -> tuple[GeneralLP, GeneralLP, tuple[Folded | Shifted, ...]]:
-        """Return an LP after folding, that with columns from 0 on, and the ways back in their order."""
+        """Return an LP after folding, the LP with columns from 0 on, and the inverses in their order."""
         folded: tuple[Folded, ...] = ()
         if self._fold:
             lp, fold = fold_rows(lp)
@@ -123,7 +149,7 @@ class Model:
 
     @property
     def program(self) -> ContinualProgram:
-        """The program, whose resources are named by the numbers of the rows of :attr:`rest`.
+        """Program, whose resources have the numbers of the rows of :attr:`rest` as ids.
 
         An update that rebuilds the program replaces it.
         """
@@ -135,12 +161,21 @@ class Model:
         return self._formulation.sums.size
 
     def update(self, lp: GeneralLP | None = None) -> ProgramChanges:
-        """Make the program that of another LP, or of the source as it is now, by edits or by rebuilding it.
+        """Update the program to another LP, or to the present LP of the source, by edits or a rebuild.
+
+        Parameters
+        ----------
+        lp : GeneralLP, optional
+
+        Returns
+        -------
+        ProgramChanges
+            Numbers of changed requests and resources.
 
         Raises
         ------
         EditError
-            As :func:`copter.models.general_lp.checked`; the program is as before.
+            For the reasons of :func:`copter.models.general_lp.checked`. The program does not change.
         """
         if lp is None:
             lp = self.lp if self._source is None else self._source.read()
@@ -150,7 +185,7 @@ class Model:
             changes = self._formulation.follow(reduced, self._values)
         else:
             formulation = Formulation(reduced, self._share, 1 + self._formulation.clock)
-            if self._formulation.made:  # now: what is wrong is said before anything changes
+            if self._formulation.made:  # build now, so that errors are raised before anything changes
                 formulation.program  # noqa: B018
             self._formulation, self._values = formulation, None
             changes = ProgramChanges(rebuilt=True)
@@ -167,16 +202,16 @@ class Model:
         return point
 
     def objective(self, cost: float) -> float:
-        """Objective of the LP, in its own sense, for a cost of the program."""
+        """Return the objective of the LP, in its own sense, for a cost of the program."""
         return self.lp.own_sense(cost + self._formulation.lp.offset)
 
     def direction(self, answer: Solution) -> NDArray[np.float64]:
-        """Return a direction of the LP's columns, (n,), in which the objective falls without bound.
+        """Return a direction of the LP's columns (n,) along which the objective falls without limit.
 
         Raises
         ------
         ValueError
-            The answer has none.
+            If the solution has no primal ray.
         """
         if answer.ray is None or answer.ray.kind != "unbounded":
             raise ValueError(f"a {answer.status} solution has no primal ray")
@@ -186,24 +221,29 @@ class Model:
         return ray
 
     def solution(self, answer: Solution) -> ModelSolution:
-        """Return an answer in terms of the source.
+        """Return a solution in terms of the source.
 
-        For a cvxpy problem it also sets the values of variables, the duals of constraints, status and value.
+        For a cvxpy problem the method also sets the values of variables, the duals of constraints, the status
+        and the value.
 
         Parameters
         ----------
         answer : Solution
-            A solver's, for the program as it is now.
+            Solution of the present program.
+
+        Returns
+        -------
+        ModelSolution
 
         Raises
         ------
         CopterError
-            The program was edited since.
+            If the program was edited after the solve.
         cvxpy.error.SolverError
-            For a cvxpy problem: there is no allocation, and no proof that there is none.
+            For a cvxpy problem, if there is neither an allocation nor a proof of infeasibility.
         """
         if answer.clock != self.program.store.clock:
-            raise CopterError("the program was edited after this solution: solve it again")
+            raise CopterError("the program was edited after this solution; solve it again")
         x, y, _ = self.invert(answer)
         duals = y if self.lp.maximize else -y
         found = ModelSolution(

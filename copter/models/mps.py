@@ -1,10 +1,10 @@
-"""Linear programs from MPS files, fixed and free.
+"""Reader of MPS files, fixed and free, and writer of free MPS files.
 
-HiGHS has a reader too, and the tests hold this one against it; but it passes over most of what is wrong in a
-file, has no line numbers, and drops entries below 1e-9 before anybody can scale them.
+HiGHS has a reader, too, and the tests compare the results of both. But HiGHS' reader ignores most errors in a
+file, reports no line numbers, and drops entries below 1e-9 before they can be scaled.
 
-What other readers let pass and do not agree about is in doubt: an error where the file has to be strict, a
-warning otherwise.  Then what is said twice counts as it was said first, and what names nothing is left out.
+Constructs on which readers disagree are doubtful: an error if the reader is strict, a warning otherwise. With
+a warning, the first of two definitions counts, and an entry of an unknown name is left out.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _BEYOND = {
     "GENCONS": "general constraints",
     "PWLOBJ": "a piecewise linear objective",
 }
-"""Sections of what is no linear program."""
+"""Sections of models that are not linear programs."""
 _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "FR": (-math.inf, math.inf),
     "MI": (-math.inf, None),
     "PL": (None, math.inf),
     "BV": (0.0, 1.0),
 }
-"""Bounds that kinds without a number set; None where they set none."""
+"""Bounds (lower, upper) that kinds without a number set; None for a bound that is not set."""
 _VALUED = {"LO": "l", "LI": "l", "UP": "u", "UI": "u", "FX": "lu"}
-"""Sides that the number of a kind is a bound of."""
+"""Bounds that the number of a kind sets: lower (l) or upper (u)."""
 _INTEGRAL = ("BV", "LI", "UI")
 _FIXED = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
-"""Places of the fields in the fixed format, the only one in which names may have spaces."""
+"""Positions of the fields in the fixed format, the only format in which names may have spaces."""
 _NUMBERS = (_FIXED[3], _FIXED[5])
 
 
@@ -50,7 +50,7 @@ def read(source: Source) -> GeneralLP:
 
 
 def _has_spaced_names(source: Source) -> bool:
-    """Whether all lines keep the places of the fixed format, and a name has a space in it."""
+    """Return whether all lines keep the positions of the fixed format and a name has a space in it."""
     spaced, section = False, ""
     starts, ends = [start for start, _ in _FIXED], [0, *(end for _, end in _FIXED)]
     for line in source.lines:
@@ -79,7 +79,7 @@ def _by_place(line: str) -> list[str]:
 
 @dataclass
 class _Row:
-    """A row of kind N, L, G or E; ``line`` is where it, or else its right-hand side, stands."""
+    """Row of kind N, L, G or E; ``line`` is the line of its right-hand side, or else of the row."""
 
     kind: str
     line: int
@@ -89,7 +89,7 @@ class _Row:
 
 @dataclass
 class _Column:
-    """Entries by name of the row; bounds that were given, each with its line."""
+    """Column: entries by name of the row, and given bounds, each with its line."""
 
     integral: bool
     line: int
@@ -100,7 +100,7 @@ class _Column:
 
 
 class _Reader:
-    """One reading of a file; ``fields`` parts a line."""
+    """Reader of one file; ``fields`` splits a line."""
 
     def __init__(self, source: Source, fields: Callable[[str], list[str]]) -> None:
         self.source, self.fields = source, fields
@@ -133,9 +133,9 @@ class _Reader:
             if line[0].isspace():
                 self._data(self.fields(line))
         if not self.rows:
-            raise self._error("the file has no rows: it is no MPS file, or cut off")
+            raise self._error("the file has no rows; it is not an MPS file, or it is truncated")
         if not ended:
-            self._doubt("the file ends without ENDATA: it may be cut off", "what there is counts")
+            self._doubt("the file ends without ENDATA; it may be truncated", "the lines up to its end count")
         return self._program()
 
     def _error(self, why: str) -> InputError:
@@ -145,7 +145,7 @@ class _Reader:
         self.source.doubt(self.line, why, otherwise, self.section)
 
     def _header(self, line: str) -> bool:
-        """Begin a section, or take a line that begins in the first column as data; whether the file ends."""
+        """Begin a section, or read a line that begins in the first column; return whether the file ends."""
         words = line.split()
         section = words[0].upper()
         if section == "ENDATA":
@@ -163,9 +163,10 @@ class _Reader:
         elif self.section == "OBJSENSE":
             self._sense(words)
         elif not self.section:
-            raise self._error(f"{words[0]!r} is no section of an MPS file")
+            raise self._error(f"{words[0]!r} is not a section of an MPS file")
         else:
-            self._doubt(f"{words[0]!r} is no section, and data begin with a blank", "it is read as data")
+            why = f"{words[0]!r} is not a section, and data must begin with a blank"
+            self._doubt(why, "it is read as data")
             self._data(words)
         return False
 
@@ -180,12 +181,12 @@ class _Reader:
             self.of_section[self.section](words)
 
     def _nothing(self, words: list[str]) -> None:
-        raise self._error("there are data, and no section that they belong to")
+        raise self._error("there are data without a section that they belong to")
 
     def _sense(self, words: list[str]) -> None:
         word = words[0].upper()
         if len(words) > 1 or word not in (*_MAXIMIZE, *_MINIMIZE):
-            self._doubt(f"{' '.join(words)!r} is no sense, as MAX and MIN are", "it is MIN")
+            self._doubt(f"{' '.join(words)!r} is not a sense, which is MAX or MIN", "it is read as MIN")
         self.maximize = word in _MAXIMIZE
 
     def _row(self, words: list[str]) -> None:
@@ -193,33 +194,34 @@ class _Reader:
             raise self._error(f"{' '.join(words)!r} is not N, L, G or E and the name of a row")
         kind, name = words[0].upper(), words[1]
         if name in self.rows:
-            self._doubt(f"row {name!r} is there since line {self.rows[name].line}", "it is left out")
+            self._doubt(f"row {name!r} is defined in line {self.rows[name].line} already", "it is left out")
             return
         if kind == "N" and not self.objective:
             self.objective = name
         self.rows[name] = _Row(kind, self.line)
 
     def _pairs(self, words: list[str], *, finite: bool = True) -> Iterator[tuple[str, float]]:
-        """Names of rows that there are, and numbers."""
+        """Yield names of existing rows, and numbers."""
         for name, text in zip(words[::2], words[1::2], strict=True):
             value = self.source.number(self.line, text, self.section, finite=finite)
             if name in self.rows:
                 yield name, value
             else:
-                self._doubt(f"no row is called {name!r}", "it is left out")
+                self._doubt(f"there is no row {name!r}", "it is left out")
 
     def _column(self, words: list[str]) -> None:
         if "'MARKER'" in words[1:2]:
             if words[-1] not in ("'INTORG'", "'INTEND'"):
-                raise self._error(f"{words[-1]} is no marker of integral columns")
+                raise self._error(f"{words[-1]} is not a marker of integral columns")
             self.marked = words[-1] == "'INTORG'"
             return
         if len(words) not in (3, 5):
-            raise self._error(f"{len(words)} fields; a column has a name, and one or two rows with numbers")
+            why = "must have a column, and one or two rows with numbers"
+            raise self._error(f"has {len(words)} fields; {why}")
         name = words[0]
         column = self.columns.setdefault(name, _Column(self.marked, self.line))
         if name != self.current and column.line != self.line:
-            why = f"column {name!r}, begun in line {column.line}, comes again after others"
+            why = f"column {name!r}, begun in line {column.line}, continues after other columns"
             self._doubt(why, "it is one column")
         self.current = name
         for row, value in self._pairs(words[1:]):
@@ -229,7 +231,7 @@ class _Reader:
                 column.entries[row] = value
 
     def _set_of(self, words: list[str], *, named: bool) -> None:
-        """Note the name of the set that a line of right-hand sides, ranges or bounds is of."""
+        """Store the name of the set of a line of right-hand sides, ranges or bounds."""
         name = words[0] if named else ""
         first = self.sets.setdefault(self.section, name)
         if name != first:
@@ -237,7 +239,7 @@ class _Reader:
 
     def _right(self, words: list[str]) -> None:
         if not 2 <= len(words) <= 5:
-            raise self._error(f"{len(words)} fields; one or two rows with numbers are wanted")
+            raise self._error(f"has {len(words)} fields; must have one or two rows with numbers")
         self._set_of(words, named=len(words) % 2 == 1)
         for name, value in self._pairs(words[len(words) % 2 :], finite=False):
             row = self.rows[name]
@@ -250,12 +252,12 @@ class _Reader:
 
     def _range(self, words: list[str]) -> None:
         if not 2 <= len(words) <= 5:
-            raise self._error(f"{len(words)} fields; one or two rows with numbers are wanted")
+            raise self._error(f"has {len(words)} fields; must have one or two rows with numbers")
         self._set_of(words, named=len(words) % 2 == 1)
         for name, value in self._pairs(words[len(words) % 2 :], finite=False):
             row = self.rows[name]
             if row.kind == "N":
-                self._doubt(f"row {name!r} is of kind N, and has no range", "it is left out")
+                self._doubt(f"row {name!r} is of kind N, which has no range", "it is left out")
             elif row.span is not None:
                 self._doubt(f"row {name!r} has a range already", "the first one counts")
             else:
@@ -266,7 +268,7 @@ class _Reader:
         if kind in ("SC", "SI"):
             raise self._error("has semi-continuous columns; copter solves linear programs")
         if kind not in _VALUED and kind not in _BOUNDS:
-            raise self._error(f"{words[0]!r} is no kind of bound")
+            raise self._error(f"{words[0]!r} is not a kind of bound")
         lower, upper = _BOUNDS.get(kind, (None, None))
         rest = words[1:]
         if kind in _VALUED:
@@ -276,13 +278,13 @@ class _Reader:
             lower = value if "l" in _VALUED[kind] else None
             upper = value if "u" in _VALUED[kind] else None
         elif len(rest) == 3 or (len(rest) == 2 and rest[1] not in self.columns and rest[0] in self.columns):
-            rest.pop()  # a number where none is needed
+            rest.pop()  # a number that the kind does not need
         if len(rest) not in (1, 2):
             raise self._error(f"{kind} needs a column")
         self._set_of(rest, named=len(rest) == 2)
         name = rest[-1]
         if name not in self.columns:
-            self._doubt(f"no column is called {name!r}", "it is left out")
+            self._doubt(f"there is no column {name!r}", "it is left out")
             return
         column = self.columns[name]
         column.bounded = True
@@ -296,7 +298,7 @@ class _Reader:
                 setattr(column, side, (bound, self.line))
 
     def _box(self, name: str, column: _Column) -> tuple[float, float]:
-        """Bounds of a column; of an integral one that was given none they are 0 and 1."""
+        """Return the bounds of a column; the default is 0 and 1 for integral columns."""
         default = 1.0 if column.integral and not column.bounded else math.inf
         lower, at = column.lower or (0.0, 0)
         upper, later = column.upper or (default, 0)
@@ -304,13 +306,13 @@ class _Reader:
             self.line, self.section = max(at, later), "BOUNDS"
             if column.lower is None:
                 why = f"column {name!r} has the upper bound {upper:g}, and 0 for the lower one by default"
-                self._doubt(why, "its lower bound is minus infinity, as for many readers")
+                self._doubt(why, "its lower bound is minus infinity, as in many readers")
                 return -math.inf, upper
-            self._doubt(f"column {name!r} has the bounds {lower:g} and {upper:g}", "they stay")
+            self._doubt(f"column {name!r} has the bounds {lower:g} and {upper:g}", "they are kept")
         return lower, upper
 
     def _sides(self, name: str, row: _Row) -> tuple[float, float]:
-        """Lower and upper bound of a row."""
+        """Return lower and upper bound of a row."""
         right, span = row.right or 0.0, row.span
         lower = -math.inf if row.kind == "L" else right
         upper = math.inf if row.kind == "G" else right
@@ -320,7 +322,7 @@ class _Reader:
             lower, upper = (right - abs(span), right) if row.kind == "L" else (right, right + abs(span))
         if lower == math.inf or upper == -math.inf:
             self.line, self.section = row.line, "RHS"
-            self._doubt(f"row {name!r} is to be {lower:g} or more, {upper:g} or less", "that stays")
+            self._doubt(f"row {name!r} has the bounds {lower:g} and {upper:g}", "they are kept")
         return lower, upper
 
     def _program(self) -> GeneralLP:
@@ -361,13 +363,13 @@ class _Reader:
 # ---- writing ---------------------------------------------------------------------------------------------
 
 OBJECTIVE = "Obj"
-"""Name of the row of the objective in files that are written."""
+"""Name of the objective row in written files."""
 
 
 def text_of(lp: GeneralLP) -> str:
-    """Return a linear program, with names, in free MPS format; numbers read back as the same numbers.
+    """Return a linear program with names in free MPS format; numbers are read back exactly.
 
-    Raise EditError if no range leads exactly from one side of a row to the other.
+    Raise EditError if no range expresses the two bounds of a row exactly.
     """
     sign = -1.0 if lp.maximize else 1.0
     sides = [
@@ -389,7 +391,7 @@ def text_of(lp: GeneralLP) -> str:
 
 
 def _columns(lp: GeneralLP, sign: float) -> Iterator[str]:
-    """Lines of the columns, with markers around integral ones."""
+    """Yield the lines of the columns, with markers around integral columns."""
     whole = False
     for j, name in enumerate(lp.column_names):
         if bool(lp.integral[j]) != whole:
@@ -407,7 +409,7 @@ def _columns(lp: GeneralLP, sign: float) -> Iterator[str]:
 
 
 def _side(name: str, lower: float, upper: float) -> tuple[str, float, float]:
-    """Kind, right-hand side and range of a row; a range of 0 stands for none."""
+    """Return kind, right-hand side and range of a row; a range of 0 means no range."""
     if math.isinf(lower) or math.isinf(upper):
         if math.isinf(lower) and math.isinf(upper):
             return "N", 0.0, 0.0
@@ -421,12 +423,12 @@ def _side(name: str, lower: float, upper: float) -> tuple[str, float, float]:
         if upper - value == lower:
             return "L", upper, value
     raise EditError(
-        f"row {name}", "bounds", (lower, upper), "MPS has no range that leads from one to the other"
+        f"row {name}", "bounds", (lower, upper), "no range of MPS expresses the difference exactly"
     )
 
 
 def _box(lower: float, upper: float, whole: bool) -> list[tuple[str, str]]:
-    """Kinds and values of the bounds of a column; readers differ about those that are not written."""
+    """Return kinds and values of the bounds of a column, also where readers have different defaults."""
     if lower == upper:
         return [("FX", f" {_number(lower)}")]
     if math.isinf(lower) and math.isinf(upper):
@@ -438,5 +440,5 @@ def _box(lower: float, upper: float, whole: bool) -> list[tuple[str, str]]:
 
 
 def _number(value: float) -> str:
-    """The shortest text that reads back as the same number."""
+    """Return the shortest text that is read back as the same number."""
     return repr(float(value)).removesuffix(".0")

@@ -1,20 +1,19 @@
-"""Steps from a linear program to an easier one that lead back, as cvxpy's reductions do.
+"""Reductions: reversible steps from a linear program to an easier one, similar to reductions in cvxpy.
 
-A reduction is a function ``lp -> (other, inverse)``: it is applied to a program, and ``inverse.invert`` takes
-a point of the other program, with its prices, to one of the first.  :class:`copter.models.model.Model`
-composes those that stand here,
+A reduction is a function ``lp -> (other, inverse)``. ``inverse.invert`` converts a point of the other
+program, with its prices, to a point of the first. :class:`copter.models.model.Model` composes the reductions
+of this module:
 
 ``fold_rows``
-    Rows of one column become bounds, as a presolve has it.  Models write bounds as rows: ``x >= 0`` among the
-    constraints of a cvxpy problem is a row for each entry, and as rows they would hide that what is left are
-    sums of columns from 0 on.
+    Rows with one nonzero become bounds of columns, as in a presolve. Models often write bounds as rows, for
+    example ``x >= 0`` in a cvxpy problem. As rows they would hide that the other rows are sums of columns.
 ``shift_columns``
-    Every column lies between 0 and a width, as those of requests do: shifted so that its lower bound is 0,
-    or mirrored so that its upper one is, if the lower one is far away.  A free one becomes the difference of
-    two, and so does one with bounds far away on both sides of 0: a shift by 1e9 would leave a row no more
-    than seven digits.
+    Every column gets the bounds 0 and a width, as columns of requests have. It is shifted so that its lower
+    bound is 0, or mirrored if only its upper bound is near 0. A free column becomes the difference of two
+    columns. A column with bounds far away on both sides of 0 does, too, because a shift by 1e9 would leave
+    seven digits of precision in its rows.
 
-and :mod:`copter.solvers.general.hybrid` goes through that of HiGHS' presolve.
+:mod:`copter.solvers.general.hybrid` uses HiGHS' presolve in the same way.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     import highspy
 
 _FAR = 1e4
-"""A bound at least so far below 0 is not shifted to 0; if the other is as far above, the column is split."""
+"""A lower bound this far below 0 is not shifted; if the upper is as far above, the column is split."""
 
 
 class ReducedPoint(NamedTuple):
-    """Values of the columns (n,), prices of the rows (m,), and the basis if they are a vertex.
+    """Values of the columns (n,), dual prices of the rows (m,), and the basis if the point is a vertex.
 
-    A price is positive where an upper bound is paid for.
+    A price is positive for an upper bound.
     """
 
     x: NDArray[np.float64]
@@ -46,18 +45,19 @@ class ReducedPoint(NamedTuple):
 
 
 class _Inverse(Protocol):
-    """The way back of a reduction."""
+    """Inverse of a reduction."""
 
     def invert(self, point: ReducedPoint) -> ReducedPoint:
-        """The point of the program that was reduced, for one of what it was reduced to."""
+        """Convert a point of the reduced program to a point of the original program."""
 
 
 @dataclass(frozen=True)
 class Folded:
-    """The way back to rows that became bounds.
+    """Inverse of :func:`fold_rows`.
 
-    `source`, `rest`: the program with and without these rows, with the same columns. `kept` (k,): rows of the
-    source in the rest. `lower_row`, `upper_row` (n,): row of each column's bound, -1 for its own.
+    `source` and `rest` are the program with and without the rows that became bounds, with the same columns.
+    `kept` (k,) has the rows of the source that are in the rest. `lower_row` and `upper_row` (n,) have the row
+    that each bound of a column comes from, -1 for its own bound.
     """
 
     source: GeneralLP
@@ -67,7 +67,7 @@ class Folded:
     upper_row: NDArray[np.int64]
 
     def invert(self, point: ReducedPoint) -> ReducedPoint:
-        """A reduced cost that a row's bound pays for is that row's price."""
+        """Convert a point; the reduced cost of a column at a bound from a row is the price of the row."""
         y = np.zeros(self.source.row_lower.size)
         y[self.kept] = point.y
         reduced = self.rest.c + self.rest.A.T @ point.y
@@ -78,18 +78,18 @@ class Folded:
         return ReducedPoint(point.x, y)
 
     def direction(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A direction of the source's columns."""
+        """Convert a direction to a direction of the source's columns."""
         return ray
 
     def like(self, other: Folded | Shifted) -> bool:
-        """Whether another program was reduced in the same way, whatever its numbers."""
+        """Return whether another program was reduced by the same steps, with any numbers."""
         return isinstance(other, Folded) and np.array_equal(self.kept, other.kept)
 
 
 def fold_rows(lp: GeneralLP) -> tuple[GeneralLP, Folded]:
-    """Return an LP with its rows of one nonzero made bounds of their columns.
+    """Return an LP in which rows with one nonzero are bounds of their columns, and the inverse.
 
-    Contradicting bounds stay as they are: a lower one may be above an upper one.
+    Contradicting bounds are kept: a lower bound may be above an upper bound.
     """
     A = lp.A.copy()
     A.sum_duplicates()
@@ -123,21 +123,21 @@ def _tightest(
     bound: NDArray[np.float64],
     rows: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Largest lower bound of each column, its own and those of rows, and the row it comes from."""
+    """Return the largest lower bound of each column, from itself or a row, and the row it comes from."""
     least, source = own.copy(), np.full(own.size, -1)
     tighter = np.flatnonzero(bound > own[column])
     tighter = tighter[np.argsort(bound[tighter], kind="stable")]
-    least[column[tighter]] = bound[tighter]  # of several for one column the last counts, the largest
+    least[column[tighter]] = bound[tighter]  # with several bounds of a column the last, the largest, counts
     source[column[tighter]] = rows[tighter]
     return least, source
 
 
 @dataclass(frozen=True)
 class Shifted:
-    """The way back to columns that were shifted, mirrored or split: x = shift, plus sign times the new ones.
+    """Inverse of :func:`shift_columns`: x = shift + sum of sign times the new columns.
 
-    `origin`, `sign` (k,): column of the LP of each new one, and +1 or -1. `shift` (n,): x where the new ones
-    are 0.
+    `origin` and `sign` (k,) have the column of the LP of each new column, and +1 or -1. `shift` (n,) is x
+    where all new columns are 0.
     """
 
     origin: NDArray[np.int64]
@@ -145,25 +145,25 @@ class Shifted:
     shift: NDArray[np.float64]
 
     def invert(self, point: ReducedPoint) -> ReducedPoint:
-        """Rows, and so their prices, are those of the source."""
+        """Convert a point; rows and their prices are those of the source."""
         return ReducedPoint(self.shift + self.direction(point.x), point.y)
 
     def direction(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A direction of the source's columns."""
+        """Convert a direction to a direction of the source's columns."""
         return np.bincount(self.origin, self.sign * ray, self.shift.size).astype(np.float64, copy=False)
 
     def like(self, other: Folded | Shifted) -> bool:
-        """Whether another program was reduced in the same way, whatever its numbers."""
+        """Return whether another program was reduced by the same steps, with any numbers."""
         return isinstance(other, Shifted) and (
             np.array_equal(self.origin, other.origin) and np.array_equal(self.sign, other.sign)
         )
 
 
 def shift_columns(lp: GeneralLP) -> tuple[GeneralLP, Shifted]:
-    """Return a :func:`~copter.models.general_lp.checked` LP with columns from 0 on.
+    """Return a :func:`~copter.models.general_lp.checked` LP with columns from 0 on, and the inverse.
 
-    The second halves of split columns come after all others; the offset includes the shifts' part of the
-    objective.
+    The second halves of split columns follow all other columns. The offset includes the objective of the
+    shifts.
     """
     n, lower, upper = lp.c.size, lp.lower, lp.upper
     split = (lower <= -_FAR) & (upper >= _FAR)

@@ -1,4 +1,4 @@
-"""Lines of a file of models, and what is said of one that is wrong or in doubt."""
+"""Lines of a model file, and errors and warnings about them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from copter.program.validation import INFINITE
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _ODD = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1b-\x1f\x85\xa0]")
-"""Some of these are blanks for Python, and part of a name for other readers."""
+"""Characters that are rejected; some are blanks for Python, but part of a name for other readers."""
 _NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.IGNORECASE)
 
 
 class Source:
-    """A file's lines, plain or gzipped; messages count the first of them as line 1.
+    """Lines of a file, plain or gzipped; messages count the first line as line 1.
 
-    `strict`: whether doubtful content is an error instead of a warning. Raise FileError if the file is
-    missing, or cannot be read or unpacked.
+    If `strict`, doubtful content is an error instead of a warning. Raise FileError if the file is missing, or
+    cannot be read or unpacked.
     """
 
     def __init__(self, path: Path, strict: bool) -> None:
@@ -43,40 +43,40 @@ class Source:
         self.lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
         for number, line in enumerate(self.lines, 1):
             if not line.isprintable() and (odd := _ODD.search(line)):
-                raise self.error(number, f"the character {odd[0]!r} is none of a model")
+                raise self.error(number, f"the character {odd[0]!r} is not allowed in a model file")
 
     def error(self, line: int, why: str, section: str = "") -> InputError:
-        """Return the error that names a line, in a section, for the caller to raise."""
+        """Return an error that names a line and a section; the caller raises it."""
         return InputError(self.path, f"line {line}" + (f", {section}" if section else ""), why)
 
     def doubt(self, line: int, why: str, otherwise: str, section: str = "") -> None:
-        """Raise InputError if the file has to be strict, else warn and say how the line is read.
+        """Raise InputError if the reader is strict, else warn.
 
-        `otherwise` says that, for example "it is left out".
+        The warning states how the line is read: `otherwise`, for example "it is left out".
         """
         if self.strict:
             raise self.error(line, f"{why} (with strict=False {otherwise})", section)
         warnings.warn(f"{self.error(line, why, section)}: {otherwise}", UserWarning, stacklevel=2)
 
     def number(self, line: int, text: str, section: str = "", *, finite: bool = False) -> float:
-        """Return the number of a text; raise InputError if it is none or NaN.
+        """Return the number of a text; raise InputError if the text is not a number or NaN.
 
-        One of 1e20 or more is infinite if it is a bound. With `finite` it is no bound: it stays what it is,
-        and infinity is an error.
+        The number is a bound, so that absolute values from 1e20 on are infinite. If `finite`, the number is
+        not a bound: it is not changed, and infinity is an error.
         """
         if _NUMBER.fullmatch(text):
             value = float(text.replace("d", "e").replace("D", "e"))
         elif _INFINITE.fullmatch(text):
             value = float(text)
         elif _NAN.fullmatch(text):
-            raise self.error(line, "NaN is no number for a linear program", section)
+            raise self.error(line, "NaN is not allowed in a linear program", section)
         else:
-            raise self.error(line, f"{text!r} is no number", section)
+            raise self.error(line, f"{text!r} is not a number", section)
         if finite and math.isinf(value):
             raise self.error(line, f"{text!r} is not finite", section)
         return value if finite or abs(value) < INFINITE else math.copysign(math.inf, value)
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number as files of models have them, NaN too."""
+    """Return whether a text is a number in the syntax of model files, including NaN."""
     return any(kind.fullmatch(text) for kind in (_NUMBER, _INFINITE, _NAN))

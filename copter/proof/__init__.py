@@ -1,12 +1,15 @@
-"""What is known of an answer: prices of all columns, bounds, certificates and rays.
+"""Proofs about solutions: bounds, certificates, rays, and the pricing pass that they need.
 
-Read `certificate.py` first: `measured_certificate` puts a proof together.  `pricing.py` is the pass over all
-columns that the bound comes from (with `pricing_kernels.py`, `lower_envelopes.py` for requests that share
-costs and usage, `usage_prices.py`, and `tangents.py` for convex terms), `measure.py` the pass over an
-allocation.
-`margins.py` (how far prices may move) and `rest.py` (what the others add) are for inactive requests.
-`units.py` and `magnitudes.py` say what figures are relative to.  `extended_precision.py`, `loose.py` and
-`rigorous.py` are for where rounding or free columns matter, `rays.py` for programs without an answer
-(`highs_rays.py` finds rays that a solver lacks); `integer.py`, `whole.py` and `fixing.py` for integral ones.
-`general_lp.py` judges answers of a general LP, and `highs_lp.py` those that HiGHS gives.
+Read `certificate.py` first. Its `measured_certificate` combines the parts of a certificate.
+
+- `pricing.py` is the pass over all columns that computes the bound. It uses `pricing_kernels.py`,
+  `lower_envelopes.py` for requests that share costs and usage, `usage_prices.py`, and `tangents.py` for
+  convex terms. `measure.py` is the pass over an allocation.
+- `margins.py` (allowed changes of prices) and `rest.py` (contribution to a certificate) are for inactive
+  requests.
+- `units.py` and `magnitudes.py` compute the denominators of relative figures.
+- `extended_precision.py`, `loose.py` and `rigorous.py` handle rounding errors and free columns.
+- `rays.py` checks rays of infeasible and unbounded programs. `highs_rays.py` finds rays with HiGHS.
+- `integer.py`, `whole.py` and `fixing.py` are for integral allocations.
+- `general_lp.py` checks solutions of a general LP, and `highs_lp.py` those of HiGHS.
 """

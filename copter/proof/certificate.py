@@ -1,28 +1,30 @@
-"""Certificates: feasibility, bound and gap of an answer, recomputed from the program and nothing else.
+"""Certificates: residuals, bound and gap of a solution, recomputed from the program only.
 
-For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a lower one)
+For an allocation x and dual prices y (y_i > 0 for an upper bound of row i, y_i < 0 for a lower bound):
 
     objective        c'x + sum_q phi_q(a_q'x_q)
-    bound            d(y) of :mod:`copter.proof.pricing`, lowered by what rounding may have added to it: no
-                     more than the optimum of the LP and of the MILP, in exact arithmetic
-    primal residual  the largest excess of a row, a sum row or a box, each relative to its own size; or what
-                     all excesses of rows are worth at y, relative to the size of the gap, if that is more
+    bound            d(y) of :mod:`copter.proof.pricing`, minus its possible rounding error: at most the
+                     optimum of the LP and of the MILP, in exact arithmetic
+    primal residual  the largest violation of a row, a sum row or a box, each relative to its own size; or
+                     the violations of rows times |y|, relative to the gap's denominator, if that is larger
     dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|
-    gap              (objective - bound) / size
+    gap              (objective - bound) / denominator
 
-The size of the gap can be read off: it is the larger of |objective - f| and |bound - f|, f what every
-allocation costs (:mod:`copter.proof.pricing`).  Where that is next to nothing, other figures of the program
-take its place (:class:`GapDenominator` says which): a thousandth of the least cost_range of any request, or
-ten million times the rounding error of what objective and bound are summed up from.  So a program whose every
-optimum costs 0 has an answer, and costs that cancel hide nothing.
+Let f be the constant cost of every allocation (:mod:`copter.proof.pricing`) and a = |objective - f|, where a
+convex term counts as |phi'(t) t| with t = a_q'x_q. The denominator of the gap is
+max(a, |a - (objective - bound)|). For objective >= f this is max(|objective - f|, |bound - f|). For
+objective < f it is at most that. If the denominator is negligible, one of two substitutes replaces it
+(:class:`GapDenominator`): a thousandth of the least cost range of any request, or ten million times the
+rounding error of the terms of objective and bound. So the gap is defined even if every optimum costs 0, and
+costs that cancel do not increase the denominator.
 
-No figure depends on units, on a bound that nobody uses, or on a cost that a request's own sum row forces on
-it.  (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that
-a single large bound switches feasibility off.)
+No figure depends on units, on a bound that is not used, or on a cost that a request's own sum row forces.
+(PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a
+single large bound makes the feasibility test meaningless.)
 
-Prices of the wrong sign (on a bound that is infinite) count as 0.  The bound is minus infinity, and the gap
-infinite, if a column that nothing bounds, not even the rows, has a negative reduced cost, however small
-(:mod:`copter.proof.loose`).  Solvers measure progress by ``near_gap`` then, which leaves that out.
+A price of the wrong sign, for an infinite bound, counts as 0. The bound is minus infinity and the gap
+infinite if a column without any bound, also implied by rows, has a negative reduced cost, however small
+(:mod:`copter.proof.loose`). Solvers then measure progress by ``near_gap``, which ignores such columns.
 """
 
 from __future__ import annotations
@@ -47,17 +49,19 @@ from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.terms.batch import TermBatch
 
 RELATIVE_FLOOR = 1e-9
-"""Floor of the denominator of a relative reduced cost: this share of the gap's denominator, per natural unit
-of the column.
+"""Floor for the denominator of a relative reduced cost: this fraction of the gap's denominator, per natural
+unit of the column.
 """
 _LITTLE = 1e-3
-"""Share of the least cost range of any request up to which an objective is negligible."""
+"""Fraction of the least cost range of any request up to which an objective is negligible."""
 _NOISE = 1e7
-"""An objective of up to so many times its rounding error is negligible."""
+"""An objective of up to this multiple of its rounding error is negligible."""
 _TIGHTEN = 1e-8
-"""Rounding errors of more than this share of the size ask for a bound in twice the precision."""
+"""If rounding errors exceed this fraction of the gap's denominator, the bound is computed in extended
+precision.
+"""
 _EPS, _TIGHTER = 2.0**-52, 2.0**-40
-"""Rounding error of the rows' terms; of a bound in twice the precision, as a share of a plain one's."""
+"""Relative rounding error of the rows' terms; rounding error of an extended bound relative to a plain one."""
 _CLOSE, _NEARLY = 1e-2, 1e-3
 """Gap and dual residual below which rounding errors and doubtful signs are checked."""
 
@@ -74,8 +78,27 @@ class GapDenominator(enum.StrEnum):
 class Residuals:
     """Primal residual, dual residual and gap.
 
-    The primal residual is the violation of rows, sum rows and boxes; the dual residual that of reduced costs.
-    If relative, each is the largest violation in its own scale; if absolute, the Euclidean norm of all.
+    Relative residuals are the largest violation, each relative to its own scale. Absolute residuals are the
+    Euclidean norm of all violations.
+
+    Attributes
+    ----------
+    primal : float
+        Violation of rows, sum rows and upper and lower bounds of columns.
+    dual : float
+        Violation of reduced costs that no bound can absorb.
+    gap : float
+        Relative gap, or objective minus bound in objective units.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> relative = ProximalPoint().solve(program).relative
+    >>> relative.primal <= 1e-6, relative.dual <= 1e-6, relative.gap <= 1e-6
+    (True, True, True)
     """
 
     primal: float
@@ -85,19 +108,35 @@ class Residuals:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Quality of an answer, recomputed from the program.
+    """Residuals, bound and gap of a solution, recomputed from the program.
 
     Attributes
     ----------
+    objective, bound : float
+        Objective, and a lower bound on every allocation's objective, of costs to be minimised.
     gap_denominator : float
         Denominator of the gap.
+    gap_denominator_kind : GapDenominator
+        Kind of the denominator.
     constant_cost : float
-        f, the constant cost that every allocation has.
+        Constant cost f of every allocation.
+    relative, absolute : Residuals
+        Primal residual, dual residual and gap.
     rounding : float
         Rounding error of the terms of objective and bound, and of constant costs of requests with a choice. A
-        gap of at most this is 0.
+        gap of at most this value is reported as 0.
     near_gap, near_bound : float
-        Gap and bound if reduced costs that no bound can absorb, and rounding errors, counted as 0.
+        Gap and bound without rounding errors and without reduced costs that no bound can absorb.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram(sense="max")
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[1.0, 1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> certificate = ProximalPoint().solve(program).certificate
+    >>> round(certificate.objective, 6), certificate.within(1e-6)
+    (-1.8, True)
     """
 
     objective: float
@@ -112,17 +151,17 @@ class Certificate:
     near_bound: float
 
     def within(self, tolerance: float) -> bool:
-        """Whether the answer is proved to be optimal within a relative tolerance.
+        """Return whether the solution is proved optimal within a relative tolerance.
 
-        The gap and the primal residual are compared.  The dual residual enters through the bound: a negative
-        reduced cost of a column without a bound lowers the bound by as much as the rows allow, or makes it
+        The gap and the primal residual are compared. The dual residual enters through the bound. A negative
+        reduced cost of a column without an upper bound lowers the bound by as much as the rows allow, or to
         minus infinity.
         """
         relative = self.relative
         return relative.gap <= tolerance and relative.primal <= tolerance and math.isfinite(self.bound)
 
     def nearly(self, tolerance: float) -> bool:
-        """Whether only reduced costs that no bound can absorb, or a far one, are between it and a proof."""
+        """Return whether only reduced costs of columns without a small bound prevent :meth:`within`."""
         parts = (self.relative.primal, self.relative.dual, self.near_gap)
         return not self.within(tolerance) and all(part <= tolerance for part in parts)
 
@@ -135,15 +174,39 @@ def certify(
     *,
     threads: int | None = None,
 ) -> Certificate:
-    """Return the certificate of an allocation x at prices y.
+    """Compute residuals, a lower bound and the gap of an allocation at dual prices.
 
-    Its figures are those of costs to be minimised, which the store of every program has.
+    The figures are those of costs to be minimised, because the store of every program has such costs.
 
     Parameters
     ----------
-    y : (row slots,) ndarray
+    store : ConstraintStore
+        Store of a program, ``program.store``.
+    x : SparseX
+        Nonzeros of the allocation.
+    y : ndarray, shape (row slots,)
+        Dual prices by row slot. Positive for an upper bound, negative for a lower bound.
     pricing : Pricing, optional
-        A pricing pass at the same prices, if there is one already.
+        Pricing pass at the same prices, if it exists already.
+    threads : int, optional
+        Number of threads. The default is one for each processor.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from copter import ContinualProgram, certify
+    >>> from copter.store.allocation import SparseX
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=1)
+    >>> program.add_request("job", costs=[-2.0, -3.0], usage={"gpu": [1, 1]}, total=1)
+    >>> x = SparseX(np.array([0]), np.array([0]), np.array([1.0]))
+    >>> certificate = certify(program.store, x, np.array([3.0]))
+    >>> certificate.objective, round(certificate.bound, 6), round(certificate.relative.gap, 6)
+    (-2.0, -3.0, 0.5)
     """
     return measured_certificate(store, x, y, pricing, threads=threads)[0]
 
@@ -159,8 +222,7 @@ def measured_certificate(
 ) -> tuple[Certificate, Measures]:
     """Return the certificate of :func:`certify` with its measures by request and by row.
 
-    `rest`: contribution of requests outside the store, if the certificate is of more requests than the
-    store's.
+    `rest` is the contribution of requests that are not in the store, if the certificate includes them.
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
@@ -193,7 +255,7 @@ def measured_certificate(
     gap = abs(gap)
     off = rounded + _EPS * priced
     rounding = _EPS * (found.spent + priced + shares)
-    rounding = max(rounding, 2.0 * (off if store.terms else _TIGHTER * off))  # no bound is any tighter
+    rounding = max(rounding, 2.0 * (off if store.terms else _TIGHTER * off))  # error of the best bound
     size, gap_denominator_kind = _size_of_gap(store, decided, gap, rounding)
     rounding = max(rounding, _EPS * (_forced(store, pricing) + forced))
     dual = max(pricing.dual, pricing.curved_dual)
@@ -244,11 +306,10 @@ def proved(
     y: NDArray[np.float64],
     threads: int | None = None,
 ) -> tuple[NDArray[np.float64], Pricing, Certificate, Measures]:
-    """Return prices next to y (row slots,) that prove most of an allocation, their pass, certificate and
-    measures.
+    """Return the prices near y (row slots,) with the best bound, their pass, certificate and measures.
 
-    Unbounded columns must have a nonnegative reduced cost, exactly. Prices from floating point are moved by
-    rounding errors until they do (:func:`copter.proof.loose.proved_bound`).
+    Unbounded columns must have a nonnegative reduced cost in exact arithmetic. Prices are changed by rounding
+    errors until they have (:func:`copter.proof.loose.proved_bound`).
     """
     y = right_signs(store, y)
     pricing = price(store, y, slack=0.0, threads=threads)
@@ -267,7 +328,7 @@ def proved(
 
 
 def with_bound(proof: Certificate, bound: float) -> Certificate:
-    """Return a certificate with a bound that was proved otherwise, if it is better."""
+    """Return a certificate with another proved bound, if this bound is better."""
     if not bound > proof.bound:
         return proof
     gap = proof.near_gap * proof.gap_denominator + max(0.0, proof.near_bound - bound)
@@ -294,7 +355,7 @@ def _forced(store: ConstraintStore, pricing: Pricing) -> float:
 
 
 def _share(part: float, size: float) -> float:
-    """part / size, both >= 0; nothing of nothing is nothing."""
+    """Return part / size, both >= 0; 0 if the part is 0, infinity if only the size is 0."""
     if part == 0.0:
         return 0.0
     return part / size if size > 0.0 else math.inf
@@ -322,7 +383,7 @@ def _size_of_gap(
 
 
 def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, little: float) -> float:
-    """The dual residual of a pass that has one, with what is little for a unit of a column as its floor."""
+    """Return the dual residual of a pass; `little` is the negligible reduced cost per unit of a column."""
     loose, dual = LooseColumns.of(store), 0.0
     if pricing.dual > 0.0:
         dual = loose.dual(store, y, little)
@@ -334,7 +395,7 @@ def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, litt
 
 
 def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the prices (row slots,) with 0 for those that pay for an infinite bound."""
+    """Return the prices (row slots,) with 0 in place of prices of infinite bounds."""
     rows = store.rows
     signed: NDArray[np.float64] = _right_signs(rows.lower, rows.upper, y)[0]
     return signed
@@ -342,7 +403,7 @@ def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.fl
 
 @kernel(allocates=True)
 def _right_signs(lower, upper, y):  # type: ignore[no-untyped-def]
-    """See :func:`right_signs`; and whether there was a price of the wrong sign."""
+    """Return :func:`right_signs` of prices, and whether a price had the wrong sign."""
     signed, wrong = y.copy(), False
     for i in range(y.size):
         if (y[i] > 0.0 and np.isinf(upper[i])) or (y[i] < 0.0 and np.isinf(lower[i])):

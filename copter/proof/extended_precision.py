@@ -1,17 +1,15 @@
-"""Bound and objective in twice the precision, where the rounding errors of a plain pass are too large.
+"""Bound and objective in twice the working precision.
 
-A number is carried as an unevaluated sum high + low.  Products are split exactly (Dekker), sums carry the
-error of each addition (Knuth), so a price is off by about k^2 eps^2 of the terms that it is the sum of.
+They are used if the rounding errors of a plain pass are too large, for example if all allocations have almost
+equal costs. A number is an unevaluated sum high + low. Products are split exactly (Dekker), and sums keep the
+error of each addition (Knuth). So a price has an error of about k^2 eps^2 relative to its k terms.
 
 At prices y, and for any level of each request (the price of its sum row, <= 0 for sum(x) <= total),
 
     total_q level_q + sum_j min(0, p_j - level_q) upper_j
 
-is no more than what the request pays; the level of a pass in plain precision does.  Columns that nothing
-bounds are :mod:`copter.proof.loose`'s.
-
-``tests/solvers/test_edges.py`` needs it where all allocations cost the same (``equal costs``): rounding
-errors are large relative to what decisions change.
+is a lower bound on the request's part of the bound. The level of a pass in plain precision is accurate
+enough. Free columns are left to :mod:`copter.proof.loose`.
 
 Source: Ogita, Rump and Oishi, Accurate sum and dot product (2005), algorithm 5.3.
 """
@@ -42,7 +40,7 @@ from copter.sums.compensated import Pair
 
 
 def extended_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
-    """The Lagrangian bound at prices ``y`` of the right signs, without loose columns and convex terms."""
+    """Return the bound at prices ``y`` of the right signs, without free columns and convex terms."""
     rows = store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
     pairs = store.executor.map(_extended_part, y)
@@ -67,7 +65,7 @@ def _extended_part(part: Part, y: NDArray[np.float64]) -> Pair:
 
 @kernel(inlined=True)
 def _plus(high, low, more, rest):  # type: ignore[no-untyped-def]
-    """(high + low) + (more + rest)"""
+    """Return (high + low) + (more + rest)."""
     whole = high + more
     part = whole - high
     return whole, low + (((high - (whole - part)) + (more - part)) + rest)
@@ -75,7 +73,7 @@ def _plus(high, low, more, rest):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
-    """p_j, normalised."""
+    """Return p_j as a normalised pair."""
     high, low = cost_of(view, q, j), 0.0
     first, last = entries_of(view, view.usage[q], j, j + 1)
     shift, stride = coefficients_of(view, view.usage[q])
@@ -88,7 +86,7 @@ def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _extended(view: StoreView, y):  # type: ignore[no-untyped-def]
-    """Least that all requests pay."""
+    """Return the requests' part of the bound as a pair."""
     bound, bound_low, longest = 0.0, 0.0, 0
     for q in range(view.n_columns.size):
         longest = max(longest, view.n_columns[q])

@@ -1,20 +1,20 @@
-"""Reduced-cost fixing: what columns can still be in an allocation that is better than a known one.
+"""Reduced-cost fixing: bounds on columns in every allocation that is better than a known one.
 
 At prices y with the bound d, p = c + A'y and the marginal prices m_q of a pass (:mod:`copter.proof.pricing`),
-an allocation costs d and its losses, none of which is negative (:mod:`copter.proof.measure`):
+the cost of an allocation is d plus its losses, which are nonnegative (:mod:`copter.proof.measure`):
 
     sum_j (p_j - m_q) x_j - min(p_j - m_q, 0) upper_j  +  m_q (sum_j x_j - total_q)  +  y_i (u_i - A_i x)
 
-So in every allocation that costs at most U, each of them is at most U - d, the budget:
+In every allocation with a cost of at most U, each loss is at most the budget U - d:
 
     p_j > m_q    x_j <= (U - d) / (p_j - m_q)
     p_j < m_q    x_j >= upper_j - (U - d) / (m_q - p_j)
 
-and where x_j is a whole number, the bounds are: a column whose excess p_j - m_q is more than the budget is 0.
-Columns that want no whole number are never dropped, whatever their excess: a little of them may do.
+If x_j is integral, the bounds are rounded to whole numbers. So an integral column with an excess p_j - m_q
+above the budget is 0. Continuous columns are never fixed at 0, because a small value may still be possible.
 
-The budget gets a margin for the rounding errors of a bound with so many terms, so that no optimum is cut off,
-and none of those that tie with it.
+A margin for the rounding errors of the bound is added to the budget, so that no optimum is cut off, also none
+of several optima of equal cost.
 
 Source: Dantzig, Fulkerson and Johnson (1954), section 3, who fix by the reduced costs of a relaxation.
 """
@@ -33,24 +33,33 @@ from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cap_of, cost_of, paid_for
 
 _ROUNDING = 1e-12
-"""Share of the terms of a bound that exceeds the rounding errors of the terms and of their sums."""
+"""Rounding error of a bound relative to its terms, with a large safety margin."""
 _ERROR = 4e-15
-"""Likewise, as they are: sums are pairwise or compensated."""
+"""Rounding error of a bound relative to its terms; sums are pairwise or compensated."""
 _WHOLE = 1e-9
-"""Distance from a whole number, as a share of it, that counts as none."""
+"""Relative tolerance within which a number counts as whole."""
 _CHUNK = 50_000
-"""Columns processed in one piece."""
+"""Number of columns that are processed in one chunk."""
 
 
 class Survivors(NamedTuple):
-    """The columns (k,), ascending by slot and column, that a better allocation can use; all others are 0 in
-    it.
+    """Columns (k,) that can be nonzero in a better allocation, ascending by slot and column.
 
-    `excess`: reduced cost p_j - m_q of a unit; negative where the column is full in the bound. `lower`,
-    `upper`: they enclose its value in every better allocation. `budget`: the budget, with the margin for
-    rounding errors. `margin`: rounding errors that a sum of losses and the bound may have. `offset`: what
-    sum_j (p_j - m_q) x_j lacks of the losses above, -sum_j min(p_j - m_q, 0) upper_j. `pricing`: the pass
-    used.
+    Attributes
+    ----------
+    slot, column : (k,) ndarrays
+    excess : (k,) ndarray
+        Reduced cost p_j - m_q of a unit; negative if the column is at its upper bound in the relaxation.
+    lower, upper : (k,) ndarrays
+        Bounds on the column's value in every better allocation.
+    budget : float
+        Budget U - d with the margin for rounding errors.
+    margin : float
+        Bound on the rounding errors of a sum of losses and of the bound.
+    offset : float
+        -sum_j min(p_j - m_q, 0) upper_j, the difference between the losses above and sum_j (p_j - m_q) x_j.
+    pricing : Pricing
+        Pricing pass that was used.
     """
 
     slot: NDArray[np.int64]
@@ -72,12 +81,11 @@ def survivors(
     *,
     threads: int | None = None,
 ) -> Survivors:
-    """Return the columns that can be in an allocation which costs at most ``budget`` more than the bound at
-    y.
+    """Return the columns that can be nonzero in an allocation with a cost of at most the bound plus `budget`.
 
-    The store has no convex terms; y (row slots,) has no price on an infinite bound. `pricing`: a pass at y,
-    whose columns are used if its slack is large enough. `budget` >= 0; if it is infinite, only the bounds of
-    columns fix.
+    The bound is at prices y (row slots,), which have no price of an infinite bound. The store must have no
+    convex terms. `pricing` is a pass at y, whose candidates are used if its slack is large enough. `budget`
+    is >= 0; if it is infinite, only columns with an upper bound of 0 are fixed.
     """
     table = store.requests
     whole = table.integral[: table.size]
@@ -128,7 +136,7 @@ def survivors(
 
 
 def _magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) -> float:
-    """Return the sum of the absolute terms of a bound at y, of which its rounding errors are a share."""
+    """Return the sum of the absolute terms of a bound at y, to which its rounding errors are relative."""
     rows, table = store.rows, store.requests
     bound = np.where(y > 0, rows.upper[: y.size], rows.lower[: y.size])
     paid = abs(np.where(y == 0.0, 0.0, y) * np.where(y == 0.0, 0.0, bound))

@@ -1,17 +1,18 @@
-"""Proofs about a general LP: the quality of a point with prices, and rays, from the LP and nothing else.
+"""Proofs about a general LP: residuals and gap of a point with prices, and rays, from the LP only.
 
-At a point x and prices y (y_i > 0 pays for row_upper_i, y_i < 0 for row_lower_i), with z = c + A'y,
+At a point x and prices y, with z = c + A'y, let b_i be row_upper_i if y_i > 0 and row_lower_i if y_i < 0.
+Then
 
-    bound   offset - sum_i y_i (the bound it pays for) + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
+    bound   offset - sum_i b_i y_i + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
 
-is no more than the optimum, in exact arithmetic (:mod:`copter.proof.rigorous`): it is lowered by its rounding
-errors, and -inf where a reduced cost, however small, is that of a column without a bound on the side to which
-it drives it, and no bound follows from the rows.
+is at most the optimum, in exact arithmetic (:mod:`copter.proof.rigorous`). Its rounding errors are
+subtracted. It is -inf if a nonzero z_j, however small, drives a column towards a missing bound that the rows
+do not imply.
 
-A row is judged by its bound, or by the least that a column which uses it can use of it, if that is more; the
-gap by the larger of objective and bound, or by ten million times their rounding errors.  No sum of terms that
-cancel hides anything, and no figure depends on units.  Noise in a point or in prices is taken out of them
-(:func:`quietest`).
+The violation of a row is relative to its bound, or to the least usage of the row by one of its columns at its
+largest value, if that is more. The gap is relative to the larger of objective and bound, or to ten million
+times their rounding errors. No denominator is a sum in which terms cancel, and no figure depends on units.
+:func:`quietest` removes numerical noise from a point and from prices.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
 
 _NOISE = (1e-12, 1e-9, 1e-7)
-"""Shares of a typical value, or price, below which one may be noise."""
+"""Fractions of a typical value or price below which a value or price may be noise."""
 _NOTHING = 1e7
-"""Times the rounding errors of objective and bound: an objective that is next to nothing."""
+"""An objective of up to this multiple of its rounding error is negligible."""
 _USED = 1e-9
-"""Share of its largest value up to which a column does not count as using its rows."""
+"""Fraction of its largest value up to which a column does not count as using its rows."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Quality of a point and prices.
+    """Residuals, bound and gap of a point and prices.
 
-    `bound`: what c'x + offset cannot fall below; -inf or NaN if the prices prove nothing. `size`: denominator
-    of the gap. `y` (m,): prices of the bound, the given ones or some next to them.
+    `bound` is a lower bound on c'x + offset; -inf or NaN if the prices prove nothing. `y` (m,) has the prices
+    of the bound: the given prices, or prices near them.
     """
 
     objective: float
@@ -51,12 +52,12 @@ class Proof:
     primal: float
     dual: float
     gap: float
-    size: float
+    gap_denominator: float
     y: NDArray[np.float64]
 
     @property
     def worst(self) -> float:
-        """The larger of primal residual and gap; infinite if one is unknown."""
+        """Larger of primal residual and gap; infinite if one is unknown."""
         parts = np.array([self.primal, self.gap])
         return float(np.where(np.isnan(parts), np.inf, parts).max())
 
@@ -65,8 +66,8 @@ class Proof:
 class LPRay:
     """Proof that a general LP is infeasible or, if it has a feasible point, unbounded.
 
-    `vector`: prices of the rows (m,) or a direction of the columns (n,), with a largest entry of 1. `value`:
-    what the rows lack at these prices, > 0, or the cost along the direction, < 0.
+    `vector` has prices of the rows (m,) or a direction of the columns (n,), with a largest absolute entry of
+    1. `value` is the violation that the prices prove, > 0, or the cost along the direction, < 0.
     """
 
     kind: Literal["infeasible", "unbounded"]
@@ -75,8 +76,8 @@ class LPRay:
 
 
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
-    """Return what ``x``, (n,), and ``y``, (m,), prove for a :func:`~copter.models.general_lp.checked` LP."""
-    found = outward_bound(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
+    """Return the proof of ``x`` (n,) and ``y`` (m,) for a :func:`~copter.models.general_lp.checked` LP."""
+    found = outward_bound(lp, y if lp.c.any() else np.zeros(y.size))  # without costs all prices are 0
     y = found.y
     z, error, terms = reduced_costs(lp, y)
     unpaid = np.isinf(np.where(z > error, lp.lower, np.where(z < -error, lp.upper, 0.0)))
@@ -92,9 +93,9 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
 
 
 def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> float:
-    """Return the largest relative violation of a row or bound by ``x``, (n,).
+    """Return the largest relative violation of a row or bound by ``x`` (n,).
 
-    A nearly zero column is judged as if it were the share ``floor`` of a typical one.
+    The denominators are at least ``floor`` times a typical value of a column.
     """
     unit = floor * _typical(x)
     over, size = _rows_over(lp, x)
@@ -106,7 +107,7 @@ def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> floa
 
 
 def _rows_over(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """By how much rows are over, beyond the rounding errors of their sums, and their sizes; both (m,)."""
+    """Return the violations of the rows beyond their rounding errors, and their denominators; both (m,)."""
     A, held = lp.A, np.where(np.isfinite(lp.upper - lp.lower), lp.upper - lp.lower, np.inf)
     activity, weight = A @ x, abs(A) @ abs(x)
     over = np.maximum(activity - lp.row_upper, lp.row_lower - activity)
@@ -125,9 +126,9 @@ def _rows_over(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float6
 def quietest(
     lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64], enough: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Proof]:
-    """Return point, prices and their proof, without what may be noise if the worst is not within ``enough``.
+    """Return point, prices and their proof; remove possible noise while the worst exceeds ``enough``.
 
-    Noise that is all there is of a row or of a reduced cost is a relative violation of 1.
+    If a row or a reduced cost consists of noise only, it has a relative violation of 1.
     """
     proof = prove(lp, x, y)
     price = abs(y) * _largest(abs(lp.A))
@@ -147,7 +148,7 @@ def quietest(
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
     """Return the ray of prices (m,) if their bound without costs is above 0, else None.
 
-    Then no x in the box meets the rows.
+    Such prices prove that no x within its bounds satisfies the rows.
     """
     largest = float(abs(y).max(initial=0.0))
     for noise in (0.0, *_NOISE):
@@ -159,7 +160,7 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
 
 
 def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
-    """Ray from a direction, (n,), if the objective falls along it without end from any feasible point."""
+    """Return the ray of a direction (n,) if the objective falls along it without limit, else None."""
     largest = float(abs(direction).max(initial=0.0))
     d = falling_ray(lp, direction) if 0 < largest < np.inf else None
     if d is None:
@@ -169,7 +170,7 @@ def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None
 
 
 def falling(lp: GeneralLP) -> NDArray[np.float64]:
-    """Direction of the columns in no row that nothing keeps from lowering the objective, (n,)."""
+    """Return the direction (n,) of columns without rows and bounds that lower the objective without limit."""
     down = (lp.c > 0) & np.isinf(lp.lower)
     up = (lp.c < 0) & np.isinf(lp.upper)
     alone = np.diff(lp.A.indptr) == 0
@@ -177,13 +178,13 @@ def falling(lp: GeneralLP) -> NDArray[np.float64]:
 
 
 def _typical(values: NDArray[np.float64]) -> float:
-    """Root mean square of those that are not 0; 1 if there are none."""
+    """Return the root mean square of the nonzero values; 1 without nonzero values."""
     nonzero = values[values != 0]
     return float(np.sqrt(np.mean(nonzero**2))) if nonzero.size else 1.0
 
 
 def _largest(size: csc_array) -> NDArray[np.float64]:
-    """Largest entry of each row of a sparse matrix without negative entries."""
+    """Return the largest entry of each row of a sparse matrix without negative entries."""
     largest = np.zeros(size.shape[0])
     np.maximum.at(largest, size.indices, size.data)
     return largest

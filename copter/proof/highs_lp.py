@@ -1,9 +1,9 @@
-"""HiGHS on a general LP: what it says counts only as far as the LP itself proves it.
+"""HiGHS on a general LP, with a status that is checked on the LP itself.
 
-A point and prices are an optimum if their residuals and gap on the LP are within the tolerance
-(:mod:`copter.proof.general_lp`).  A claim that there is no optimum is looked at again on the LP without
-presolve: first its rows alone, then its costs, until a ray proves one or the other, and for "unbounded" a
-feasible point too.  What is not proved is not said: the status is "unproved" then.
+A point and prices are optimal if their residuals and gap on the LP are within the tolerance
+(:mod:`copter.proof.general_lp`). If HiGHS reports that there is no optimum, it solves the LP again without
+presolve, first without costs and then with costs, until a ray proves the report. The status "unbounded" also
+needs a feasible point. Without a proof the status is "unproved".
 """
 
 from __future__ import annotations
@@ -36,24 +36,41 @@ if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
 
 TIGHTER = 0.1
-"""Factor on the tolerance of a solver, because postsolve and other scales lose precision."""
-_FALLS = "from a feasible point the objective falls along a ray without end"
+"""Factor on the tolerance of a solver, because postsolve and scaling lose precision."""
+_FALLS = "from a feasible point the objective falls along a ray without limit"
 _LARGEST_COST = 20
-"""Power of 2 to which the largest cost is raised at most."""
+"""Largest power of 2 that the largest cost may have after scaling."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to a general LP, with its proof.
+    """Result for a general LP, with its proof.
 
-    `x` (n,), `y` (m,): None if not known; a price is positive where ``row_upper`` is paid for. `proof`:
-    residuals and gap of x and y. `ray`: proof that the LP is infeasible or unbounded. `finished_by`: source
-    of the answer: "presolve", "copter", "highs" (also where it contradicts a claim of the others), the name
-    of the requested solver, or "bounds" if those of a column leave no value (``linprog``). `seconds`: by the
-    parts "presolve", "copter" (or the other solver's name), "highs", "check" that ran. `iterations`: of
-    copter and HiGHS together. `crossover`: those of them from an interior point to a vertex. `basis`: where x
-    is a vertex of the simplex method. `solution`: the solver's answer for the presolved LP, if one ran.
-    `warm_started`: from a given point or the last round's.
+    Attributes
+    ----------
+    status, reason : Status, str
+    x, y : ndarrays, shapes (n,) and (m,), or None
+        Point and dual prices, None if unknown. A price is positive for ``row_upper``.
+    proof : Proof, optional
+        Residuals and gap of x and y.
+    ray : LPRay, optional
+        Proof that the LP is infeasible or unbounded.
+    finished_by : str
+        Source of the result: "presolve", "copter", "highs" (also if it contradicts the report of another
+        solver), the name of the requested solver, or "bounds" if the bounds of a column contradict each other
+        (``linprog``).
+    seconds : mapping of str to float
+        Seconds of the parts that ran: "presolve", "copter" (or the other solver's name), "highs", "check".
+    iterations : int
+        Iterations of copter and HiGHS together.
+    crossover : int
+        Iterations from an interior point to a vertex.
+    basis : HighsBasis, optional
+        Basis if x is a vertex from the simplex method.
+    solution : Solution, optional
+        Solution of the presolved LP, if a solver ran.
+    warm_started : bool
+        True if the solve began from a given point or from the last round.
     """
 
     status: Status
@@ -73,7 +90,7 @@ class Answer:
 
 @dataclass
 class HighsLP:
-    """A :func:`~copter.models.general_lp.checked` LP for HiGHS, with the time and iterations so far."""
+    """:func:`~copter.models.general_lp.checked` LP for HiGHS, with the time and iterations so far."""
 
     lp: GeneralLP
     tolerance: float
@@ -86,11 +103,14 @@ class HighsLP:
 
     @property
     def plain_options(self) -> dict[str, Any]:
-        """Options for presolve, whose way back fails with interior point, and for the search of a ray."""
+        """Options for presolve and for the search of a ray: without the solver's name and without limits.
+
+        The solver's name is left out because postsolve fails with an interior point.
+        """
         return {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
 
     def took(self, part: str, since: float) -> None:
-        """Count the time since then for a part."""
+        """Add the time since `since` to the seconds of a part."""
         self.seconds[part] = self.seconds.get(part, 0.0) + self.clock() - since
 
     def solve(
@@ -99,7 +119,7 @@ class HighsLP:
         back: Callable[[ReducedPoint], ReducedPoint] | None = None,
         start: ReducedPoint | None = None,
     ) -> Answer:
-        """HiGHS' answer for the LP, or for what presolve left and the way back, from a start if given."""
+        """Solve the LP, or a presolved LP `rest` whose points `back` converts, from a start if given."""
         begin = self.clock()
         found = self._optimize(self.lp if rest is None else rest, start=start)
         if found.found is None and found.status not in (Status.DEADLINE, Status.ITERATION_LIMIT):
@@ -112,7 +132,7 @@ class HighsLP:
         return self.tighter(self.judged(found.status, found.reason, point, "highs"))
 
     def tighter(self, answer: Answer) -> Answer:
-        """The answer, or if its proof failed a better one from its basis, at HiGHS' least tolerance."""
+        """Return the answer; if its proof failed, return a better one at HiGHS' least tolerance if found."""
         lp, x, y = self.lp, answer.x, answer.y
         if answer.status is not Status.UNPROVED or x is None or y is None or not self.clock.left() > 0:
             return answer
@@ -155,7 +175,7 @@ class HighsLP:
         return found
 
     def _look(self, lp: GeneralLP) -> HighsRun:
-        """HiGHS on an LP by a simplex that may show a ray; no part of the way to an answer."""
+        """Solve an LP by the simplex method, which may return a ray; its iterations are not counted."""
         return optimize(
             lp,
             by_simplex=True,
@@ -166,14 +186,18 @@ class HighsLP:
         )
 
     def judged(self, status: Status, reason: str, found: ReducedPoint | None, by: str) -> Answer:
-        """Answer with a proof; optimal within the tolerance, whatever made the solver stop, and only then."""
+        """Return an answer with a proof; the status is optimal only within the tolerance.
+
+        If the proof is within the tolerance, the status is optimal even if the solver stopped for another
+        reason, except a limit that the caller set.
+        """
         if found is None:
             return Answer(status, reason, finished_by=by)
         begin = self.clock()
         x = np.clip(found.x, self.lp.lower, self.lp.upper)
         x, y, proof = quietest(self.lp, x, found.y, self.tolerance)
         self.took("check", begin)
-        # a limit that was asked for is reported, as scipy has it, even if this was the last iteration
+        # a limit that the caller set is reported, as in scipy, even if it stopped the last iteration
         limited = status is Status.ITERATION_LIMIT and any(name.endswith("_limit") for name in self.options)
         if status is not Status.OPTIMAL and not limited and proof.worst <= self.tolerance:
             status, reason = Status.OPTIMAL, f"{reason}, with a point and prices that prove it optimal"
@@ -186,7 +210,7 @@ class HighsLP:
         """Return the answer infeasible or unbounded, with the proof; unproved without one."""
         begin = self.clock()
         feasible = self._look(replace(self.lp, c=np.zeros(self.lp.c.size)))
-        reason = reason or f"{by} says it is {claim}"
+        reason = reason or f"{by} reports {claim}"
         met = (
             feasible.found is not None
             and violation(self.lp, self._inside(feasible.found.x)) <= self.tolerance
@@ -201,7 +225,7 @@ class HighsLP:
         whole = self._look(self.lp)
         self.took("check", begin)
         if whole.status is Status.UNBOUNDED and met:
-            # HiGHS has no ray where there are no rows
+            # HiGHS returns no ray for an LP without rows
             ray = unbounded_ray(self.lp, falling(self.lp) if whole.ray is None else whole.ray)
             if ray is not None:
                 return Answer(Status.UNBOUNDED, _FALLS, ray=ray, finished_by=by)
@@ -219,7 +243,7 @@ class HighsLP:
         return np.clip(x, self.lp.lower, self.lp.upper)
 
     def _least_violation(self) -> NDArray[np.float64] | None:
-        """Prices of the least sum by which rows must be off, which are a ray if they can't be met."""
+        """Return the prices of the least sum of row violations, which are a ray if the LP is infeasible."""
         from scipy.sparse import csc_array, eye_array, hstack
 
         m, n = self.lp.A.shape
@@ -240,7 +264,7 @@ class HighsLP:
 
 
 def _enlargement(c: NDArray[np.float64]) -> float:
-    """Power of 2 by which costs are multiplied so that the least is not below 1, if the largest lets it."""
+    """Return the power of 2 that raises the least cost to at least 1, if the largest cost allows it."""
     size = abs(c[c != 0])
     if not size.size:
         return 1.0

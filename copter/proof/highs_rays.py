@@ -1,10 +1,9 @@
-"""Claims that a program is infeasible or unbounded, proved for whoever makes them.
+"""Proofs of reported infeasibility and unboundedness, for solvers that return no rays.
 
-Presolve, interior point, PDLP and OR-Tools' model builder answer without rays.  So a program that a solver
-calls infeasible or unbounded is run once more as a general LP by HiGHS (:mod:`copter.proof.highs_lp`), first
-its rows alone; this is no part of anybody's measured time, but must be done by the deadline.  What comes back
-counts only if :mod:`copter.proof.rays` finds that it proves its point, and "unbounded" only with a point that
-meets the rows.
+Presolve, interior-point methods, PDLP and OR-Tools' model builder return no rays. If such a solver reports
+infeasible or unbounded, HiGHS solves the program again as a general LP (:mod:`copter.proof.highs_lp`), first
+without costs. This time is not part of a solver's measured time, but must end by the deadline. A ray counts
+only if :mod:`copter.proof.rays` confirms it. The status "unbounded" also needs a feasible point.
 """
 
 from __future__ import annotations
@@ -28,23 +27,22 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _TOLERANCE = 1e-6
-"""Relative residuals of a point that meets the rows."""
+"""Relative tolerance of a feasible point."""
 _INSTANT = 1e-3
-"""The shortest deadline of HiGHS."""
+"""Shortest deadline of HiGHS, in seconds."""
 
 
 def find_ray(
     program: ContinualProgram, claim: Status, clock: Clock, *, whole: bool = True
 ) -> tuple[Status, Ray | None]:
-    """Return the status of a program that is claimed to be infeasible or unbounded, and the ray that proves
-    it.
+    """Return the status of a program that is reported infeasible or unbounded, and the ray that proves it.
 
-    Without a ray the claim is unproved. The exception is a claim about whole numbers (``whole``): an MILP
-    with a feasible relaxation has no ray, so branch and bound's claim of infeasibility remains. Raises
-    Interrupted if the clock is over before.
+    Without a ray the status is unproved, with one exception. If `whole`, the report is about an integer
+    program. An MILP with a feasible relaxation has no ray, so the reported infeasibility is returned. Raise
+    Interrupted if the time is up before.
     """
     alone = farkas_ray(program, np.zeros(program.store.rows.size))
-    if alone is not None:  # a request whose own bounds cannot meet its sum row
+    if alone is not None:  # the bounds of a request contradict its sum row
         return Status.INFEASIBLE, alone
     met, ray = rows_can_be_met(program, clock)
     if ray is not None:
@@ -57,7 +55,10 @@ def find_ray(
 
 
 def rows_can_be_met(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
-    """Whether a program has a feasible point, and the ray that proves it has none; neither if HiGHS fails."""
+    """Return whether a program has a feasible point, and a ray that proves the contrary.
+
+    Return (False, None) if HiGHS fails.
+    """
     answer = _relaxed(program, clock, costs=False)
     if answer.ray is None:
         return answer.status is Status.OPTIMAL, None
@@ -65,7 +66,7 @@ def rows_can_be_met(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray 
 
 
 def _falling(program: ContinualProgram, clock: Clock) -> Ray | None:
-    """A ray of a program that has a feasible point."""
+    """Return a primal ray of a program that has a feasible point, or None."""
     answer = _relaxed(program, clock)
     if answer.ray is None or answer.ray.kind != "unbounded":
         return None
@@ -74,7 +75,7 @@ def _falling(program: ContinualProgram, clock: Clock) -> Ray | None:
 
 
 def _relaxed(program: ContinualProgram, clock: Clock, *, costs: bool = True) -> Answer:
-    """HiGHS' answer for the relaxation, whose rows are the resources and then the sum rows."""
+    """Return HiGHS' answer for the relaxation, whose rows are the resources followed by the sum rows."""
     lp = flat_lp(compile_program(program))
     lp = replace(lp, c=lp.c if costs else np.zeros(lp.c.size), integral=np.zeros(lp.c.size, np.bool_))
     answer = HighsLP(checked(lp), _TOLERANCE, Clock(max(clock.left(), _INSTANT))).solve()

@@ -1,4 +1,4 @@
-"""What is known of an integral allocation beside all others."""
+"""Proof of the quality of an integral allocation."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import math
 from dataclasses import dataclass
 
 _ROUNDING = 1e-14
-"""Share of the objective up to which a gap counts as none."""
+"""Fraction of the objective up to which a gap counts as 0."""
 
 
 @dataclass(frozen=True)
 class IntegerProof:
-    """Proof of how good an integral allocation is in comparison with all others.
+    """Proof of the quality of an integral allocation.
 
     Attributes
     ----------
     bound : float
-        Lower bound on the cost of every integral allocation, in the solution of a maximisation an upper bound
-        on its objective. For ``copter-exact``: certified at the
-        relaxation's prices, except for what branch and bound says of the remaining columns, and at least the
-        relaxation's bound. For ``highs-milp``: HiGHS' own, which copter does not recompute.
+        Lower bound on the cost of every integral allocation. In the solution of a maximisation it is an upper
+        bound on the objective. For ``copter-exact`` it is at least the relaxation's bound and certified at
+        the relaxation's prices, except for the result of branch and bound on the remaining columns. For
+        ``highs-milp`` it is HiGHS' bound, which copter does not recompute.
     gap : float
-        (objective - bound) / size of the solution; infinite without an allocation.
+        (objective - bound) / denominator of the solution's gap; infinite without an allocation.
     proven : bool
-        Whether the gap is at most the requested one, so that the allocation is optimal.
+        True if the gap is at most the requested gap, so that the allocation is optimal within it.
     reason : str
-        How it was proven, or why it was not.
+        Method of the proof, or reason why there is no proof.
     columns : int
-        Of the program.
+        Number of columns of the program.
     columns_left : int
-        Columns that the prices do not fix at this allocation; the others are 0 in every better one.
+        Number of columns that reduced-cost fixing leaves. All other columns are 0 in every better allocation.
     runs, nodes : int
-        Of branch and bound.
+        Number of runs and nodes of branch and bound.
     seconds : float
-        After the relaxation.
+        Time after the relaxation, in seconds.
     """
 
     bound: float
@@ -48,17 +48,18 @@ class IntegerProof:
 
 
 def gap_between(cost: float, bound: float, size: float) -> float:
-    """Return (cost - bound) / size; 0 if they differ by rounding alone, infinite if the size is 0."""
+    """Return (cost - bound) / size; 0 if they differ only by rounding errors, infinite if the size is 0."""
     lost = cost - bound
-    if lost <= _ROUNDING * abs(cost):  # where all costs are forced the size is 0
+    if lost <= _ROUNDING * abs(cost):  # the size is 0 if all costs are forced
         return 0.0
     return lost / size if size > 0.0 else math.inf
 
 
 def integer_figures(proof: IntegerProof | None) -> dict[str, float]:
-    """Return a proof's figures for the record of a round, NaN if no proof was tried.
+    """Return the figures of a proof for the record of a round, NaN without a proof.
 
-    ``proven``: 1 or 0. ``columns_left``: to branch and bound. ``t_integer``: seconds after the relaxation.
+    ``proven`` is 1 or 0. ``columns_left`` is the number of columns for branch and bound. ``t_integer`` is the
+    time after the relaxation, in seconds.
     """
     if proof is None:
         return dict.fromkeys(("proven", "columns_left", "t_integer"), math.nan)

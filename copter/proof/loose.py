@@ -1,9 +1,9 @@
-"""Columns that no bound and no sum row holds: what their reduced costs mean for the bound, exactly.
+"""Free columns (no upper bound, no sum row): exact effect of their reduced costs on the bound.
 
-Such a column adds nothing to the bound where p_j >= 0, in exact arithmetic, and makes it minus infinity where
-p_j < 0, unless the rows imply a bound for it.  Prices that come out of floating point give the columns of a
-vertex a p_j of rounding errors, of either sign: so the signs are found exactly, and prices are moved by as
-little as gives all of them the right one (:mod:`copter.proof.rigorous`).
+In exact arithmetic, a free column adds 0 to the bound if p_j >= 0. If p_j < 0, the bound is minus infinity
+unless the rows imply a bound of the column. With floating-point prices, p_j of a basic column is a rounding
+error of either sign. So the signs are computed exactly, and prices are changed by the least amount that gives
+all p_j the right sign (:mod:`copter.proof.rigorous`).
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _KNOWN: WeakKeyDictionary[ConstraintStore, tuple[int, _LooseProgram]] = WeakKeyD
 
 
 class _LooseProgram(NamedTuple):
-    """A program in flat arrays, of all requests, without convex terms, and which of its columns are loose.
+    """Program as flat arrays, without convex terms, and its free columns.
 
-    `slots`, `rows`: slots of its requests, and of its first rows. `loose` (k,): its loose columns. `curved`
-    (k,): which of them have a convex term, and so the costs of that.
+    `slots` has the slots of its requests, and `rows` the slots of its resource rows, which come first.
+    `loose` (k,) has its free columns. `curved` (k,) is True if the request of a free column has a convex
+    term.
     """
 
     flat: FlatProgram
@@ -52,7 +53,7 @@ class _LooseProgram(NamedTuple):
 
     @classmethod
     def of(cls, store: ConstraintStore) -> _LooseProgram:
-        """The program as it is now; kept until the next edit."""
+        """Return the present program of a store; it is cached until the next edit."""
         if store in _KNOWN and _KNOWN[store][0] == store.clock:
             return _KNOWN[store][1]
         table = store.requests
@@ -71,13 +72,13 @@ class _LooseProgram(NamedTuple):
         return found
 
     def prices(self, y: Floats) -> Floats:
-        """Prices of the flat program's rows for prices of row slots; sum rows have none."""
+        """Return prices of the flat program's rows from prices of row slots; sum rows have the price 0."""
         return np.concatenate((y[self.rows], np.zeros(self.flat.row_lower.size - self.rows.size)))
 
     def only(self, cost_factor: float, *, curved: bool = False) -> tuple[FlatProgram, Ints]:
-        """Return the loose columns alone, with costs times a factor, and their numbers.
+        """Return the program of the free columns only, with costs times a factor, and their numbers.
 
-        Those with convex terms are included if asked for, and with a factor of 0, for a ray.
+        Columns of requests with convex terms are included if `curved`, or if the factor is 0 (for a ray).
         """
         flat, loose = self.flat, self.loose[curved | ~self.curved] if cost_factor else self.loose
         return flat._replace(
@@ -89,10 +90,10 @@ class _LooseProgram(NamedTuple):
 
 
 def proved_bound(store: ConstraintStore, y: Floats, marginal: Floats) -> tuple[float, Floats]:
-    """Return the best bound at prices next to y (row slots,), and the prices, where loose columns spoil it at
-    y.
+    """Return the best bound at prices near y (row slots,), and these prices.
 
-    The store has no convex terms; `marginal` (request slots,) are the marginal prices of a pass at y.
+    It is for bounds that are minus infinity at y because of free columns. The store must have no convex
+    terms. `marginal` (request slots,) has the marginal prices of a pass at y.
     """
     program = _LooseProgram.of(store)
     price = program.prices(y)
@@ -105,11 +106,10 @@ def proved_bound(store: ConstraintStore, y: Floats, marginal: Floats) -> tuple[f
 
 
 def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> float:
-    """Return a lower bound on what loose columns add to the bound at prices y (row slots,): at most 0, maybe
-    -inf.
+    """Return a lower bound, <= 0 and possibly -inf, on the contribution of free columns to the bound.
 
-    Costs count `cost_factor` times, 0 for a ray. Bounds that rows imply do not count for a ray, which must be
-    one by itself.
+    The bound is at prices y (row slots,). Costs are multiplied by `cost_factor`, which is 0 for a ray. For a
+    ray, bounds that rows imply are not used, because the ray must be a proof by itself.
     """
     program = _LooseProgram.of(store)
     (only, loose), price = program.only(cost_factor), program.prices(y)
@@ -128,13 +128,12 @@ def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> f
 
 
 def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> list[Floats]:
-    """Return prices near y (row slots,) that give every loose column a reduced cost of the right sign,
-    nearest first.
+    """Return prices near y (row slots,) with reduced costs >= 0 of all free columns, from several methods.
 
-    Costs count `cost_factor` times, 0 for a ray.
+    Costs are multiplied by `cost_factor`, which is 0 for a ray.
     """
     program = _LooseProgram.of(store)
-    only, _ = program.only(cost_factor, curved=True)  # no slope of a term makes up for a price below 0
+    only, _ = program.only(cost_factor, curved=True)  # a convex term does not change the condition p_j >= 0
     found = []
     rounded = [partial(round_prices, bits=bits) for bits in BITS]
     ways: list[Callable[[FlatProgram, Floats], Floats | None]]
@@ -149,9 +148,9 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
 
 
 def unbounded_direction(store: ConstraintStore, direction: SparseX, costs: Floats) -> SparseX | None:
-    """Return the direction next to a given one along which the objective falls for ever, in exact arithmetic.
+    """Return a direction near a given one along which the objective falls without limit, in exact arithmetic.
 
-    `costs`: unit cost of each of its nonzeros.
+    `costs` has the unit cost of each nonzero. Return None if no such direction is found.
     """
     program = _LooseProgram.of(store)
     start = np.zeros(store.requests.size, np.int64)

@@ -1,21 +1,20 @@
-"""A pass over requests that share costs and usage: the columns are looked at once for all of them.
+"""Joint pricing of requests that share costs and usage, by bisection of their scales.
 
 At prices y, with w = A'y, a request of a group with the cost vector c and the scale r has the column prices
-r c_j + w_j.  Over r these are lines, and their minimum f(r) is concave: its pieces are the lower
-lower_envelope of the points (c_j, w_j).  A request needs the columns whose line is within the slack of f at
-its own r, and few columns are that for any r of a group.
+r c_j + w_j. As functions of r these are lines, and their minimum f(r) is concave: it is the lower envelope of
+the lines. A request needs the columns whose line is within the slack of f at its own r. Few columns are
+needed for any r of a group.
 
-So the requests of a group are sorted by r and halved again and again.  On a range [a, b] of scales f lies
-below the lines of its minimisers at a and at b, so below their smaller one, h, which has one kink, at r*.  A
-column can be within the slack somewhere in the range only if it is at a, at b or at r*: its line minus h is
-convex, and linear but for the kink.  What fails is left out for the whole range, and not looked at again in
-its halves.  With the range the gap between f and h shrinks; where few columns are left, every request looks
-at them all.  So a pass costs about vectors times columns, and requests times some dozens.
+The requests of a group are sorted by r, and the range is bisected. On a range [a, b], f is at most the line
+of its minimiser at a, and at most the line of its minimiser at b. Let h be the smaller of these two lines,
+which has one kink, at r*. The line of a column minus h is linear except for a convex kink. So a column can be
+within the slack somewhere in the range only if it is within the slack at a, at b or at r*. Other columns are
+dropped for the whole range and its halves. If few columns are left, they are priced for every request of the
+range. A pass takes about vectors times columns steps, plus some dozens of steps for each request.
 
-A request's overridden columns are taken out and looked at one by one.  If the minimum itself was one of
-those, and its override costs more, columns may be missing: the request then looks at all, as it would with
-costs of its own.  Prices and candidates are, bit by bit, those of the pass over each request's own columns
-(:mod:`copter.proof.pricing`).
+Overridden columns of a request are priced separately. If the minimiser is overridden and its override costs
+more, columns may be missing, and all columns of the request are priced. Prices and candidates are equal, in
+all bits, to those of the pass over each request's own columns (:mod:`copter.proof.pricing`).
 """
 
 from __future__ import annotations
@@ -34,19 +33,20 @@ from copter.store.view import StoreView, override_at
 from copter.sums.compensated import Pair, added
 
 _SHORT, _FEW = 48, 2
-"""Ranges with so few columns, or so few requests, are not halved."""
+"""A range with at most this number of columns, or of requests, is not bisected."""
 _EXTREMES = 8
-"""Smallest and largest costs of a vector that are kept; a request with as many overrides is in no group."""
+"""Number of smallest and largest costs of a vector that are stored; more overrides exclude from groups."""
 _ROUNDING = 1e-13
-"""Relative effect of rounding of a group's prices on a comparison of lines."""
+"""Relative rounding error in comparisons of lines."""
 _EACH = 100
-"""Weight of a request of a group, in columns, when work is split."""
+"""Weight of a request of a group, in columns, for the division of work into chunks."""
 
 
 class _Groups(NamedTuple):
-    """Requests (m,) that share costs and usage, group after group, ascending by scale in each.
+    """Requests that share costs and usage.
 
-    `first` (groups + 1,): where a group's members begin.
+    `member` (m,) has their slots, group after group, ascending by scale within a group. `first` (groups + 1,)
+    has the position of each group's first member.
     """
 
     member: NDArray[np.int64]
@@ -54,11 +54,10 @@ class _Groups(NamedTuple):
 
 
 def groups_of(view: StoreView, more_than: int) -> _Groups | None:
-    """Return groups of several requests with more than so many columns, whose best column may have all of the
-    total.
+    """Return groups of at least two requests with shared costs and usage; None without a group.
 
-    Requests with more than a few overrides are in no group: they are priced as if with costs of their own.
-    None if there is no group.
+    A request must have more than `more_than` columns, a sum row, and no upper bound below its total. Requests
+    with many overrides are in no group, and are priced as if they had costs of their own.
     """
     free = (view.total == 0.0) | ((view.upper_start < 0) & (view.upper >= view.total))
     few = view.override_length < _EXTREMES
@@ -82,7 +81,7 @@ def price_groups(
     threads: int | None,
     found: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> tuple[Pair, Pair, NDArray[np.int64], NDArray[np.int64]]:
-    """Price the requests of groups, of whose usages `paid` has the prices.
+    """Price the requests of groups; `paid` has the prices of their usages.
 
     Write the members' marginal and forced prices to `found`, two arrays (request slots,). Return the members'
     part of the bound and its rounding error as pairs (:mod:`copter.sums`), and slot and column of the
@@ -117,7 +116,7 @@ def price_groups(
 
 @kernel
 def _spent(member, total, marginal, usage, dearest, widest, entries):  # type: ignore[no-untyped-def]
-    """Least that members pay, and the rounding error of that."""
+    """Return the members' part of the bound, sum of total times marginal price, and its rounding error."""
     high, low, error, error_low = 0.0, 0.0, 0.0, 0.0
     for q in member:
         high, low = added(high, low, total[q] * marginal[q])
@@ -128,7 +127,7 @@ def _spent(member, total, marginal, usage, dearest, widest, entries):  # type: i
 
 @kernel(allocates=True)
 def longer(array, used, need):  # type: ignore[no-untyped-def]
-    """An array with room for more, the same at its head."""
+    """Return a copy of the first `used` entries in an array of length `need`."""
     copy = np.empty(need, array.dtype)
     for k in range(used):
         copy[k] = array[k]
@@ -152,7 +151,7 @@ def _price_groups(  # type: ignore[no-untyped-def]
         _extremes(cost, low, high)
         if kept.size < 2 * n:
             kept = np.empty(2 * n, np.int32)
-        stack[0] = first[g], first[g + 1], -1, n  # members, and the list that is to be filtered
+        stack[0] = first[g], first[g + 1], -1, n  # range of members, and range of columns to be filtered
         depth = 1
         while depth > 0:
             depth -= 1
@@ -177,7 +176,7 @@ def _price_groups(  # type: ignore[no-untyped-def]
                 more = _price_one(
                     view, q, cost, paid, cost_factor, near, slack, collect, columns[found:], marginal
                 )
-                if more < 0:  # its best column costs more than the vector says
+                if more < 0:  # the best column has an override that costs more
                     more = _price_one(
                         view, q, cost, paid, cost_factor, near[:0], slack, collect, columns[found:], marginal
                     )
@@ -192,7 +191,7 @@ def _price_groups(  # type: ignore[no-untyped-def]
 
 @kernel(loose=True, inner=True)
 def _least_at_ends(cost, paid, a, b):  # type: ignore[no-untyped-def]
-    """Least a c + w and b c + w of all columns, and the largest |c| and |w|."""
+    """Return the least a c + w and b c + w of all columns, and the largest |c| and |w|."""
     at_a, at_b, size_c, size_w = np.inf, np.inf, 0.0, 0.0
     for j in range(cost.size):
         c, w = np.float64(cost[j]), paid[j]
@@ -203,9 +202,10 @@ def _least_at_ends(cost, paid, a, b):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-untyped-def]
-    """Columns of kept[head:tail], of all if head < 0, that may be within the slack somewhere in [a, b].
+    """Filter the columns kept[head:tail], or all columns if head < 0, for scales in [a, b].
 
-    Write them to ``kept`` from ``top`` on; return their number.
+    Write the columns that may be within the slack somewhere in [a, b] to ``kept``, from ``top`` on. Return
+    their number.
     """
     whole = head < 0
     first, last = (0, cost.size) if whole else (head, tail)
@@ -218,7 +218,7 @@ def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-
             at_a, at_b = min(at_a, a * c + w), min(at_b, b * c + w)
             size_c, size_w = max(size_c, abs(c)), max(size_w, abs(w))
     lowest, at_low, highest, at_high = np.inf, 0.0, -np.inf, 0.0
-    for i in range(first, last):  # of the minimisers at a the flattest, at b the steepest
+    for i in range(first, last):  # of several minimisers, the flattest line at a and the steepest at b
         j = i if whole else np.int64(kept[i])
         c, w = cost[j], paid[j]
         if a * c + w == at_a and c < lowest:
@@ -244,10 +244,10 @@ def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-
 def _price_one(  # type: ignore[no-untyped-def]
     view, q, cost, paid, cost_factor, near, slack, collect, columns, marginal
 ):
-    """Marginal price of a request; its candidates are written to ``columns``; return their number.
+    """Write the marginal price of a request and its candidates; return the number of candidates.
 
-    It prices the columns ``near``, all if there are none. -1 if that was too few, because the best of them is
-    overridden and costs more.
+    Price the columns ``near``, or all columns if ``near`` is empty. Return -1 if columns may be missing,
+    because the best of ``near`` has an override that costs more. Candidates are written to ``columns``.
     """
     factor, whole = cost_factor * view.scale[q], near.size == 0
     begin, end = view.override_start[q], view.override_start[q] + view.override_length[q]
@@ -286,7 +286,7 @@ def _price_one(  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _extremes(cost, low, high):  # type: ignore[no-untyped-def]
-    """The columns of the smallest and of the largest costs, in their order."""
+    """Write the columns of the smallest costs to `low` and of the largest costs to `high`, in order."""
     small, large = np.inf, -np.inf
     used = 0
     for j in range(cost.size):
@@ -301,7 +301,7 @@ def _extremes(cost, low, high):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _insert(cost, sign, best, used, j):  # type: ignore[no-untyped-def]
-    """Put a column into its place among the used ones that are best so far, if it is one of them."""
+    """Insert column j into the sorted list `best` of `used` columns, if it belongs there."""
     k = used
     while k > 0 and sign * cost[best[k - 1]] > sign * cost[j]:
         if k < best.size:
@@ -313,7 +313,7 @@ def _insert(cost, sign, best, used, j):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _least_and_most(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-def]
-    """The smallest and the largest cost of a request."""
+    """Return the smallest and the largest cost of a request."""
     begin, end = view.override_start[q], view.override_start[q] + view.override_length[q]
     factor, least, most = cost_factor * view.scale[q], np.inf, -np.inf
     for i in range(begin, end):

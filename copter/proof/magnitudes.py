@@ -1,7 +1,7 @@
-"""How large the entries of a matrix typically are: by rows, by columns, and by what is connected.
+"""Typical magnitudes of the entries of a matrix, by rows, by columns and by connected components.
 
-Nothing here depends on the units of rows and columns, so that what is found says which units are natural.
-It is needed for the units of every working set, and for columns that neither a bound nor a sum row holds.
+The results do not depend on the units of rows and columns, and define natural units. They are used for the
+units of every working set and of free columns.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from copter.compile.kernels import kernel
 
 @kernel(allocates=True)
 def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ignore[no-untyped-def]
-    """Logarithms of the typical sizes of m rows and of groups of columns, by turns the means of what remains.
+    """Return the logarithms of the typical sizes of m rows and of groups of columns.
 
-    Entry k, whose logarithm is ``size[k]`` (minus infinity if it is 0), is about exp(typical of its row +
-    typical of its group). Group g has the columns ``first[g]:first[g + 1]``; only entries of ``counted``
-    groups count for a row.
+    Entry k, with the logarithm ``size[k]`` (minus infinity for 0), is about exp(size of its row + size of its
+    group). Alternating means of the residuals, ``passes`` times. Group g has the columns ``first[g]`` to
+    ``first[g + 1] - 1``. Only entries of groups with ``counted`` True count for a row.
     """
     groups = first.size - 1
     mean, typical = np.zeros(m), np.zeros(groups)
@@ -45,8 +45,7 @@ def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ign
 def components(
     row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Return the connected components of an m by n matrix: labels of its columns and of its rows, and their
-    number.
+    """Return the labels of columns and of rows by connected component of an m by n matrix, and their number.
 
     ``row`` and ``owner`` have the row and the column of each entry.
     """
@@ -56,9 +55,10 @@ def components(
 
 @kernel(allocates=True)
 def _labels(row, owner, m, n):  # type: ignore[no-untyped-def]
-    """Labels of columns and rows, in the order of the first of each, by trees whose roots are that one.
+    """Return the component labels of columns, followed by rows, and the number of components.
 
-    scipy's graph takes longer to set up than this to run, and each round needs one.
+    Union-find with path halving; the root of a tree is its smallest member. This is faster than the set-up of
+    scipy's graph, which each round would need.
     """
     parent = np.arange(n + m)
     for k in range(row.size):
@@ -84,7 +84,7 @@ def _labels(row, owner, m, n):  # type: ignore[no-untyped-def]
 
 
 def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Median of the finite values above 0 of each of the labels 0 to size - 1; 0 where there are none."""
+    """Return the median of the finite positive values of each of the labels 0 to size - 1; 0 without any."""
     known = np.isfinite(value) & (value > 0)
     label, value = label[known], value[known]
     order = np.lexsort((value, label))

@@ -1,30 +1,30 @@
-"""Margins: how far prices may move before a request's best allocation is another one.
+"""Margins: the change of prices up to which a request's best allocation stays the best.
 
-At prices y the subproblem of request q, min p'x over X_q with p = c + A'y, has a best vertex: one column
-takes all of the total, or none does, or some columns are at their bounds and one lies between them.  The
-*margin* of the vertex is by how much the prices of two columns, or of one column and of nothing, must
-change against each other before another vertex is better.  A move of the row prices by d changes the price
-of column j by v_j = a_j'd, so the margin shrinks by at most
+At prices y, the subproblem of request q, min p'x over X_q with p = c + A'y, has a best vertex. Either one
+column takes the whole total, or all columns are 0, or some columns are at their bounds and one is between its
+bounds. The *margin* of the vertex is the change of the difference of two column prices, or of a column price
+and 0, at which another vertex becomes better. A change d of the row prices changes the price of column j by
+v_j = a_j'd. So it reduces the margin by at most
 
-    v_j - min_k v_k                       where the best column j takes all of sum(x) == total (k also over
-                                          "nothing", of price 0, for sum(x) <= total)
+    v_j - min_k v_k                       if the best column j takes all of sum(x) == total (for sum(x) <=
+                                          total, the minimum includes 0)
     max(v, 0) - min(v, 0)                 for any vertex
-    sum_i (max_k a_ik - min_k a_ik) |d_i| where the columns of many requests are treated as one
+    sum_i (max_k a_ik - min_k a_ik) |d_i| for the columns of many requests together
 
-Requests with the same columns and the same kind of vertex form a *group*.  Each group has an *accumulated
-price change*: the sum of these numbers over all moves.  It is an upper bound of the true change.  So a
-request whose margin was mu when the accumulated change of its group was P keeps its best vertex until that
-reaches P + mu, its *price-change threshold*.  The threshold is a constant, whatever happens to other
-requests.
+Requests with the same columns and the same kind of vertex form a *group*. Each group has an *accumulated
+price change*: the sum of these numbers over all changes of prices, an upper bound on the true change. Suppose
+the margin of a request was mu when the accumulated price change of its group was P. Then the request keeps
+its best vertex until the accumulated price change reaches P + mu, its *price-change threshold*. The threshold
+does not depend on other requests.
 
-Rounding is on the safe side: margins are rounded down and accumulated changes up, by the possible error of
-a price (:mod:`copter.proof.usage_prices`).  The groups of n shared columns, counted from the first one, are
+Margins are rounded down and accumulated changes are rounded up, by the possible error of a price
+(:mod:`copter.proof.usage_prices`). The groups of n shared columns, counted from the first one, are
 
     j           column j takes all of sum(x) == total;  n + j: of sum(x) <= total
-    2n          no column takes anything of sum(x) <= total
+    2n          all columns are 0, with sum(x) <= total
     2n + 1      any other vertex
 
-Group 0 has all vertices of all requests whose columns are their own.
+Group 0 has all vertices of all requests with columns of their own.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps
 
 _EPS = 2.0**-52
 OWN_COLUMNS = 0
-"""Group of the requests whose columns are their own."""
+"""Group of the requests with columns of their own."""
 
 
 @kernel(allocates=True)
 def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
-    """Best vertices of k requests at prices y; return (margin, group, count, column, value).
+    """Compute the best vertices of k requests at prices y; return (margin, group, count, column, value).
 
-    `first_group`: first group of each request's columns; negative for the group OWN_COLUMNS. A margin is not
-    positive where the vertex is not the only best one, rounding considered. `count`: nonzero columns of each
-    request; `column`, ascending within a request, and `value` have them one request after the other.
+    `first_group` (k,) has the first group of each request's columns, negative for the group OWN_COLUMNS. A
+    margin is not positive if the vertex may not be the only best one, within rounding errors. `count` (k,)
+    has the number of nonzero columns of each request. `column`, ascending within a request, and `value` have
+    these columns, one request after the other.
     """
     margin, group = np.empty(slots.size), np.empty(slots.size, np.int32)
     count = np.zeros(slots.size, np.int64)
@@ -104,11 +105,11 @@ def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
-    """Minimise p'x subject to 0 <= x <= upper and a sum row, if any; write x to ``taken`` and return its
-    margin.
+    """Minimise p'x subject to 0 <= x <= upper and a sum row, if any; return the margin of the minimiser x.
 
-    The margin is the least difference between the price of a full, partial or empty column and the price at
-    which the sum row is full, or 0 where it is not full; -1 where there is no difference, or no best x.
+    Write x to ``taken``. The margin is the least difference between the price of a full, partial or empty
+    column and the price at which the sum row is full, or 0 if it is not full. Return -1 if there is no best
+    x.
     """
     for j in range(n):
         taken[j] = 0.0
@@ -123,7 +124,7 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
     while left > 0.0:
         best = -1
         for j in range(n):
-            # of equal prices the margin is 0, whichever comes first
+            # with equal prices the margin is 0, in any order of the columns
             if taken[j] == 0.0 and upper[j] > 0.0 and (best < 0 or p[j] < p[best]):
                 best = j
         if best < 0 or (relation == AT_MOST and p[best] >= 0.0):
@@ -134,12 +135,12 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
     if left > 0.0:
         if relation == AT_MOST:
             return _to_level(p, upper, n, taken, 0.0, -1)
-        return np.inf if left <= LACKING * total else -1.0  # all are full, and stay so
+        return np.inf if left <= LACKING * total else -1.0  # all columns are full at any prices
     if taken[last] < upper[last]:
         taken[last] = _left_of(total, taken, upper, n, last)
         margin = _to_level(p, upper, n, taken, p[last], last)
         return min(margin, -p[last]) if relation == AT_MOST else margin
-    following = 0.0 if relation == AT_MOST else np.inf  # no column is in part: the next one would be
+    following = 0.0 if relation == AT_MOST else np.inf  # no column is partial; find the next price
     for j in range(n):
         if taken[j] == 0.0 and upper[j] > 0.0:
             following = min(following, p[j])
@@ -148,7 +149,7 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _left_of(total, taken, upper, n, last):  # type: ignore[no-untyped-def]
-    """Remainder that other columns leave to one, with the same bits in any order of their prices."""
+    """Return the remainder of the total for one column, with the same bits in any order of the prices."""
     left = total
     for j in range(n):
         if j != last:
@@ -158,7 +159,7 @@ def _left_of(total, taken, upper, n, last):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _to_level(p, upper, n, taken, level, without):  # type: ignore[no-untyped-def]
-    """The least difference of a price to a level, of full and empty columns but one."""
+    """Return the least difference of the price of a full or empty column, except one, to a level."""
     margin = np.inf
     for j in range(n):
         if j != without and upper[j] > 0.0:
@@ -168,11 +169,11 @@ def _to_level(p, upper, n, taken, level, without):  # type: ignore[no-untyped-de
 
 @kernel(allocates=True)
 def lengthen(view, usages, n_columns, first_group, reach, d, path):  # type: ignore[no-untyped-def]
-    """Add a move d (row slots,) of the row prices to the accumulated price changes `path` (groups,).
+    """Add a change d (row slots,) of the row prices to the accumulated price changes `path` (groups,).
 
-    `usages`, `n_columns`, `first_group` (k,): shared columns with groups, their numbers of columns and first
-    groups. `reach` (row slots,): max_k a_ik - min_k a_ik, 0 counted, over the group :data:`OWN_COLUMNS`.
-    Return the largest addition.
+    `usages`, `n_columns` and `first_group` (k,) have the shared columns with groups, their numbers of columns
+    and first groups. `reach` (row slots,) has max_k a_ik - min_k a_ik, with 0 included, over the group
+    :data:`OWN_COLUMNS`. Return the largest addition.
     """
     most, no_rebates = 0.0, False
     grown = 0.0
@@ -214,9 +215,9 @@ def _grow(path, which, by):  # type: ignore[no-untyped-def]
 
 @kernel
 def widen(view, slots, reach_low, reach_high):  # type: ignore[no-untyped-def]
-    """Extend the least and largest coefficient of each row to requests of the group :data:`OWN_COLUMNS`.
+    """Include requests of the group :data:`OWN_COLUMNS` in the least and largest coefficient of each row.
 
-    Written to `reach_low` <= 0 and `reach_high` >= 0, (row slots,).
+    These are `reach_low` <= 0 and `reach_high` >= 0, (row slots,), which are updated.
     """
     for k in range(slots.size):
         usage = view.usage[slots[k]]

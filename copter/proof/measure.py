@@ -1,26 +1,25 @@
-"""What an allocation does, request by request and row by row: costs, losses at given prices, violations.
+"""Measures of an allocation: costs, losses at given prices, and violations, by request and by row.
 
 At prices y, with p = c + A'y and the marginal prices m_q of a pass (:mod:`copter.proof.pricing`), the
-difference between the objective and the bound is a sum of losses, none of them negative where nothing is
-violated:
+difference between the objective and the bound is a sum of losses. The losses of a feasible allocation are
+nonnegative:
 
     request q    sum_j (p_j - m_q) x_j - min(p_j - m_q, 0) upper_j  +  m_q (sum_j x_j - total_q)
     row i        y_i (u_i - A_i x), or y_i (l_i - A_i x) where y_i < 0
 
-Added up like this nothing large cancels: a request whose costs are forced on it has a loss of exactly 0,
-where objective - bound would have the rounding error of these costs.
+In this sum no large numbers cancel. A request with forced costs has a loss of exactly 0, while objective -
+bound would have the rounding error of these costs.
 
-What losses and violations are judged against has their units, and no sum in it of terms that cancel, behind
-which an error could hide:
+Losses and violations are relative to denominators with the same units. No denominator is a sum in which terms
+cancel:
 
-    the objective   what is decided of it, sum_j (c_j - f_q) x_j, f_q the price of what is forced;
-                    of terms |phi'(a'x) a'x|
+    the objective   the part that is not forced, sum_j (c_j - f_q) x_j, with the forced price f_q;
+                    |phi'(a'x) a'x| for convex terms
     a row           its bound, or the least of |a_ij| min(upper_j, total_q) over the columns that use it, if
-                    that is more; where neither says anything (a bound of 0, and columns that nothing
-                    bounds), sum_j |a_ij x_j|
+                    that is more; sum_j |a_ij x_j| if both are unknown (a bound of 0, and unbounded columns)
     a sum row       max(total_q, sum_j |x_j|);  a box  max(upper_j, |x_j|)
 
-A row may also be off by the rounding error of its own sum.
+A violation of a row within the rounding error of its own sum does not count.
 """
 
 from __future__ import annotations
@@ -39,19 +38,34 @@ from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entri
 from copter.sums.compensated import added
 
 _ROUNDING = 16 * 2.0**-53
-"""Relative rounding error of a row, in terms of sum_j |a_ij x_j| and of a bound."""
+"""Rounding error of a row, relative to sum_j |a_ij x_j| plus its bound."""
 _ZERO_TOLERANCE = 1e-9
-"""Share of min(upper_j, total_q) up to which a column does not count as using its rows."""
+"""Fraction of min(upper_j, total_q) up to which a column does not count as using its rows."""
 
 
 class Measures(NamedTuple):
-    """An allocation at the prices of a pass.
+    """Measures of an allocation at the prices of a pass.
 
-    `objective`: c'x without convex terms; `decided`: the part that is not forced; `spent`: the sum of its
-    absolute terms. `curved`: p'x of requests with convex terms, which have no `loss`. `loss`: loss of each
-    request slot; `lost`: their sum. `activity`, `weight` (row slots,): A x and |A| |x|. `step` (row slots,):
-    least |a_ij| min(upper_j, total_q) over used columns; infinite for none. `local`, `squares`: largest
-    relative violation of a box or a sum row, and the sum of their absolute squares.
+    Attributes
+    ----------
+    objective : float
+        c'x, without convex terms.
+    decided : float
+        Part of the objective that is not forced.
+    spent : float
+        Sum of the absolute terms of `decided`.
+    curved : float
+        p'x of requests with convex terms, which have no `loss`.
+    loss : ndarray, shape (request slots,)
+        Loss of each request.
+    lost : float
+        Sum of the losses.
+    activity, weight : ndarrays, shape (row slots,)
+        A x and |A| |x|.
+    step : ndarray, shape (row slots,)
+        Least |a_ij| min(upper_j, total_q) over used columns; infinite without a used column.
+    local, squares : float
+        Largest relative violation of a box or a sum row, and the sum of the squares of absolute violations.
     """
 
     objective: float
@@ -92,7 +106,7 @@ def measure(
 ) -> Measures:
     """Measure an allocation, given by its nonzeros (ascending by slot and column), at the prices of a pass.
 
-    The candidates of the pass include at least the columns with p_j < m_q.
+    The candidates of the pass must include all columns with p_j < m_q.
     """
     size, table = store.requests.size, store.requests
     view, column = store.executor.columns(slot, column, (pricing.slot, pricing.column))
@@ -100,7 +114,7 @@ def measure(
     if store.terms:
         curved[store.terms.slots()] = True
     prices, entries = (y, pricing.marginal, pricing.forced), (column, value)
-    if one_chunk(store.n_variables + slot.size + size):  # at most
+    if one_chunk(store.n_variables + slot.size + size):  # an upper bound on the work
         figures, loss, activity, weight, step = _measure_all(view, n_columns, *prices, curved, slot, *entries)
     else:
         first, work, longest = _work(view, n_columns, slot)
@@ -124,11 +138,11 @@ def measure(
 
 @kernel
 def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-untyped-def]
-    """Return what prices pay for bounds of rows, that without signs, what of it is not used, and the
-    violations.
+    """Return figures of the rows at prices y, all arrays of shape (row slots,).
 
-    The violations come as the sum of squares, as the largest relative to the row's size, and at the rows'
-    prices.
+    They are the payment sum_i y_i b_i for the bounds b, the sum of its absolute terms, and the part for
+    unused capacity, sum_i y_i (b_i - activity_i). Then come the violations: the sum of squares, the largest
+    relative to the row's size, and the sum of |y_i| times the violations.
     """
     paid, low, terms, unused, squares, worst, worth = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(y.size):
@@ -151,14 +165,14 @@ def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-unt
 
 @kernel(inlined=True)
 def _is_simple(view: StoreView, q):  # type: ignore[no-untyped-def]
-    """Whether a sum row bounds all columns of a request, so that its nonzeros are enough."""
+    """Return whether a sum row bounds all columns of a request, so that only its nonzeros matter."""
     summed, total = view.relation[q] != NO_TOTAL, view.total[q]
     return summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
 
 
 @kernel(allocates=True)
 def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
-    """Where the nonzeros of each request begin and end; how much of it must be read; the most columns."""
+    """Return the starts of the requests' nonzeros, the work of each request, and the largest column count."""
     size, longest = n_columns.size, 0
     first, work = np.zeros(size + 1, np.int64), np.empty(size, np.int64)
     for k in range(slot.size):
@@ -174,7 +188,7 @@ def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
 def _measure_all(  # type: ignore[no-untyped-def]
     view: StoreView, n_columns, y, marginal, forced, curved, slot, column, value
 ):
-    """All requests as one chunk: (figures, losses, activity, weight, step)."""
+    """Measure all requests as one chunk; return (figures, losses, activity, weight, step)."""
     first, _, longest = _work(view, n_columns, slot)
     loss, size = np.zeros(n_columns.size), n_columns.size
     figures, activity, weight, step = _measure_chunk(
@@ -194,7 +208,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
         if n_columns[q] == 0:
             continue
         usage, shift, stride = view.usage[q], np.uint64(0), np.uint64(0)
-        if view.n_columns[q] > 0:  # a view may have none of its columns
+        if view.n_columns[q] > 0:  # the view may have no columns of the request
             shift, stride = coefficients_of(view, usage)
         relation, total, level = view.relation[q], view.total[q], marginal[q]
         summed, simple = relation != NO_TOTAL, _is_simple(view, q)
@@ -236,7 +250,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
                     local = max(local, abs(over) / max(total, taken))
             if not curved[q] and over != 0.0:
                 lost += level * over
-        if not (simple or curved[q]):  # columns that are not in the view add nothing
+        if not (simple or curved[q]):  # columns that are not in the view contribute 0
             for j in range(view.n_columns[q]):
                 p = cost_of(view, q, j) + paid_for(view, usage, j, y) - level
                 if p < 0.0:

@@ -1,26 +1,26 @@
-"""One pass over the whole store at given prices: the certified bound, and the columns worth looking at.
+"""Pricing pass: the certified bound at given prices, and the candidate columns near the optimum.
 
 With p = c + A'y, the Lagrangian bound separates over requests:
 
     d(y) = -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { p_q'x : x in X_q }
 
-and min over X_q is a fractional knapsack: total * min(0, min_j p_j) for sum(x) <= total, total * min_j p_j
-for sum(x) == total, sum_j upper_j min(0, p_j) for a box.  The price at which the knapsack of request q is
-full, its marginal price m_q, says which columns matter: those with p_j <= m_q + slack.  All others are
-zero in every optimum whose prices are near y, so the solver works on the rest (column generation).
+The minimum over X_q is a fractional knapsack: total * min(0, min_j p_j) for sum(x) <= total, total * min_j
+p_j for sum(x) == total, sum_j upper_j min(0, p_j) for a box. The marginal price m_q of request q is the price
+at which its knapsack is full. Candidates are the columns with p_j <= m_q + slack. All other columns are 0 in
+every optimum with prices near y, so the solver works on the candidates (column generation).
 
-A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: that is a dual
-violation, judged against |c_j| + |a_j|'|y|, and left out of the bound here.  What that means for the bound,
-and for one with p_j so near 0 that its sign is doubtful, :mod:`copter.proof.loose` says.
+A column with p_j < 0, without an upper bound and without a sum row, adds no finite term. Its reduced cost is
+a dual violation, relative to |c_j| + |a_j|'|y|, and is not in this bound. :mod:`copter.proof.loose` computes
+its effect on the bound, and decides the sign if p_j is too near 0.
 
-What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
-total times the smallest of them.  The pass finds that forced price f_q on its way.
+The forced cost of a request is the part of its cost that every allocation has: with sum(x) == total and costs
+of one sign, total times the smallest |c_j|. The pass computes the forced price f_q of a unit of the total.
 
-Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.lower_envelopes`);
-requests with a convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
+Requests with the same cost vector and usage are priced together (:mod:`copter.proof.lower_envelopes`).
+Requests with a convex term are priced by :mod:`copter.proof.tangents`, and all their columns are candidates.
 
-Each part of the store (:mod:`copter.store.executor`) prices its own requests, in chunks on threads.  Sums are
-carried so that neither parts nor chunks nor threads change a bit of the result (:mod:`copter.sums`).
+Each part of the store (:mod:`copter.store.executor`) prices its own requests, in chunks on threads. Sums are
+computed so that the result does not depend on parts, chunks or threads in any bit (:mod:`copter.sums`).
 """
 
 from __future__ import annotations
@@ -45,21 +45,37 @@ from copter.sums.compensated import Pair, sum_of
 from copter.terms.batch import TermBatch
 
 GROUPS_FROM = 500_000
-"""Columns up to which requests with shared costs are priced one by one, which is as quick."""
+"""Number of columns up to which requests with shared costs are priced one by one, which is as fast."""
 
 
 class Pricing(NamedTuple):
     """Result of a pricing pass.
 
-    `request_bound`: sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, without unbounded columns of p < 0; +inf if
-    some X_q is empty. `rounding`: by how much rounding may have raised it, at most. `curved_bound`: the part
-    of requests with convex terms. `violation`: Euclidean norm of the negative p of unbounded columns. `dual`,
-    `curved_dual`: the largest of these relative to |c_j| + |a_j|'|y|, of requests without and with convex
-    terms. `doubtful`: whether an unbounded column of requests without terms may have p < 0, rounding
-    considered. `marginal` (request slots,): m_q; 0 where no sum row binds. `forced` (request slots,): |f_q|,
-    constant cost of a unit of the total; 0 where there may be none. `slot`, `column`: candidates, ascending.
-    `slack`: of the candidates; NaN if none were collected. `clock`: the store's revision counter at the pass;
-    an edit since then makes it stale.
+    Attributes
+    ----------
+    request_bound : float
+        sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, without unbounded columns of p < 0. +inf if an X_q is
+        empty.
+    rounding : float
+        Bound on the rounding error of `request_bound`.
+    curved_bound : float
+        Part of `request_bound` from requests with convex terms.
+    violation : float
+        Euclidean norm of the negative p of unbounded columns.
+    dual, curved_dual : float
+        Largest of these relative to |c_j| + |a_j|'|y|, for requests without and with convex terms.
+    doubtful : bool
+        True if an unbounded column of a request without convex term may have p < 0, within rounding errors.
+    marginal : ndarray, shape (request slots,)
+        Marginal prices m_q; 0 if the sum row is not active.
+    forced : ndarray, shape (request slots,)
+        |f_q|, the constant cost of a unit of the total; 0 if no constant cost was found.
+    slot, column : ndarrays
+        Candidates, ascending.
+    slack : float
+        Slack of the candidates; NaN if none were collected.
+    clock : int
+        Revision of the store at the pass. The result is invalid after an edit.
     """
 
     request_bound: float
@@ -87,8 +103,8 @@ def price(
 ) -> Pricing:
     """Price every column of the store at prices y (row slots,), which are 0 for dropped rows.
 
-    `slack`: collect the columns with p_j <= m_q + slack; None collects none. `cost_factor` on the costs: 0
-    prices the columns for a Farkas ray.
+    Collect the candidates with p_j <= m_q + `slack`, or no candidates if `slack` is None. Costs are
+    multiplied by `cost_factor`, which is 0 for a Farkas ray.
     """
     size = store.requests.size
     parts = store.executor.map(_price_part, y, slack, cost_factor, threads, fetch=True)
@@ -135,14 +151,12 @@ def _price_part(
     """Price the columns of a part."""
     store = part.store
     view = view_of(store)
-    terms = (
-        TermBatch.of_part(part) if store.terms and cost_factor else None
-    )  # a Farkas ray asks for X_q alone
+    terms = TermBatch.of_part(part) if store.terms and cost_factor else None  # a Farkas ray needs X_q only
     nothing = (0.0, 0.0)
     curved, curved_error, curved_dual = (
         (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)
     )
-    if terms is not None:  # the passes below leave them out
+    if terms is not None:  # the pass below skips their requests
         view = replace(view, n_columns=_without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
     usages, size = store.usages, view.n_columns.size
@@ -194,7 +208,7 @@ def _price_chunks(
     threads: int | None,
     found: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> list[Any]:
-    """The pass over each request's own columns, in chunks of requests."""
+    """Price each request separately, in chunks of requests."""
     bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
     collect, reach = slack is not None, slack or 0.0
     return run_chunks(
@@ -216,7 +230,7 @@ def _price_chunks(
 
 
 def _without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers of columns with none for some requests, which passes leave out then."""
+    """Return the numbers of columns with 0 for some requests, so that a pass skips these."""
     left = n_columns.copy()
     left[slots] = 0
     return left

@@ -1,9 +1,8 @@
-"""Compiled half of the pass over all columns: prices, minima and candidates, request by request.
+"""Kernels of the pricing pass: prices, minima and candidates, request by request.
 
-See :mod:`copter.proof.pricing`.  Prices of a request are looked at strip by strip of columns: minima are
-vectorized that way, and few strips are looked at again for candidates.
-
-Beside the bound goes what rounding may have added to it (:mod:`copter.proof.usage_prices`).
+:mod:`copter.proof.pricing` describes the pass. The columns of a request are processed in strips, so that
+minima are vectorised and few strips are read again for candidates. The kernels also compute a bound on the
+rounding error of the bound (:mod:`copter.proof.usage_prices`).
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from copter.sums.compensated import added
 
 _STRIP, _EPS = 64, 2.0**-52
 _COARSE = 1e-11
-"""Share of a request's least price above which an error bound is refined column by column."""
+"""Fraction of a request's least price above which an error bound is refined column by column."""
 KEEP_ALL = 8
-"""Requests of at most so many columns are never screened: all their columns are candidates."""
+"""All columns of a request with at most this number of columns are candidates."""
 
 
 @kernel(loose=True, inner=True)
 def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
-    """Minimum of factor * cost + A'y of a shared usage, by strip of columns, written to `strip`, and of all.
+    """Write the minimum of factor * cost + A'y of each strip of columns of a shared usage to `strip`.
 
-    Return that of all, and the least and the largest of factor * cost. The sums are not kept, because few
-    strips are read again.
+    Return the minimum of all columns, and the least and the largest of factor * cost. The sums are not
+    stored, because few strips are read again.
     """
     n = cost.size
     low, least, most = np.inf, np.inf, -np.inf
@@ -56,14 +55,17 @@ def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
 
 @kernel(loose=True, inner=True)
 def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
-    """p = factor * cost + A'y of columns of a shared usage."""
+    """Write factor * cost + A'y of the columns of a shared usage to `p`."""
     for j in range(cost.size):
         p[j] = factor * cost[j] + prices[j]
 
 
 @kernel(inner=True)
 def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries, and as `usage_prices`."""
+    """Write prices to `p` and minima to `strip`, with A'y computed from the entries of the usage.
+
+    Return the minimum, the least and largest factor * cost, the largest |a_j|'|y|, and the most entries.
+    """
     low, least, most, widest, longest = np.inf, np.inf, -np.inf, 0.0, 0
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
@@ -84,10 +86,11 @@ def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):
 
 @kernel
 def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
-    """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
+    """Minimise p'x subject to 0 <= x <= upper and sum(x) <= total (AT_MOST) or == total (EXACTLY).
 
-    Columns are taken in the order of their prices, found price by price, because few are needed: a column
-    that cannot take all that is left is rare. A total that the bounds miss by rounding is no contradiction.
+    Return (value, marginal price), or (inf, inf) if infeasible. Greedy in the order of the prices, O(n) for
+    each distinct price that is used, which are few. A total that the bounds miss by rounding is feasible.
+    Source: Dantzig (1957), Discrete-variable extremum problems.
     """
     left, value, last = total, 0.0, -np.inf
     while left > 0.0:
@@ -112,7 +115,7 @@ def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
-    """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
+    """Return |f_q|, the forced cost per unit of the total, with sum(x) == total and bounds of the columns."""
     least, most = np.inf, -np.inf
     for j in range(n):
         if upper[j] > 0.0:
@@ -128,7 +131,7 @@ def forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
-    """-p_j relative to |c_j| + |a_j|'|y|."""
+    """Return -p_j relative to |c_j| + |a_j|'|y|."""
     size = abs(factor * cost_of(view, q, j))
     first, last = entries_of(view, view.usage[q], j, j + 1)
     shift, stride = coefficients_of(view, view.usage[q])
@@ -139,17 +142,16 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
 
 @kernel(inner=True)
 def _own_error(view, y, no_rebates, q, j, cost_factor):  # type: ignore[no-untyped-def]
-    """Rounding error of the price of one column."""
+    """Return a bound on the rounding error of the price of one column."""
     _, size, entries = paid_and_size(view, view.usage[q], j, y, no_rebates)
     return 0.0 if size == 0.0 else price_error(0.0, abs(cost_factor * cost_of(view, q, j)), size, entries)
 
 
 @kernel(inner=True)
 def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[no-untyped-def]
-    """By how much the least price ``low`` of a request may be too high, if its prices are off by ``off`` at
-    most.
+    """Return a bound on the error of the least price ``low``, if each price has an error of at most ``off``.
 
-    A column whose price is far above the least does not matter, however large its cost.
+    Columns with a price far above the least do not matter, however large their costs.
     """
     least = low
     for j in range(n):
@@ -162,10 +164,11 @@ def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[n
 def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     view, y, paid, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
-    """Price the requests of a chunk: bound, its rounding error and squared violation as pairs, dual, ...
+    """Price the requests [first, last).
 
-    ... whether a column without a bound may have a negative price, slots and columns of the candidates.
-    Marginal and forced prices are written; ``paid`` are UsagePrices, ``longest`` the columns of the largest.
+    Return bound, rounding error and squared violation as pairs, the dual residual, whether a column without a
+    bound may have a negative price, and slots and columns of the candidates. Write marginal and forced prices
+    (request slots,). ``paid`` are UsagePrices, ``longest`` is the largest number of columns of a request.
     """
     offset, shared, widest, entries = paid
     p, own = np.empty(longest), np.empty(longest)
@@ -183,7 +186,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
         factor, start, usage = cost_factor * view.scale[q], view.cost_start[q], view.usage[q]
         relation, total, at = view.relation[q], view.total[q], offset[usage]
         uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
-        simple = relation != NO_TOTAL and uncut  # the best column can take all of the total
+        simple = relation != NO_TOTAL and uncut  # one column can take the whole total
         patched = view.vector[q] >= 0 and view.override_length[q] > 0
         if patched:
             fill_costs(view, q, cost_factor, own)
@@ -204,7 +207,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             low, least, most, wide, long = _fill_private(
                 view, y, no_rebates, factor, view.cost, start, usage, n, p, strip
             )
-        # several columns with bounds add up to what one without pays
+        # with bounds, the minimum is a sum over several columns
         off = price_error(
             total if simple else 0.0, max(abs(least), abs(most)), wide, long if simple else long + n
         )
@@ -217,7 +220,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
                     apart = _own_error(view, y, no_rebates, q, j, cost_factor)
                     doubtful = doubtful or (p[j] < apart and cap == np.inf)
                     if 0.0 < cap < np.inf:
-                        more = apart - max(p[j], 0.0) - min(p[j], 0.0) * _EPS  # and of the product
+                        more = apart - max(p[j], 0.0) - min(p[j], 0.0) * _EPS  # with the product's error
                         error, error_low = added(error, error_low, max(more, 0.0) * cap)
                 if p[j] < 0.0:
                     if cap == np.inf:
@@ -229,7 +232,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             level = low if relation == EXACTLY else min(0.0, low)
             bound, bound_low = added(bound, bound_low, total * level)
             if off > _COARSE * abs(low):
-                if at >= 0 and not patched:  # only its minima are there
+                if at >= 0 and not patched:  # only the minima of the prices were computed
                     _fill_shared(factor, view.cost[start : start + n], shared[at : at + n], p)
                 off = _off(view, y, no_rebates, q, cost_factor, p, n, low, off)
             error, error_low = added(error, error_low, total * off)
@@ -269,7 +272,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
 
 @kernel(allocates=True)
 def price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
-    """All requests as one chunk: (what a chunk returns, marginal, forced)."""
+    """Price all requests as one chunk; return (result of :func:`price_chunk`, marginal, forced)."""
     size, longest = view.n_columns.size, np.int64(0)
     for q in range(size):
         longest = max(longest, view.n_columns[q])

@@ -1,16 +1,17 @@
-"""Rays: proofs that a program has no feasible point, or no finite optimum, checked on the program itself.
+"""Rays: proofs that a program has no feasible point or no finite optimum, checked on the program itself.
 
-Infeasible (Farkas): prices y of the rows with
+Infeasible (Farkas ray): prices y of the rows with
 
-    -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { (A_q'y)'x : x in X_q }  >  0
+    -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { (A_q'y)'x : x in X_q }  >  0.
 
-since that sum bounds 0'x from below over all feasible x.  It is the certificate's bound with the costs at 0,
-lowered by its rounding errors; (A'y)_j >= 0 holds exactly on columns that nothing bounds.
+This sum is a lower bound on 0'x over all feasible x. It is the bound of the certificate with all costs set to
+0, minus its rounding errors. (A'y)_j >= 0 must hold exactly for free columns.
 
-Unbounded: a direction x of the columns with c'x < 0, x >= 0, x = 0 wherever an upper bound or a sum row
-holds the column, A x <= 0 on rows with a finite upper bound and A x >= 0 on rows with a finite lower one,
-exactly, for the direction itself or for one next to it.  A convex term counts in c'x with the limit of its
-slope.  It proves that there is no optimum if the program has a feasible point too.
+Unbounded (primal ray): a direction x of the columns with c'x < 0, x >= 0, and x_j = 0 for every column with
+an upper bound or a sum row. A x <= 0 must hold for rows with a finite upper bound, and A x >= 0 for rows with
+a finite lower bound. All conditions hold exactly, for the direction itself or for one near it. A convex term
+counts in c'x with the limit of its slope. Together with a feasible point, the ray proves that the objective
+is unbounded.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _ZERO_TOLERANCE = 1e-12
-"""Share of the largest of a direction up to which entries are left over from a long step."""
+"""Entries of a direction up to this fraction of the largest are treated as numerical noise."""
 _LITTLE_PRICES = (0.0, 1e-9, 1e-6)
-"""Shares of the largest price, in units in which rows are alike; smaller prices may spoil a proof."""
+"""Fractions of the largest price up to which prices are set to 0, because small prices may spoil a proof."""
 
 
 def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int | None = None) -> Ray | None:
     """Return the ray of an infeasible program from prices y of its row slots; None if they prove nothing.
 
-    A price is positive where an upper bound is paid for; those of infinite bounds count as 0.
+    A price is positive for an upper bound. Prices of infinite bounds count as 0.
     """
     store = program.store
     y = right_signs(store, np.where(store.rows.alive[: y.size] & np.isfinite(y), y, 0.0))
     largest = float(abs(y).max(initial=0.0))
     scaled = [y]
-    if largest > 0:  # to norm 1, or near it without a rounding error: prices may be whole numbers
+    if largest > 0:  # to norm 1, and to a norm near 1 by a power of 2, which keeps whole numbers exact
         scaled = [y / largest, y / 2.0 ** np.ceil(np.log2(largest))]
     for kept in (np.where(abs(y) > little, y, 0.0) for y in scaled for little in _LITTLE_PRICES):
         value = _lack(store, kept, threads)
@@ -67,7 +68,7 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
 
 
 def _lack(store: ConstraintStore, y: NDArray[np.float64], threads: int | None) -> float:
-    """Return what prices prove the rows to lack, rounded down; -inf if an unbounded column spoils it."""
+    """Return the violation that prices prove, rounded down; -inf if a free column has a negative price."""
     pricing = price(store, y, cost_factor=0.0, threads=threads)
     if pricing.request_bound == np.inf:
         return np.inf
@@ -82,7 +83,7 @@ def _lack(store: ConstraintStore, y: NDArray[np.float64], threads: int | None) -
 
 
 def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
-    """Return the ray of an unbounded program from a direction's unbounded columns, or None."""
+    """Return the ray of an unbounded program from the free columns of a direction, or None."""
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column
     view, place = store.executor.columns(slot, column)
@@ -93,7 +94,7 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
         return None
     units = LooseColumns.of(store).units_of(slot, column)
     share = np.where(loose, direction.value, 0.0) / np.where(units > 0, units, 1.0)
-    loose &= share > _ZERO_TOLERANCE * share.max()  # what a long step leaves on columns that should not move
+    loose &= share > _ZERO_TOLERANCE * share.max()  # drop numerical noise
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
     costs = costs_at(view, ray.slot, place[loose])
     if store.terms:

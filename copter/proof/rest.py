@@ -1,9 +1,9 @@
-"""The contribution of inactive requests to a certificate, as a few sums that are kept exactly.
+"""Contribution of inactive requests to a certificate, as a few exact sums.
 
-The allocations of inactive requests are the best ones at the prices of the certificate
-(:mod:`copter.proof.margins`).  So these requests lose nothing and violate nothing, and what they add to
-objective, bound and rows is a few sums.  If instead the prices are those of an earlier certificate, each of
-them loses what it lost there, which is one more sum.
+The allocations of inactive requests are optimal at the prices of the certificate
+(:mod:`copter.proof.margins`). So these requests have no loss and no violation, and their contribution to
+objective, bound and rows is a few sums. If the prices are those of an earlier certificate, each request has
+the loss that it had there, which is one more sum.
 """
 
 from __future__ import annotations
@@ -25,14 +25,28 @@ _FIGURES = 5
 
 
 class InactiveSums(NamedTuple):
-    """Sums over requests whose allocation x has a known loss at the prices in question.
+    """Sums over requests whose allocation x has a known loss at the prices of a certificate.
 
-    `objective`: c'x; `decided`: the part that is not forced (:mod:`copter.proof.measure`); `spent`: the sum
-    of its absolute terms. `forced`: constant cost of requests with a choice. `lost`: p'x - min p'x at their
-    prices p. `activity`, `weight` (row slots,): A x and |A| |x|. `step` (row slots,): at most the least
-    |a_ij| min(upper_j, total_q) over used columns. `local`, `squares`: at least the largest relative
-    violation of a box or a sum row, and the sum of their absolute squares. `roundings`: of each term of
-    `lost`, at most; 0 without any.
+    Attributes
+    ----------
+    objective : float
+        c'x.
+    decided : float
+        Part of the objective that is not forced (:mod:`copter.proof.measure`).
+    spent : float
+        Sum of the absolute terms of `decided`.
+    forced : float
+        Constant cost of requests with a choice.
+    lost : float
+        p'x - min p'x at their prices p.
+    activity, weight : ndarrays, shape (row slots,)
+        A x and |A| |x|.
+    step : ndarray, shape (row slots,)
+        At most the least |a_ij| min(upper_j, total_q) over used columns.
+    local, squares : float
+        At least the largest relative violation of a box or a sum row, and the sum of the absolute squares.
+    roundings : int
+        Largest number of roundings of a term of `lost`; 0 if the sums are exact.
     """
 
     objective: float
@@ -48,25 +62,25 @@ class InactiveSums(NamedTuple):
     roundings: int
 
     def bound(self, y: NDArray[np.float64]) -> tuple[float, float]:
-        """The least of p'x at prices y, (row slots,), and what rounding may have added to it."""
+        """Return the least p'x at prices y (row slots,), and a bound on its rounding error."""
         bound, size = _bound(self.objective, self.activity, y)
         off = 4.0 * _EPS * (size + abs(self.lost))
-        if self.roundings:  # what each loses was summed up in plain floating point
+        if self.roundings:  # losses were summed in plain floating point
             off += self.roundings * _EPS * (abs(self.objective) + self.forced + self.shares(y))
         return bound - self.lost, off
 
     def shares(self, y: NDArray[np.float64]) -> float:
-        """At least what the requests pay for their sum rows, without what is forced, without signs."""
+        """Return an upper bound on the absolute payments for sum rows, without the forced part."""
         return self.spent + float(self.weight @ abs(y))
 
 
 class Contributions(NamedTuple):
     """Contributions of k single requests to the sums of a :class:`InactiveSums`.
 
-    They are copied from the program, so that the sums do not depend on later edits. A request has ``start[k +
-    1] - start[k]`` nonzero columns, and such a column ``entry_start[e + 1] - entry_start[e]`` coefficients.
-    `total`, `forced`, `lost`, `width` (k,): total of the sum row, forced price of a unit of it, loss, and
-    number of columns of each request.
+    They are copied from the program, so that the sums do not depend on later edits. Request k has ``start[k +
+    1] - start[k]`` nonzero columns, and column e of these ``entry_start[e + 1] - entry_start[e]``
+    coefficients. `total`, `forced`, `lost` and `width` (k,) are the total of the sum row, the forced price of
+    a unit of it, the loss, and the number of columns of each request.
     """
 
     total: NDArray[np.float64]
@@ -90,10 +104,10 @@ def collect(
     lost: NDArray[np.float64],
     step: NDArray[np.float64],
 ) -> Contributions:
-    """Copy what some requests (k,) contribute with their allocations, loss `lost` each, from a program.
+    """Copy the contributions of some requests (k,) with given allocations and losses `lost` from a store.
 
-    `start` (k + 1,) has where the nonzeros of each begin. `step` (row slots,), of a :class:`InactiveSums`, is
-    lowered to theirs.
+    `start` (k + 1,) has the position of each request's first nonzero in `column` and `value`. `step` (row
+    slots,), of a :class:`InactiveSums`, is updated.
     """
     total, width = view.total[slots], view.n_columns[slots].astype(np.int32)
     collected = _collect(view, slots, start, column, step)
@@ -101,7 +115,7 @@ def collect(
 
 
 class RestSums:
-    """Exact sums over contributions of requests that can be added and taken off, with `rows` row slots."""
+    """Exact sums, with `rows` row slots, to which contributions of requests can be added and subtracted."""
 
     def __init__(self, rows: int) -> None:
         self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)
@@ -110,7 +124,7 @@ class RestSums:
         self._known: tuple[float, float, float, float, float] | None = None
 
     def fit(self, rows: int) -> None:
-        """Make room for so many row slots."""
+        """Extend the sums to `rows` row slots."""
         more = rows - self._activity.size
         if more <= 0:
             return
@@ -122,7 +136,7 @@ class RestSums:
         )
 
     def add(self, parts: Contributions, which: NDArray[np.int64], sign: float = 1.0) -> None:
-        """Add the contributions of the requests at some places; a sign of -1 takes them off."""
+        """Add the contributions of the requests at the positions `which`; a sign of -1 subtracts them."""
         if not which.size:
             return
         most = int((parts.start[which + 1] - parts.start[which]).sum())
@@ -132,7 +146,7 @@ class RestSums:
         self._known = None
 
     def rest(self, step: NDArray[np.float64], local: float, squares: float, roundings: int) -> InactiveSums:
-        """Return what they come to; the arguments are those of :class:`InactiveSums`."""
+        """Return the sums, with the given fields of :class:`InactiveSums`."""
         if self._known is None:
             self._known = tuple(self._figures.values(np.arange(_FIGURES)).tolist())
             rows = np.flatnonzero(self._changed)
@@ -143,13 +157,13 @@ class RestSums:
         return InactiveSums(*self._known, *rows_too, local, squares, roundings)
 
     def same(self, other: RestSums) -> bool:
-        """Return whether two sums are the same, to the last bit."""
+        """Return whether two sums are equal in all bits."""
         return self._figures == other._figures and self._rows == other._rows
 
 
 @kernel
 def _bound(objective, activity, y):  # type: ignore[no-untyped-def]
-    """c'x + y'Ax, and its terms without signs."""
+    """Return c'x + y'Ax, and the sum of its absolute terms."""
     high, low, size = objective, 0.0, abs(objective)
     for i in range(y.size):
         high, low = added(high, low, activity[i] * y[i])
@@ -159,7 +173,7 @@ def _bound(objective, activity, y):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _collect(view, slots, start, column, step):  # type: ignore[no-untyped-def]
-    """Forced prices, costs, and the entries of the columns that are used; see :func:`collect`."""
+    """Return forced prices, costs, and the entries of used columns, for :func:`collect`."""
     longest, entries = np.int64(0), np.int64(0)
     for k in range(slots.size):
         longest = max(longest, view.n_columns[slots[k]])
@@ -221,7 +235,7 @@ def _add(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer 
     rows,
     changed,
 ):
-    """See :meth:`RestSums.add`."""
+    """Add `sign` times the contributions of the requests `which` to exact sums, for :meth:`RestSums.add`."""
     for place in range(which.size):
         k = which[place]
         price = forced[k]

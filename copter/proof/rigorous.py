@@ -2,16 +2,17 @@
 
     minimise c'x   subject to   row_lower <= A x <= row_upper,   lower <= x <= upper
 
-For any prices y whatever, with z = c + A'y,
+Let z = c + A'y for arbitrary prices y. Let b_i be row_upper_i if y_i > 0 and row_lower_i if y_i < 0. Then
 
-    d(y) = -(sum_i the bound that y_i pays for, times y_i) + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
+    d(y) = -sum_i b_i y_i + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
 
-is no more than the optimum.  In floating point z is off by up to e_j = (n_j + 4) eps (|c_j| + |A_j|'|y|), n_j
-the entries of the column, and d(y) is taken at the worst z within that.  A column without a bound on the side
-to which z_j drives it makes d(y) minus infinity, however small z_j is; so z is summed exactly there, and
+is at most the optimum. In floating point, z_j has an error of up to e_j = (n_j + 4) eps (|c_j| + |A_j|'|y|),
+where n_j is the number of entries of the column, and d(y) is evaluated at the worst z within this error. If
+z_j decreases without limit towards a missing bound, d(y) is minus infinity, however small z_j is. For such
+columns z_j is summed exactly, and there are two remedies:
 
-1. prices are moved a little, so that z has the right sign on all such columns (:func:`right_prices`), and
-2. bounds that the rows imply take the place of those that lack (:func:`implied_bounds`), rounded outwards.
+1. Prices are changed slightly, so that z has the right sign on all such columns (:func:`right_prices`).
+2. Bounds that the rows imply, rounded outwards, replace missing bounds (:func:`implied_bounds`).
 
 Source: Neumaier and Shcherbina, Safe bounds in linear and mixed-integer linear programming (2004), sections 3
 and 4; exact products and sums as in Ogita, Rump and Oishi (2005).
@@ -32,31 +33,31 @@ from copter.arrays import Floats
 from copter.compile.kernels import kernel
 
 EPS = 2.0**-52
-"""Twice the unit roundoff: error bounds made of it need no second-order terms."""
+"""Twice the unit roundoff, so that error bounds need no second-order terms."""
 _SPLIT = 2.0**27 + 1.0
 _TINY = 1e-280
-"""Products below it may lose bits to underflow, those above its inverse overflow when they are split."""
+"""Products below this may lose bits to underflow; products above its inverse overflow when they are split."""
 _MANY = 64
-"""Entries of a column up to which it is summed together with others."""
+"""Largest number of entries of a column that is summed together with other columns."""
 _PASSES = 10
-"""Rounds of implied bounds: one that a round finds may imply another."""
+"""Largest number of passes over implied bounds; a bound from one pass may imply others."""
 _NEAR = 1e-6
-"""A reduced cost of no more than this share of its terms may be 0 in truth: its sign is looked after."""
+"""A reduced cost of at most this fraction of its terms may be exactly 0, so that its sign is checked."""
 _TIGHTEN = 1e-9
-"""Rounding errors of more than this share of a bound are made smaller by exact reduced costs."""
+"""If rounding errors exceed this fraction of a bound, they are reduced by exact reduced costs."""
 _GOOD = 1e-9
-"""Share of a bound that may be missing before better prices are looked for."""
+"""Fraction of a bound that may be lost before better prices are searched for."""
 _ATTEMPTS = 5
 BITS = (12, 20, 32, 44)
-"""Bits of rounded prices, tried in case the prices are simple numbers."""
+"""Numbers of bits of rounded prices, which are tried because optimal prices are often simple numbers."""
 _DENSE, _SPARSE = 400_000, 1_000_000
-"""Entries of a system up to which it is solved densely, and nonzeros up to which it is tried at all."""
+"""Largest number of entries of a system that is solved densely; largest number of nonzeros of any system."""
 _SECONDS = 20.0
-"""Seconds of a step by a linear program, at most."""
+"""Largest time of a step by a linear program, in seconds."""
 
 
 class LinearProgram(Protocol):
-    """Data of a program that a bound needs; ``A`` is a sparse matrix by columns."""
+    """Data of a linear program that a bound needs; ``A`` is a CSC matrix."""
 
     @property
     def c(self) -> Floats: ...  # noqa: D102
@@ -73,10 +74,10 @@ class LinearProgram(Protocol):
 
 
 class _OutwardBound(NamedTuple):
-    """A rigorous bound, rounded outwards.
+    """Rigorous bound, rounded outwards.
 
-    `value`: at most the optimum, in exact arithmetic; -inf if the prices prove nothing. `y` (m,): its prices,
-    0 for infinite bounds. `rounding`: about the rounding error by which it was lowered.
+    `value` is at most the optimum, in exact arithmetic; -inf if the prices prove nothing. `y` (m,) has the
+    prices of the bound, 0 for infinite bounds. `rounding` is about the rounding error that was subtracted.
     """
 
     value: float
@@ -85,7 +86,7 @@ class _OutwardBound(NamedTuple):
 
 
 def outward_bound(lp: LinearProgram, y: Floats) -> _OutwardBound:
-    """The best bound on the optimum at prices near ``y``, (m,): positive where an upper bound is paid for."""
+    """Return the best bound on the optimum at prices near ``y`` (m,), positive for upper bounds of rows."""
     y = paid_prices(lp, y)
     best = bound_at(lp, y, lp.lower, lp.upper)
     if best.value > -math.inf:
@@ -107,7 +108,7 @@ def outward_bound(lp: LinearProgram, y: Floats) -> _OutwardBound:
                 best = max(best, bound_at(each, moved, each.lower, each.upper), key=_value)
         if best.value >= enough:
             return best
-    for moved in nearby:  # dense systems: what takes longest comes last
+    for moved in nearby:  # dense systems take longest and are tried last
         best = max(best, _bound_near(lp, moved, lower, upper), key=_value)
         if best.value >= enough:
             break
@@ -115,7 +116,7 @@ def outward_bound(lp: LinearProgram, y: Floats) -> _OutwardBound:
 
 
 def _hoped(lp: LinearProgram, y: Floats) -> float:
-    """d(y) if reduced costs of the wrong sign were 0: no prices next to y can prove much more."""
+    """Return d(y) with reduced costs of the wrong sign set to 0; prices near y cannot prove much more."""
     z, error, magnitude = reduced_costs(lp, y)
     wrong = (np.isinf(lp.upper) & (z <= error)) | (np.isinf(lp.lower) & (z >= -error))
     z[wrong] = error[wrong] = 0.0
@@ -123,7 +124,7 @@ def _hoped(lp: LinearProgram, y: Floats) -> float:
 
 
 class _Held(NamedTuple):
-    """A linear program with other bounds of its columns."""
+    """Linear program with other bounds of its columns."""
 
     c: Floats
     A: Any
@@ -142,9 +143,9 @@ def _as_they_are(lp: LinearProgram, y: Floats) -> Floats:
 
 
 def round_prices(lp: LinearProgram, y: Floats, bits: int) -> Floats:
-    """Round prices to multiples of a power of 2, of which the largest has so many bits.
+    """Round prices to multiples of a power of 2, so that the largest price has `bits` bits.
 
-    Data with few digits often have such optimal prices, hidden by rounding errors only.
+    Data with few digits often have such optimal prices, apart from rounding errors.
     """
     largest = float(abs(y).max(initial=0.0))
     grain = 2.0 ** (math.frexp(largest)[1] - bits)
@@ -156,7 +157,7 @@ def _far_inward(lp: LinearProgram, y: Floats) -> Floats | None:
 
 
 def _joined(lp: LinearProgram) -> LinearProgram:
-    """The program with both halves of a column that was split, x_j and -x_j, as one without bounds."""
+    """Return the program with each pair of columns x_j and -x_j joined into one column without bounds."""
     A, keep = lp.A, np.ones(lp.c.size, np.bool_)
     seen: dict[tuple[bytes, bytes, float], int] = {}
     lower = lp.lower.copy()
@@ -174,11 +175,11 @@ def _joined(lp: LinearProgram) -> LinearProgram:
 
 
 def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _OutwardBound:
-    """Return a bound at prices near ``y`` that floating point need not represent.
+    """Return a bound at prices near ``y`` that need not be floating-point numbers.
 
-    Columns without any bound must cost exactly 0. If the equations that say so can be solved for the prices
-    of some rows, a solution lies within a radius of y (:func:`_solvable`), and d is no worse than at the
-    worst prices in it.
+    Columns without any bound must have a reduced cost of exactly 0. If these equations can be solved for the
+    prices of some rows, a solution lies within a radius of y (:func:`_solvable`). Then d at the solution is
+    at least the worst d within the radius.
     """
     nothing = _OutwardBound(-math.inf, y, 0.0)
     z, error, magnitude = reduced_costs(lp, y)
@@ -191,7 +192,7 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _
     if (abs(z) > _NEAR * magnitude)[zero].any():
         return nothing
     moving = abs(lp.A[:, zero]).T @ _may_move(lp, y).astype(np.float64) > 0
-    zero = zero[moving | (z[zero] != 0)]  # what costs exactly 0 at prices that stay is settled
+    zero = zero[moving | (z[zero] != 0)]  # a column that costs exactly 0 at fixed prices needs no equation
     rows = np.flatnonzero(_may_move(lp, y) & (np.bincount(lp.A[:, zero].indices, minlength=y.size) > 0))
     free = np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper)
     radius = np.zeros(y.size)
@@ -213,11 +214,11 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _
 
 
 def _solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
-    """Return how far the unknowns of linear equations are from 0, at most; None if they may have no solution.
+    """Return bounds on the unknowns of linear equations, or None if a solution is not proved to exist.
 
-    ``matrix`` d = r, |r| <= ``residual``, has a d with |d_k| at most the result: a square part M of the
-    matrix with an approximate inverse R such that |I - R M| < 1 proves it (Krawczyk, 1969). `size` > 0: units
-    of the unknowns.
+    ``matrix`` d = r, |r| <= ``residual``, has a solution d with |d_k| at most the result. The proof is a
+    square part M of the matrix with an approximate inverse R so that |I - R M| < 1 (Krawczyk, 1969). `size` >
+    0 has the units of the unknowns.
     """
     from scipy.linalg import qr
 
@@ -290,7 +291,7 @@ def falling_ray(lp: LinearProgram, direction: Floats) -> Floats | None:
 def _falls_near(
     lp: LinearProgram, rows: Any, direction: Floats, equations: NDArray[np.int64]
 ) -> Floats | None:
-    """The direction if equations A d = 0 have a solution so near that all else still holds of that."""
+    """Return the direction if equations A d = 0 have a solution near it that meets all other conditions."""
     d, used = direction.copy(), np.flatnonzero(direction)
     system = rows[equations][:, used].tocsc()
     d[used] += _least_squares(system, -_exact_activities(rows, d, equations), abs(d[used]))
@@ -313,7 +314,7 @@ def _falls_near(
 
 
 def _exact_activities(rows: Any, d: Floats, which: NDArray[np.int64]) -> Floats:
-    """A d of some rows of a matrix by rows, each rounded once."""
+    """Return A d of some rows of a CSR matrix, each rounded once."""
     along = np.empty(which.size)
     for k, i in enumerate(which.tolist()):
         part = slice(rows.indptr[i], rows.indptr[i + 1])
@@ -322,13 +323,13 @@ def _exact_activities(rows: Any, d: Floats, which: NDArray[np.int64]) -> Floats:
 
 
 def paid_prices(lp: LinearProgram, y: Floats) -> Floats:
-    """Prices without those that pay for a bound that is infinite."""
+    """Return prices with 0 in place of prices of infinite bounds."""
     nothing = ((y > 0) & np.isinf(lp.row_upper)) | ((y < 0) & np.isinf(lp.row_lower)) | ~np.isfinite(y)
     return np.where(nothing, 0.0, y)
 
 
 def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _OutwardBound:
-    """d(y) at :func:`paid_prices` y with these bounds of the columns, rounded downwards."""
+    """Return d(y) with given bounds of the columns, rounded downwards; y are :func:`paid_prices`."""
     z, error, magnitude = reduced_costs(lp, y)
     endless = np.isinf(lower) | np.isinf(upper)
     doubtful = np.flatnonzero(endless & (abs(z) <= error))
@@ -336,7 +337,7 @@ def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _Out
         z[doubtful] = exact_reduced_costs(lp, y, doubtful)
         error[doubtful] = EPS * abs(z[doubtful])
     found = _with_reduced_costs(lp, y, z, error, lower, upper)
-    if -math.inf < found.value and found.rounding > _TIGHTEN * abs(found.value):  # bounds far away
+    if -math.inf < found.value and found.rounding > _TIGHTEN * abs(found.value):  # due to very large bounds
         reach = np.where(np.isfinite(lower) & np.isfinite(upper), np.maximum(abs(lower), abs(upper)), 0.0)
         many = np.flatnonzero(error * reach > _TIGHTEN / lp.c.size * found.rounding)
         z[many] = exact_reduced_costs(lp, y, many)
@@ -348,13 +349,13 @@ def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _Out
 def _with_reduced_costs(
     lp: LinearProgram, y: Floats, z: Floats, error: Floats, lower: Floats, upper: Floats
 ) -> _OutwardBound:
-    """d(y) at the worst reduced costs that are off by no more than their errors."""
+    """Return d(y) at the worst reduced costs within their errors."""
     low, high = z - error, z + error
     if (np.isinf(upper) & (low < 0)).any() or (np.isinf(lower) & (high > 0)).any():
         return _OutwardBound(-math.inf, y, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         ends = np.array([low * lower, low * upper, high * lower, high * upper])
-    worst = np.where(np.isnan(ends), np.inf, ends).min(axis=0)  # 0 times a bound that is not there
+    worst = np.where(np.isnan(ends), np.inf, ends).min(axis=0)  # NaN is 0 times an infinite bound
     worst = np.where((low == 0) & (high == 0), 0.0, worst)
     worst -= EPS * abs(worst)
     paid = np.where(y > 0, lp.row_upper, np.where(y < 0, lp.row_lower, 0.0))
@@ -366,7 +367,7 @@ def _with_reduced_costs(
 
 
 def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]:
-    """z = c + A'y, what rounding may have done to it, and |c| + |A|'|y|, all (n,)."""
+    """Return z = c + A'y, bounds on its rounding errors, and |c| + |A|'|y|, all (n,)."""
     counts = np.diff(lp.A.indptr)
     z = lp.c + lp.A.T @ y
     magnitude = abs(lp.c) + abs(lp.A).T @ abs(y)
@@ -376,15 +377,15 @@ def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]
 def exact_reduced_costs(lp: LinearProgram, y: Floats, columns: NDArray[np.int64]) -> Floats:
     """Return z = c + A'y of some columns, each rounded once or twice, with the sign of the exact number.
 
-    Entries of all columns are added at once in three floats a column; the few columns that these do not hold
-    exactly are summed one by one.
+    Entries of all columns are added at once, in three floats for each column. The few columns for which three
+    floats are not exact are summed one by one.
     """
     A, counts = lp.A, np.diff(lp.A.indptr)[columns]
     begin = A.indptr[columns]
     high = lp.c[columns].astype(np.float64)
     middle, low, lost = np.zeros(columns.size), np.zeros(columns.size), np.zeros(columns.size)
     lost[counts > _MANY] = np.inf
-    with np.errstate(all="ignore"):  # numbers out of reach are in what is lost
+    with np.errstate(all="ignore"):  # numbers out of range make `lost` infinite
         for k in range(min(int(counts.max(initial=0)), _MANY)):
             active = np.flatnonzero((counts > k) & (counts <= _MANY))
             entry = begin[active] + k
@@ -412,7 +413,7 @@ def exact_reduced_costs(lp: LinearProgram, y: Floats, columns: NDArray[np.int64]
 
 
 def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """a + b, and what its rounding lost (Knuth)."""
+    """Return a + b, and its rounding error (Knuth)."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
@@ -420,7 +421,7 @@ def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 @kernel(inlined=True)
 def exact_product(a, b):  # type: ignore[no-untyped-def]
-    """a b, and what its rounding lost (Dekker)."""
+    """Return a b, and its rounding error (Dekker)."""
     product = a * b
     high_a, high_b = _SPLIT * a, _SPLIT * b
     high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
@@ -433,7 +434,7 @@ _exact_product: Any = exact_product.py_func  # type: ignore[attr-defined]
 
 
 def exact_products(a: Floats, b: Floats) -> list[float]:
-    """Numbers whose sum is exactly a'b: each product, and what its rounding lost (Dekker's product)."""
+    """Return numbers whose sum is exactly a'b: each product and its rounding error (Dekker's product)."""
     product = a * b
     size = abs(product)
     wild = (size > 0) & ((size < _TINY) | (size > 1 / _TINY)) | (abs(a) > 1 / _TINY) | (abs(b) > 1 / _TINY)
@@ -441,7 +442,7 @@ def exact_products(a: Floats, b: Floats) -> list[float]:
     if wild.any():
         tame = exact_products(a[~wild], b[~wild])
         left = sum((Fraction(p) * Fraction(q) for p, q in zip(a[wild], b[wild], strict=True)), Fraction(0))
-        for _ in range(3):  # three doubles hold what matters of it
+        for _ in range(3):  # three doubles are enough
             tame.append(float(left))
             left -= Fraction(tame[-1])
         return tame
@@ -449,10 +450,10 @@ def exact_products(a: Floats, b: Floats) -> list[float]:
 
 
 def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
-    """Return the bounds of the columns, with finite ones that rows imply where there is none, rounded
-    outwards.
+    """Return the bounds of the columns, with missing ones replaced by bounds that rows imply.
 
-    A row a'x <= u bounds x_j, a_j > 0, by (u - the least of the other terms) / a_j.
+    A row a'x <= u bounds x_j, a_j > 0, by (u - the least sum of the other terms) / a_j. Bounds are rounded
+    outwards.
     """
     rows = lp.A.tocsr()
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
@@ -490,10 +491,10 @@ def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
 
 
 def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
-    """Return prices near ``y`` with reduced costs of the right sign on every column that lacks a bound, or
-    None.
+    """Return prices near ``y`` with the right sign of every reduced cost, or None.
 
-    Columns that lack both bounds must cost exactly 0.
+    A column without an upper (lower) bound must have a reduced cost >= 0 (<= 0). A column without both must
+    have a reduced cost of exactly 0.
     """
     up, down = np.isinf(lp.upper), np.isinf(lp.lower)
     loose = np.flatnonzero(up | down)
@@ -525,11 +526,11 @@ def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
 
 
 def inward_prices(lp: LinearProgram, y: Floats, far: float = 8.0) -> Floats | None:
-    """Return prices as :func:`right_prices` does, by an LP: the smallest step that gives all the right sign
-    at once.
+    """Return prices near ``y`` with the right sign of every reduced cost, computed by an LP, or None.
 
-    Least squares find no such step if more reduced costs are 0 than prices can be chosen. Each reduced cost
-    gets a margin of ``far`` times its rounding error.
+    The LP minimises the change of the prices. It is used because the least squares of :func:`right_prices`
+    fail if more reduced costs are 0 than prices can be chosen. Each reduced cost gets a margin of ``far``
+    times its rounding error.
     """
     from scipy.optimize import linprog
     from scipy.sparse import hstack
@@ -566,12 +567,12 @@ def inward_prices(lp: LinearProgram, y: Floats, far: float = 8.0) -> Floats | No
 
 
 def _may_move(lp: LinearProgram, y: Floats) -> NDArray[np.bool_]:
-    """Rows whose price may be a little more or less: paid for, or with both bounds."""
+    """Return the rows whose price can change slightly: it is nonzero, or the row has both bounds."""
     return (y != 0) | (np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper))
 
 
 def _least_squares(matrix: Any, right: Floats, size: Floats) -> Floats:
-    """The least change, relative to ``size`` where there is any, that solves a system."""
+    """Return the least change, relative to ``size``, that solves a linear system."""
     typical = float(np.median(size[size > 0])) if (size > 0).any() else 1.0
     scale = np.where(size > 0, size, typical)
     if matrix.shape[0] * matrix.shape[1] <= _DENSE:

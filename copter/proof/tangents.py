@@ -1,19 +1,19 @@
-"""The part of requests with convex terms in the certified bound, by the best tangents.
+"""Contribution of requests with convex terms to the certified bound, from their best tangents.
 
-At prices y a request with a term adds to the bound
+At prices y, a request with a term adds to the bound
 
     min { p'x + phi(a'x) : x in X_q }
         =  max over t of  phi(t) - phi'(t) t + min { (p + phi'(t) a)'x : x in X_q }.
 
-Every t gives a lower bound, because a tangent lies below phi; the best one is found by following the lower
-lower_envelope of the points (a'x, p'x).  Two points of it, one on either side of the minimum, bracket the
-minimum; the minimiser of phi on the chord between them gives a tangent, and the x that is best for the
-tangent is a new point of the lower_envelope, or the proof that the chord belongs to it.  The lower_envelope
-has few corners, so few rounds do.
+Every t gives a lower bound, because a tangent lies below phi. The best t is found on the lower envelope of
+the points (a'x, p'x). Two points of the envelope, one on either side of the minimum, bracket the minimum. The
+minimiser of phi on the chord between them gives a tangent. The best x for this tangent is a new point of the
+envelope, or proves that the chord belongs to the envelope. The envelope has few corners, so a few iterations
+are enough.
 
-A column without any bound allows no tangent steeper than s_max = min p_j / a_j (with slope -s).  If not even
-the flattest one fits, the violation counts as dual residual, as in :mod:`copter.proof.pricing`: relative to
-the terms that it is the sum of.
+A column without any bound allows no tangent steeper than s_max = min p_j / a_j (with slope -s). If even the
+flattest tangent is too steep, the violation counts as dual residual, relative to its terms as in
+:mod:`copter.proof.pricing`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _CLOSE = 1e-14
 _HOPELESS = 1.0
 _STEEP, _FAR = 1e100, 1e300
 _ERROR = 2.0**-46
-"""Share of the terms of a tangent's bound that exceeds some sixty roundings of each."""
+"""Relative rounding error of the terms of a tangent's bound: more than sixty roundings of each."""
 _FLATTER = 1e-12
-"""Share of |c_j| + |a_j|'|y| that exceeds the rounding errors of a reduced cost."""
+"""Relative rounding error of a reduced cost, in units of |c_j| + |a_j|'|y|."""
 _ROUNDING = 1e-14
-"""A reduced cost that is smaller than this share of what it is a sum of counts as 0."""
+"""A reduced cost that is smaller than this fraction of its terms counts as 0."""
 
 
 def term_bound(
@@ -46,7 +46,7 @@ def term_bound(
     """Return sum of min p'x + phi(a'x) over X_q at y (row slots,), its rounding error, and the dual residual.
 
     Sum and error are pairs (:mod:`copter.sums.compensated`). The residual is the largest relative violation
-    of unbounded columns, judged against at least `floors` (columns,).
+    of unbounded columns; its denominators are at least `floors` (columns,).
     """
     p, size = _prices(view, batch.slot, batch.first, y)
     if floors is not None:
@@ -57,9 +57,9 @@ def term_bound(
 def tangent_bound(
     batch: TermBatch, p: Floats, size: Floats, image: Floats, upper: Floats
 ) -> tuple[float, float]:
-    """Return :func:`term_bound` for prices p, images and bounds of the columns in units of their own.
+    """Return the bound and the violation of :func:`term_bound` for given prices p, images and bounds.
 
-    `size` (columns,): |c_j| + |a_j|'|y|, the denominator of a violation.
+    All are in units of the columns. `size` (columns,) has |c_j| + |a_j|'|y|, the denominators of violations.
     """
     bound, _, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
     return sum_of([bound]), float(violation)
@@ -67,7 +67,7 @@ def tangent_bound(
 
 @kernel(allocates=True)
 def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
-    """c + A'y, and |c| + |A|'|y|, of all columns of the given requests."""
+    """Return c + A'y and |c| + |A|'|y| of all columns of the given requests."""
     p, size = np.empty(first[-1]), np.empty(first[-1])
     for b in range(slot.size):
         q = slot[b]
@@ -86,10 +86,10 @@ def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _response(p, size, steep, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Minimiser of r'x over X_q, r = p + steep a: a'x, r'x, p'x, and relative r < 0 of columns without bound.
+    """Minimise r'x over X_q with r = p + steep a; return a'x, r'x, p'x and the largest relative violation.
 
-    p'x has its own sum, because cancellation leaves nothing of it in r'x - steep a'x. r_j of a column without
-    bound that is 0 but for rounding counts as 0: the steepest tangent makes it so.
+    A violation is r_j < 0 of a column without a bound. An r_j that is 0 within rounding errors counts as 0,
+    because the steepest tangent makes it 0. p'x has a sum of its own, because r'x - steep a'x would cancel.
     """
     reach, best, cost, violation = 0.0, 0.0, 0.0, 0.0
     if relation == NO_TOTAL:
@@ -129,7 +129,7 @@ def _response(p, size, steep, begin, end, image, upper, relation, total):  # typ
 
 @kernel(inner=True)
 def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
-    """min { p x + phi(a x) : 0 <= x <= cap }: the value at the best x, and what its slope there may hide."""
+    """Return min { p x + phi(a x) : 0 <= x <= cap }, lowered by the error of the slope at the minimiser."""
     x = min(touching(phi, q, -price / image) / image, cap)
     tilt = slope(phi, q, image * x) * image
     r, bound = price + tilt, price * x + value(phi, q, image * x)
@@ -144,9 +144,9 @@ def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Where the best tangent touches at least, infinity if none is flat enough, and at most.
+    """Return a range for the argument of the best tangent; its lower end is inf if no tangent is flat enough.
 
-    Rounding errors of the prices make it flatter than the steepest that a column without bound allows.
+    The tangent is flatter, by the rounding errors of the prices, than a column without a bound allows.
     """
     steepest, most, largest = np.inf, 0.0, 0.0
     for j in range(begin, end):
@@ -163,14 +163,14 @@ def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: 
 
 @kernel(inner=True)
 def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """(bound, violation, terms) of the best tangent of one term, from both ends of its lower envelope.
+    """Return (bound, violation, terms) of the best tangent of one term, from both ends of its lower envelope.
 
     ``terms`` is the sum of the absolute terms of the bound.
     """
     low, high = _ends(phi, q, p, size, begin, end, image, upper, relation, total)
     hopeless = low == np.inf
     if hopeless and abs(value(phi, q, _FAR) - value(phi, q, np.sqrt(_FAR))) <= 1e-100:
-        # a column that costs nothing and that nothing bounds takes the term to its limit
+        # a column without a cost and without a bound takes the term to its limit
         _, best, cost, wrong = _response(p, size, 0.0, begin, end, image, upper, relation, total)
         return value(phi, q, _FAR) + best, wrong, abs(cost)
     low = _HOPELESS if hopeless else low
@@ -219,7 +219,7 @@ def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  
 
 @kernel
 def _bounds(phi, p, size, first, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """(sum of the bounds of all terms, and of their rounding errors, as pairs, largest violation)"""
+    """Return the sums of the bounds and of the rounding errors of all terms, as pairs, and the violation."""
     bounds, low, violations = 0.0, 0.0, 0.0
     errors, errors_low = 0.0, 0.0
     for q in range(relation.size):
@@ -231,7 +231,7 @@ def _bounds(phi, p, size, first, image, upper, relation, total):  # type: ignore
         most = most if relation[q] == NO_TOTAL else total[q]
         if end == begin + 1 and relation[q] != EXACTLY and image[begin] > 0.0:
             cap = upper[begin] if relation[q] == NO_TOTAL else min(upper[begin], total[q])
-            if cap < np.inf:  # its best value is known, and no tangent asks for more
+            if cap < np.inf:  # the minimum is known in closed form
                 bound = _one_column(phi, q, p[begin], image[begin], cap)
                 bounds, low = added(bounds, low, bound)
                 errors, errors_low = added(errors, errors_low, _ERROR * (abs(bound) + 2.0 * dearest * cap))

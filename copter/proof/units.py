@@ -1,7 +1,7 @@
-"""Natural units: how large the columns of a program can be, and what their rows and costs are judged against.
+"""Natural units of columns, which make the figures of certificates independent of units.
 
-A column can be as large as its bound or its request's total.  Where it has neither, its unit follows from the
-rows that it uses (:class:`LooseColumns`).
+The natural unit of a column is its upper bound or its request's total. The unit of a free column follows from
+the rows that it uses (:class:`LooseColumns`).
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ _MEAN_PASSES, _SAMPLE = 12, 16
 
 
 def least_cost_range(store: ConstraintStore, enough: float) -> float:
-    """Return the least cost range of any request, or any at most ``enough``; infinite if none has a choice.
+    """Return the least cost range of any request, or any cost range of at most ``enough``.
 
-    The cost range of a request with a sum row is (second smallest cost - smallest) times the most that a
-    column can be. Where hardly anything is paid, it is a unit of cost that the program itself sets.
+    The cost range of a request with a sum row is (second smallest cost - smallest cost) times the largest
+    value of a column. It is a unit of cost for programs with negligible objectives. Return infinity if no
+    request has a choice.
     """
     least = min(store.executor.once(_cost_range_part, 0.0, slots=_sample(store)))
     return least if least <= enough else min(store.executor.map(_cost_range_part, enough))
 
 
 class LooseColumns(NamedTuple):
-    """Columns (k,) without a bound or sum row, ascending; only the rows tell how large they are.
+    """Free columns (k,), without an upper bound or sum row, ascending, with natural units from their rows.
 
-    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 gives units up to
-    one factor. A typical row gives this by its bound, or by what its other columns can use of it: column j is
-    measured in s_j times the median of r_i |b_i| over connected rows. `pointer`, `row`, `value`: entries,
-    compressed by columns. `unit`: natural units; 0 where no row has a bound other than 0.
+    Rows are scaled by r and columns by s so that the geometric mean of the entries of each is 1. This gives
+    units up to a common factor. The factor is the median of r_i |b_i| over connected rows, where b_i is the
+    bound of a row, or the largest usage of the row by its other columns. The unit of column j is s_j times
+    the factor. `pointer`, `row` and `value` have the entries as CSC. `unit` (k,) has the natural units; 0 if
+    no row has a nonzero bound.
     """
 
     slot: NDArray[np.int64]
@@ -50,7 +52,7 @@ class LooseColumns(NamedTuple):
 
     @classmethod
     def of(cls, store: ConstraintStore) -> LooseColumns:
-        """The loose columns of a store."""
+        """Return the free columns of a store."""
         rows = store.rows
         slot, column, pointer, row, value = _merged(store.executor.map(_loose_part))
         each = np.arange(slot.size + 1)
@@ -69,7 +71,7 @@ class LooseColumns(NamedTuple):
         return cls(slot, column, pointer, row, value, scale * level[label])
 
     def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the natural units of columns, ascending by slot and column; 0 if they are not loose."""
+        """Return the natural units of columns, ascending by slot and column; 0 if they are not free."""
         width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, slot * width + column
         units = np.zeros(slot.size)
@@ -79,10 +81,10 @@ class LooseColumns(NamedTuple):
     def dual(
         self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
     ) -> float:
-        """Return the largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to
-        :meth:`floors`.
+        """Return the largest -p_j of requests without convex terms, relative to |c_j| + |a_j|'|y|.
 
-        The columns are those of `store`; y (row slots,). Costs count `cost_factor` times, 0 for a ray.
+        Denominators are at least :meth:`floors`. The columns are those of `store`, and the prices y (row
+        slots,). Costs are multiplied by `cost_factor`, which is 0 for a ray.
         """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         view, column = store.executor.columns(self.slot, self.column)
@@ -97,12 +99,11 @@ class LooseColumns(NamedTuple):
     def floors(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float
     ) -> NDArray[np.float64]:
-        """Return the floor of the denominator of relative reduced costs: what is negligible for a unit of
-        each column.
+        """Return floors for the denominators of relative reduced costs of columns, which ascend.
 
-        Otherwise mere rounding errors would count where a column has no costs and its rows no prices.
-        `little`: negligible for a natural unit of a column, in the unit of the objective. Columns ascend; 0
-        for those that are not loose.
+        Without floors, rounding errors would count if a column has no cost and its rows have no prices.
+        `little` is the negligible cost of a natural unit of a column, in objective units. The floor is
+        `little` over the unit of the column, or 0 if the column is not free.
         """
         return _floors(self.units_of(slot, column), little)
 
@@ -112,7 +113,7 @@ def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
 
 
 def _row_limits(store: ConstraintStore) -> NDArray[np.float64]:
-    """Return the larger of the finite bounds of each row, (row slots,); 0 without one."""
+    """Return the larger absolute finite bound of each row, (row slots,); 0 without a finite bound."""
     rows = store.rows
     limits: NDArray[np.float64] = _limits(rows.lower[: rows.size], rows.upper[: rows.size])
     return limits
@@ -120,7 +121,7 @@ def _row_limits(store: ConstraintStore) -> NDArray[np.float64]:
 
 @kernel(allocates=True)
 def _limits(lower, upper):  # type: ignore[no-untyped-def]
-    """See :func:`_row_limits`."""
+    """Return :func:`_row_limits` of given bounds."""
     limits = np.zeros(lower.size)
     for i in range(lower.size):
         for bound in (lower[i], upper[i]):
@@ -131,7 +132,7 @@ def _limits(lower, upper):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
-    """The most that a column can be, by its bound and its request's total, and by the widest of its rows."""
+    """Return the largest value of a column by its bound, its request's total, and the widest of its rows."""
     most = cap_of(view, q, j)
     if view.relation[q] != NO_TOTAL:
         most = min(most, view.total[q])
@@ -154,7 +155,7 @@ def _sample(store: ConstraintStore) -> NDArray[np.int64]:
 
 
 def _cost_range_part(part: Part, enough: float, slots: NDArray[np.int64] | None = None) -> float:
-    """The least cost_range of some requests, or of all; any that is no more than enough, if there is one."""
+    """Return the least cost range of some or all requests of a part, or any of at most ``enough``."""
     store = part.store
     some = np.arange(store.requests.size) if slots is None else slots
     return float(_cost_range_of(view_of(store), _row_limits(store), enough, some))
@@ -162,7 +163,7 @@ def _cost_range_part(part: Part, enough: float, slots: NDArray[np.int64] | None 
 
 @kernel
 def _cost_range_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
-    """Least cost range of requests, or the first that is at most ``enough``; infinite without a choice."""
+    """Return the least cost range of requests, or the first of at most ``enough``; inf without a choice."""
     least = np.inf
     for q in slots:
         if least <= enough:
@@ -190,7 +191,7 @@ def _cost_range_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
 
 
 def _row_units(store: ConstraintStore, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Units of rows by the columns that a bound or a total holds."""
+    """Return the largest usage of rows by single columns with a bound or a total; 0 for other rows."""
     if not wanted.any():
         return np.zeros(wanted.size)
     return np.maximum.reduce(store.executor.map(_units_part, wanted))
@@ -229,7 +230,7 @@ def _loose_part(part: Part) -> Any:
 
 
 def _merged(lists: list[Any]) -> Any:
-    """The lists of parts as one, ascending by slot."""
+    """Return the lists of parts as one list, ascending by slot."""
     if len(lists) == 1:
         return lists[0]
     slot, column, row, value = (np.concatenate([each[k] for each in lists]) for k in (0, 1, 3, 4))
@@ -242,7 +243,7 @@ def _merged(lists: list[Any]) -> Any:
 
 @kernel(allocates=True)
 def _loose_columns(view):  # type: ignore[no-untyped-def]
-    """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
+    """Return (slot, column, pointer, row, value) of the columns without an upper bound and a sum row."""
     columns, entries = 0, np.int64(0)
     for q in range(view.n_columns.size):
         if view.relation[q] == NO_TOTAL:

@@ -1,11 +1,11 @@
-"""What the columns of usages pay at given prices, and what rounding may do to that.
+"""Prices A'y of the columns of usages, and bounds on their rounding errors.
 
-The price p_j = c_j + a_j'y of a column with k entries, summed in floating point, is off by at most
+The price p_j = c_j + a_j'y of a column with k entries, summed in floating point, has an error of at most
 
     (k + 4) eps (|c_j| + |a_j|'|y|),   eps twice the unit roundoff.
 
-:func:`price_error` takes it for the dearest and longest column of a request, so that one number a request
-covers all of its columns.
+:func:`price_error` uses the largest cost, the largest |a_j|'|y| and the most entries of a request. So one bound
+covers all columns of a request.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _EPS = 2.0**-52
 class UsagePrices(NamedTuple):
     """Prices of the usages that several requests share.
 
-    `price`: A'y of their columns. By usage: `offset`, where the prices of its columns begin, -1 if it is not
-    shared; `widest`, the largest |a_j|'|y|; `longest`, the most entries of a column.
+    `price` has A'y of their columns. By usage, `offset` has the position of its first price, -1 if it is not
+    shared; `widest` has the largest |a_j|'|y|; and `longest` has the largest number of entries of a column.
     """
 
     offset: NDArray[np.int64]
@@ -36,7 +36,7 @@ class UsagePrices(NamedTuple):
 
 @kernel(inlined=True)
 def paid_and_size(view, usage, j, y, no_rebates):  # type: ignore[no-untyped-def]
-    """(a_j'y, |a_j|'|y|, entries of the column); ``no_rebates``: no price is negative."""
+    """Return (a_j'y, |a_j|'|y|, number of entries) of a column; ``no_rebates`` if no price is negative."""
     first, last = entries_of(view, usage, j, j + 1)
     paid, size = 0.0, 0.0
     if view.value_start[usage] < 0:
@@ -58,18 +58,19 @@ def paid_and_size(view, usage, j, y, no_rebates):  # type: ignore[no-untyped-def
 
 @kernel(inlined=True)
 def price_error(total, dearest, widest, longest):  # type: ignore[no-untyped-def]
-    """Rounding error of a price of a request, from its largest |c_j|, |a_j|'|y| and number of entries.
+    """Return a bound on the rounding error of a request's prices.
 
-    Where nothing is paid for rows a price is the cost itself, so that a total of 1 of it is exact too.
+    ``dearest``, ``widest`` and ``longest`` are its largest |c_j|, |a_j|'|y| and number of entries. If all
+    prices of rows are 0, a price is the cost itself, and its product with a total of 1 is exact.
     """
     return 0.0 if widest == 0.0 and total == 1.0 else (longest + 4) * _EPS * (dearest + widest)
 
 
 @kernel(allocates=True)
 def usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
-    """A'y of every usage that several requests share, and the most of |A|'|y| and of entries of its columns.
+    """Return the UsagePrices of every usage that several requests share.
 
-    ``references`` and ``n_columns``, (usages,): how many requests use it, and how many columns it has.
+    ``references`` and ``n_columns`` (usages,) have the number of requests that use it, and of its columns.
     """
     offset, length = np.full(references.size, -1), 0
     for usage in range(references.size):
@@ -90,7 +91,7 @@ def usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def
 
 @kernel(inner=True)
 def no_rebates_in(y):  # type: ignore[no-untyped-def]
-    """Whether no price is negative."""
+    """Return whether no price is negative."""
     least = 0.0
     for i in range(y.size):
         least = min(least, y[i])

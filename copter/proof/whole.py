@@ -1,17 +1,17 @@
-"""Integral allocations judged exactly: whether rows and bounds hold, and what they cost.
+"""Exact checks of integral allocations: rows, bounds and cost.
 
-A capacity of whole units is kept or it is not: no tolerance forgives one unit in a billion.  Numbers that are
-not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  A coefficient that
-is not whole may be off by half a unit in its last place.  A bound that is not whole is often the result of a
-short calculation, such as 0.6 - 0.4: it may be off by ``CALCULATED`` half units in the last place of the
-larger bound of its row.
+For whole numbers a row holds exactly or not at all: there is no tolerance, not even of one unit in a billion.
+Numbers that are not whole are rounded. For example, 0.1 is not a double, but ten times 0.1 must fit into 1.
+So a coefficient that is not whole may have an error of half a unit in its last place. A bound that is not
+whole is often the result of a short calculation such as 0.6 - 0.4. It may have an error of ``CALCULATED``
+half units in the last place of the larger bound of its row.
 
-1. One pass in floating point, with a bound on its error, decides the rows that are clear.  Where coefficients
-   and values are whole numbers and the sum of absolute terms is below 2^53 the error is 0.
-2. The other rows, which hold or fail by less than the error, are summed in rationals.
+1. One pass in floating point, with a bound on its error, decides most rows. If coefficients and values are
+   whole numbers and the sum of absolute terms is below 2^53, the error is 0.
+2. The other rows, which hold or fail by less than the error, are summed in rational arithmetic.
 
-A row with continuous columns holds if it is violated by at most ``ROUNDING`` times its largest term or its
-bound, because no double is 1/3.
+A row with continuous columns holds if it is violated by at most ``_ROUNDING`` times its largest term or its
+bound, because numbers such as 1/3 are not doubles.
 """
 
 from __future__ import annotations
@@ -33,16 +33,19 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 _ROUNDING = 1e-9
-"""Share of the largest number of a row by which continuous columns may miss it."""
+"""Relative tolerance of rows with continuous columns."""
 CALCULATED = 8
-"""Half units in the last place of a row's larger bound that a bound which is not whole may be off by."""
+"""Error of a bound that is not whole, in half units in the last place of the row's larger bound."""
 _EXACT = 2.0**53
 _EPS = 2.0**-53
 _TINY = 1e-300
 
 
 class Terms(NamedTuple):
-    """Terms (k,) of sums, in any order; `row` is the sum of each, `whole` whether its column is integral."""
+    """Terms (k,) of sums, in any order.
+
+    `row` has the number of the sum of each term. `whole` is True if the column of a term is integral.
+    """
 
     row: NDArray[np.integer]
     coefficient: NDArray[np.float64]
@@ -55,12 +58,12 @@ class Terms(NamedTuple):
         return Terms(*(each[own] for each in self))
 
     def exactly(self) -> Fraction:
-        """All of them together."""
+        """Return the exact sum of all terms."""
         terms = zip(self.coefficient.tolist(), self.value.tolist(), strict=True)
         return sum((Fraction(a) * Fraction(x) for a, x in terms), Fraction())
 
     def represented(self) -> Fraction:
-        """By how much their sum may be off because coefficients that are not whole have been rounded."""
+        """Return a bound on the error of the sum, because coefficients that are not whole are rounded."""
         rounded = self.coefficient != np.rint(self.coefficient)
         terms = zip(self.coefficient[rounded].tolist(), self.value[rounded].tolist(), strict=True)
         return sum((abs(Fraction(a) * Fraction(x)) for a, x in terms), Fraction()) / 2**53
@@ -96,7 +99,7 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
 
 
 def larger_bound(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the size of the larger bound of each row, (m,) ndarray; 0 where both are infinite."""
+    """Return the larger absolute finite bound of each row (m,); 0 if both bounds are infinite."""
     sizes: NDArray[np.float64] = np.maximum(
         *(np.where(np.isfinite(each), abs(each), 0.0) for each in (lower, upper))
     )
@@ -115,7 +118,7 @@ def _error(terms: Terms, gross: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cost_between(cost: NDArray[np.float64], value: NDArray[np.float64]) -> tuple[float, float]:
-    """Return bounds on the cost of an allocation, equal where whole numbers make it up."""
+    """Return a lower and an upper bound on the cost of an allocation; they are equal for whole numbers."""
     terms = Terms(np.zeros(cost.size, np.int64), cost, value, np.ones(cost.size, np.bool_))
     gross = np.array([abs(cost * value).sum()])
     if _error(terms, gross)[0] == 0.0:
@@ -132,18 +135,18 @@ def cost_between(cost: NDArray[np.float64], value: NDArray[np.float64]) -> tuple
 
 
 _FEW = 2_000
-"""Most rationals that are added where an interval suffices."""
+"""Largest number of terms that are summed in rational arithmetic instead of an interval."""
 
 
 def broken(store: ConstraintStore, x: SparseX) -> str:
-    """Return what an allocation violates, in words; empty if nothing.
+    """Return a description of a violation of an allocation; an empty text without a violation.
 
-    Values of integral columns are judged as whole numbers.
+    Integral columns must have whole values.
     """
     table, rows = store.requests, store.rows
     integral = table.integral[x.slot] | (x.value == np.rint(x.value))
     if (x.value[table.integral[x.slot]] != np.rint(x.value[table.integral[x.slot]])).any():
-        return "a column is no whole number"
+        return "an integral column is not a whole number"
     view, place = store.executor.columns(x.slot, x.column)
     caps = caps_at(view, x.slot, place)
     if (x.value < 0.0).any() or (x.value > np.where(integral, caps, caps * (1.0 + _ROUNDING))).any():
@@ -155,12 +158,12 @@ def broken(store: ConstraintStore, x: SparseX) -> str:
     lower = np.where(alive, rows.lower[: rows.size], -np.inf)
     upper = np.where(alive, rows.upper[: rows.size], np.inf)
     if broken_row(terms, lower, upper) >= 0:
-        return "a row is not kept"
+        return "a row is violated"
     summed = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 0)
     total = np.where(summed, table.total[: table.size], np.inf)
     least = np.where(summed & (table.relation[: table.size] == EXACTLY), total, -np.inf)
     if broken_row(Terms(x.slot, np.ones(x.slot.size), x.value, integral), least, total) >= 0:
-        return "a total is not kept"
+        return "a sum row is violated"
     return ""
 
 
@@ -171,12 +174,11 @@ def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
 
 
 def answer_gap(solution: Solution, objective: float) -> float:
-    """Return the gap (objective - bound) / size of an integral allocation, with the size as in a solution's
-    gap.
+    """Return the relative gap (objective - bound) / denominator of an integral allocation.
 
-    The size is the larger of |objective - f| and |bound - f|, f the constant cost; where both are negligible,
-    the denominator of the solution (``Solution.size``). `objective` is the cost to be minimised, infinite
-    without an allocation.
+    The denominator is max(|objective - f|, |bound - f|) with the constant cost f, or at least the solution's
+    ``gap_denominator`` if this is a substitute for a negligible objective. `objective` is the cost to be
+    minimised, infinite without an allocation.
     """
     proof = solution.certificate
     if not math.isfinite(objective) or not math.isfinite(proof.bound):
@@ -188,10 +190,11 @@ def answer_gap(solution: Solution, objective: float) -> float:
 
 
 def integrality_loss(objective: float, bound: float) -> float:
-    """Return the largest loss (objective - bound) / |objective| of an integral allocation.
+    """Return (objective - bound) / |objective|, the largest possible loss of an integral allocation.
 
-    The bound holds for fractional allocations too. Unlike :func:`answer_gap`, the size is the whole cost,
-    also the constant part. Infinite without an allocation or a bound, or above a cost of 0.
+    The bound holds for fractional allocations, too. Unlike in :func:`answer_gap`, the denominator is the
+    whole cost, including the constant part. Return infinity without an allocation or a bound, or if the
+    objective is 0 and above the bound.
     """
     if not math.isfinite(objective) or not math.isfinite(bound):
         return math.inf

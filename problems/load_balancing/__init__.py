@@ -1,8 +1,8 @@
-"""Shard load balancing: replicas of shards on servers, balanced loads, few movements a round.
+"""Shard load balancing: replicas of shards on servers, balanced loads, few movements per round.
 
-Read `balancer.py` (events to edits to a placement) and `spread.py` (the shim) first; `outcome.py` says what a
-round comes to.  `replicas.py` has the flows on which the shim rests, `bound.py` a lower bound on movements,
-`baselines.py` what does without the program; `workload.py` and `scenario.py` make loads.  `cli.py`,
+Read `balancer.py` (from events to edits to a placement) and `spread.py` (the shim) first; `outcome.py` is the
+result of a round.  `replicas.py` has the flows of the shim, `bound.py` a lower bound on movements, and
+`baselines.py` methods without the program.  `workload.py` and `scenario.py` make loads.  `cli.py`,
 `report.py`, `course.py` and `reproductions.py` are commands, benchmarks and figures.
 """
 
@@ -12,11 +12,11 @@ from copter.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
 
-# Words that commands and models share; they stand here so that `--help` loads no model.
+# Names that commands and modules share.  They are here so that `--help` need not import the modules.
 
 Mode: TypeAlias = Literal["stateless", "stateful"]
-"""How the Zipf exponent changes from round to round."""
+"""Changes of the Zipf exponent from round to round."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 METHODS = ("heuristic", "pop-K", "pop-K-ray")
-"""What solves no linear program of all shards; -K stands for a number."""
+"""Methods without a linear program of all shards; K is a number."""

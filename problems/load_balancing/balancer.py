@@ -1,35 +1,37 @@
-"""LoadBalancer: shards on servers, few replicas moved a round, from events to edits of a ContinualProgram.
+"""LoadBalancer: shards on servers, few new replicas per round, from events to edits of a ContinualProgram.
 
-The exact problem (thesis section 5.1.1, with constraint (c) as the authors' code has it): shares R and
-replicas X of shard j on server i, last placement T, sizes s, loads l with mean L a server, memory m,
+The exact problem is that of thesis section 5.1.1, with constraint (c) as in the authors' code.  It has shares
+R and replicas X of shard j on server i, last placement T, sizes s, loads l with mean L per server, and memory
+m:
 
     minimise    sum_ij (1 - T_ij) s_j X_ij
     subject to  sum_i R_ij = 1,   R_ij <= X_ij,   X_ij in {0, 1}
                 L - eps <= sum_j l_j R_ij <= L + eps,   sum_j s_j X_ij <= m_i
 
-In its relaxation costs and memory only push X down, so X = R.  The program here has that relaxation's
-columns in units of load, x_ij = l_j R_ij / U:
+In its relaxation, costs and memory only reduce X, so X = R.  The program here has the relaxation's columns in
+units of load, x_ij = l_j R_ij / U:
 
     minimise    sum_ij (1 - T_ij) (s_j / l_j) x_ij
     subject to  sum_i x_ij = l_j / U,   (1 - width) L / U <= sum_j x_ij <= (1 + width) L / U
 
-U is what L was when it was last chosen; it stays while L is near it, so that a new load of one shard edits
-one request, and the bounds of the rows.  Every shard has the same columns, which store nothing but their
-costs; new loads change a total and a cost scale a shard, new placements a few overrides, and no coefficient.
-The memory rows,
-sum_j (s_j / l_j) x_ij <= m_i, are left out: their coefficients would change in every column in every
-round, and they say little, for a share takes only its part of the memory that a replica takes whole (in the
-experiments they are never tight).  Without them the program is a relaxation still, so its bound holds, and
-the shim keeps the memory whatever the answer.
+U is an earlier value of L, and is kept while L is near it.  So a new load of one shard edits one request and
+the bounds of the rows.  Every shard has the same columns, which store only their costs.  New loads change a
+total and a cost scale per shard, new placements a few overrides; coefficients never change.
 
-When the shim's search finds no place for a shard, `_pack` puts one replica of each into the memory of
-the servers.  Shards of the same size are alike, so the program counts them:
+The memory rows sum_j (s_j / l_j) x_ij <= m_i are omitted, because their coefficients would change in every
+column in every round.  They are also weak, since a share takes only its part of the memory of a whole replica
+(in the experiments they are never tight).  Without them the program is still a relaxation, so its bound
+holds.  The shim observes the memory for any answer.
 
-    minimise    sum_gi s_g m_gi                     size of what is not where it was
+If the shim's search finds no place for a shard, `_pack` places one replica of each shard in the memory of the
+servers. Shards of the same size are interchangeable, so the program counts them:
+
+    minimise    sum_gi s_g m_gi                     size of moved shards
     subject to  sum_i n_gi = shards of size s_g,    m_gi >= n_gi - shards of that size that are on i
                 sum_g s_g n_gi <= memory of i,      n_gi >= 0 integral
 
-Its branch and bound (HiGHS, by way of scipy) finds a packing, proves that there is none, or runs out of time.
+Its branch and bound (HiGHS, called by scipy) finds a packing, proves that none exists, or reaches the time
+limit.
 """
 
 from __future__ import annotations
@@ -71,13 +73,15 @@ from copter.store.allocation import SparseX
 
 TOLERANCE = 0.05
 _LEAST_LOAD = 1e-4
-"""In units of the mean: the cost of colder shards is that of this load, which keeps the costs' range, and
-the bound a bound."""
+"""Load, in units of the mean, that determines the cost of colder shards.
+
+This limits the range of costs, and the bound remains valid.
+"""
 _LEAST_SHARE = 1e-9
 _NEAR = 1.25
-"""Factor by which a mean may differ from what it is measured in, until that is chosen anew."""
+"""Factor by which a mean may differ from its unit before a new unit is chosen."""
 _MUCH = 0.1
-"""Share of the shards: where more have changed the program is solved, whether that is needed or not."""
+"""Share of changed shards above which the program is solved in any case."""
 
 
 _SECONDS = 10.0
@@ -96,7 +100,7 @@ class LoadBalancer:
     Attributes
     ----------
     number : int
-        Rounds so far.
+        Number of rounds so far.
 
     Examples
     --------
@@ -121,7 +125,7 @@ class LoadBalancer:
         self._columns: dict[Hashable, int] = {}
         self._live = np.empty(0, np.int64)
         self._memory = np.empty(0)
-        # replicas of the last round, ascending by shard and by server in the order in which servers came
+        # replicas of the last round, ascending by shard, then by server in the order of their addition
         self._shard = np.empty(0, np.int64)
         self._column = np.empty(0, np.int64)
         self._share = np.empty(0)
@@ -149,7 +153,7 @@ class LoadBalancer:
 
     @property
     def tolerance(self) -> float:
-        """How far the load of a server may be off the mean, relative to it."""
+        """Largest deviation of a server's load from the mean, relative to the mean."""
         return self._tolerance
 
     @tolerance.setter
@@ -159,12 +163,12 @@ class LoadBalancer:
         self._tolerance = float(value)
 
     def shares(self, shard: Hashable) -> dict[Hashable, float]:
-        """Return the share of a shard's load by server, as of the last round.
+        """Return a shard's share of load by server in the last round.
 
         Returns
         -------
         dict of hashable to float
-            They add up to 1; empty before the shard was placed.
+            Shares that add up to 1; empty before the shard is placed.
         """
         servers = {column: server for server, column in self._columns.items()}
         mine = self._shard == self._shard_index(shard)
@@ -172,16 +176,16 @@ class LoadBalancer:
         return {servers[column]: share for column, share in pairs}
 
     def fleet(self) -> ShardFleet:
-        """Shards and servers as the shim and the baselines see them, now and not after later events."""
+        """Return shards and servers for the shim and the baselines; later events do not affect the result."""
         return ShardFleet(self._loads.copy(), self._sizes.copy(), self._memory[self._live], self._tolerance)
 
     def placement(self) -> ShardPlacement:
-        """Return the placement of the last round, without what is gone since.
+        """Return the placement of the last round, without shards and servers removed since.
 
         Returns
         -------
         ShardPlacement
-            Indices are those of :attr:`shards` and :attr:`servers`.
+            Placement with indices of :attr:`shards` and :attr:`servers`.
         """
         return ShardPlacement(self._shard.copy(), self._positions()[self._column], self._share.copy())
 
@@ -193,15 +197,15 @@ class LoadBalancer:
         Parameters
         ----------
         memory : float
-            In the unit of the shards' sizes.
+            Memory in the unit of the shards' sizes.
 
         Raises
         ------
         LoadBalancingError
-            The server is there, or the memory is no amount.
+            The server exists already, or the memory is negative or not finite.
         """
         if server in self._columns:
-            raise LoadBalancingError(f"server {server!r} exists already")
+            raise LoadBalancingError(f"server {server!r}: must not exist yet")
         memory = amount(f"server {server!r}: memory", memory)
         free = sorted(set(range(self._memory.size)) - set(self._columns.values()))
         if free:
@@ -213,12 +217,12 @@ class LoadBalancer:
         self._live = np.append(self._live, self._columns[server])
 
     def remove_server(self, server: Hashable) -> None:
-        """Remove a server with its replicas; shards that had only those are placed anew.
+        """Remove a server with its replicas; shards without other replicas are placed in the next round.
 
         Raises
         ------
         LoadBalancingError
-            There is none of this name.
+            There is no such server.
         """
         column = self._columns.pop(self._known_server(server))
         self._live = self._live[self._live != column]
@@ -232,12 +236,12 @@ class LoadBalancer:
         Parameters
         ----------
         memory : float
-            In the unit of the shards' sizes.
+            Memory in the unit of the shards' sizes.
 
         Raises
         ------
         LoadBalancingError
-            There is no such server, or the memory is no amount.
+            There is no such server, or the memory is negative or not finite.
         """
         column = self._columns[self._known_server(server)]
         self._memory[column] = amount(f"server {server!r}: memory", memory)
@@ -250,16 +254,16 @@ class LoadBalancer:
         Parameters
         ----------
         load : float
-            In any unit, the same for all shards.
+            Load in any unit, the same for all shards.
         size : float
-            In the unit of the servers' memory.
+            Size in the unit of the servers' memory.
         server : hashable, optional
-            Where it is already.
+            Server on which the shard already is.
 
         Raises
         ------
         LoadBalancingError
-            The shard is there, the server is not, or the load or the size is no amount.
+            The shard exists already, the server does not, or load or size are negative or not finite.
         """
         load, size = amount(f"shard {shard!r}: load", load), amount(f"shard {shard!r}: size", size)
         self.add_shards([shard], load, size, [server])
@@ -271,32 +275,32 @@ class LoadBalancer:
         sizes: ArrayLike = 1.0,
         servers: Iterable[Hashable | None] | None = None,
     ) -> None:
-        """Add shards, all or none.
+        """Add several shards, or none of them if one is invalid.
 
         Parameters
         ----------
         loads, sizes : float or (n,) array_like
-            See :meth:`add_shard`.
+            Loads and sizes, as in :meth:`add_shard`.
         servers : iterable of hashable or None, optional
-            Where each is already; None: nowhere yet.
+            Server of each shard, as in :meth:`add_shard`; None: on no server yet.
 
         Raises
         ------
         LoadBalancingError
-            Names the shard, the server or the argument.
+            An argument is invalid; the error names the shard, the server or the argument.
         """
         shards = list(shards)
         places = [None] * len(shards) if servers is None else list(servers)
         amounts: list[list[float]] = []
         for name, given in (("loads", np.asarray(loads, float)), ("sizes", np.asarray(sizes, float))):
             if given.shape not in ((), (len(shards),)):
-                raise LoadBalancingError(f"{name} of shape {given.shape}: there are {len(shards)} shards")
+                raise LoadBalancingError(f"{name}: shape = {given.shape}: must be () or ({len(shards)},)")
             amounts.append(np.broadcast_to(given, len(shards)).tolist())
         if len(places) != len(shards):
-            raise LoadBalancingError(f"{len(places)} servers given: there are {len(shards)} shards")
+            raise LoadBalancingError(f"servers: length = {len(places)}: must be {len(shards)}")
         if len(set(shards)) < len(shards):
             twice = next(shard for k, shard in enumerate(shards) if shard in shards[:k])
-            raise LoadBalancingError(f"shard {twice!r} is given twice")
+            raise LoadBalancingError(f"shard {twice!r}: must be given only once")
         for shard, load, size, server in zip(shards, *amounts, places, strict=True):
             self._check_new(shard, load, size, server)
         first = len(self._names)
@@ -313,7 +317,7 @@ class LoadBalancer:
 
     def _check_new(self, shard: Hashable, load: float, size: float, server: Hashable | None) -> None:
         if shard in self._place:
-            raise LoadBalancingError(f"shard {shard!r} exists already")
+            raise LoadBalancingError(f"shard {shard!r}: must not exist yet")
         amount(f"shard {shard!r}: load", load)
         amount(f"shard {shard!r}: size", size)
         if server is not None:
@@ -325,7 +329,7 @@ class LoadBalancer:
         Raises
         ------
         LoadBalancingError
-            There is none of this name.
+            There is no such shard.
         """
         gone = self._shard_index(shard)
         del self._names[gone]
@@ -345,22 +349,22 @@ class LoadBalancer:
         Parameters
         ----------
         load : float
-            In the unit of the others.
+            Load in the unit of the other shards.
 
         Raises
         ------
         LoadBalancingError
-            There is no such shard, or the load is no amount.
+            There is no such shard, or the load is negative or not finite.
         """
         self._loads[self._shard_index(shard)] = amount(f"shard {shard!r}: load", load)
 
     def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
-        """Change the loads of the shards named, or of all in the order of :attr:`shards`; all or none.
+        """Change the loads of the named shards, or of all in the order of :attr:`shards`; all or none.
 
         Raises
         ------
         LoadBalancingError
-            There is no such shard, a load is no amount, or the array has another length.
+            There is no such shard, a load is negative or not finite, or the array has another length.
         """
         if isinstance(loads, Mapping):
             where = [self._shard_index(shard) for shard in loads]
@@ -369,7 +373,7 @@ class LoadBalancer:
         else:
             fresh = np.array(loads, float)
             if fresh.shape != self._loads.shape:
-                raise LoadBalancingError(f"loads of shape {fresh.shape}: there are {self._loads.size} shards")
+                raise LoadBalancingError(f"loads: shape = {fresh.shape}: must be ({self._loads.size},)")
             bad = ~((fresh >= 0) & np.isfinite(fresh))
             if bad.any():
                 worst = int(bad.argmax())
@@ -382,31 +386,31 @@ class LoadBalancer:
         Parameters
         ----------
         size : float
-            In the unit of the servers' memory.
+            Size in the unit of the servers' memory.
 
         Raises
         ------
         LoadBalancingError
-            There is no such shard, or the size is no amount.
+            There is no such shard, or the size is negative or not finite.
         """
         self._sizes[self._shard_index(shard)] = amount(f"shard {shard!r}: size", size)
 
-    # ---- a placement ------------------------------------------------------------------------------
+    # ---- placements -------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise if the servers cannot hold the shards."""
+        """Raise an error if the servers cannot hold the shards."""
         memory = self._memory[self._live]
         if not memory.size or not self._place:
-            raise LoadBalancingError("there must be a server and a shard before a round")
+            raise LoadBalancingError("round: needs at least one server and one shard; add them")
         largest = int(self._sizes.argmax())
         if self._sizes[largest] > memory.max() * (1 + SLACK):
             shard, size = self.shards[largest], self._sizes[largest]
             raise LoadBalancingError(
-                f"shard {shard!r} has size {size:g}, and no server has more than {memory.max():g} of memory"
+                f"shard {shard!r}: size = {size:g}: must be at most {memory.max():g}, the largest memory"
             )
         needed, there = self._sizes.sum(), memory.sum()
         if needed > there * (1 + SLACK):
-            raise LoadBalancingError(f"the shards need {needed:g} of memory, and all servers have {there:g}")
+            raise LoadBalancingError(f"shards: size = {needed:g}: must be at most {there:g}, all memory")
 
     def measure(
         self, placement: ShardPlacement, bound: float = math.nan, *, solution: Solution | None = None
@@ -416,28 +420,30 @@ class LoadBalancer:
         Parameters
         ----------
         placement : ShardPlacement
-            Indices are those of :attr:`shards` and :attr:`servers`.
+            Placement with indices of :attr:`shards` and :attr:`servers`.
         bound : float
-            Lower bound on the cost of any placement within the band; NaN if there is none.
+            Lower bound on the cost of any placement within the band; NaN if unknown.
         solution : Solution, optional
-            The solution of the linear program, if one was solved.
+            Solution of the linear program, if one was solved.
 
         Raises
         ------
         LoadBalancingError
-            It exceeds a server's memory, or does not serve all of a shard.
+            The placement exceeds a server's memory, or does not serve all of a shard.
         """
         fleet, before = self.fleet(), self.placement()
         n = fleet.memory.size
         total = np.bincount(placement.shard, placement.share, fleet.loads.size)
         if (abs(total - 1.0) > 1e-9).any():
             shard = int(abs(total - 1.0).argmax())
-            raise LoadBalancingError(f"shard {self._names[shard]!r}: {total[shard]:.1%} of it is served")
+            raise LoadBalancingError(
+                f"shard {self._names[shard]!r}: served = {total[shard]:.1%}: must be 100%"
+            )
         used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
         over = used - fleet.memory
         if (over > SLACK * fleet.memory).any():
             server = int(over.argmax())
-            why = f"{used[server]:g} of its {fleet.memory[server]:g} of memory is used"
+            why = f"memory used = {used[server]:g}: must be at most {fleet.memory[server]:g}"
             raise LoadBalancingError(f"server {self.servers[server]!r}: {why}")
         new = np.flatnonzero(~among(placement.keys(n), before.keys(n)))
         cost = float(fleet.sizes[placement.shard[new]].sum())
@@ -464,7 +470,7 @@ class LoadBalancer:
         )
 
     def accept(self, done: BalancingRound) -> None:
-        """Make the placement of an answer the last one."""
+        """Replace the last placement by that of an answer."""
         placement = done.placement
         self._shard, self._share = placement.shard.copy(), placement.share.copy()
         self._column = self._live[placement.server]
@@ -474,7 +480,7 @@ class LoadBalancer:
     def take(
         self, placement: ShardPlacement, bound: float = math.nan, *, solution: Solution | None = None
     ) -> BalancingRound:
-        """Make a placement the last one, and return its figures; raises the errors of :meth:`measure`."""
+        """Replace the last placement, and return the figures of the new one; raise as :meth:`measure`."""
         done = self.measure(placement, bound, solution=solution)
         self.accept(done)
         return done
@@ -482,18 +488,19 @@ class LoadBalancer:
     # ---- a round ---------------------------------------------------------------------------------
 
     def round(self, solver: Solver, *, deadline: float | None = None) -> BalancingRound:
-        """Play a round (:class:`copter.Rounds`): bring the program up to date, solve it, place the replicas.
+        """Play a round (:class:`copter.Rounds`): update the program, solve it, and place the replicas.
 
         Parameters
         ----------
         deadline : float, optional
-            Seconds of the round. One that would be late keeps the last placement, as far as the memory allows
-            it; a shard that has no server gets one.
+            Seconds of the round. A late round keeps the last placement if the memory allows it, and a shard
+            without a server gets one.
 
         Raises
         ------
         LoadBalancingError
-            The memory cannot hold the shards: names the shard, or the totals. The last placement stays.
+            The memory cannot hold the shards; the error names the shard, or the totals. The last placement is
+            kept.
         """
         record = Rounds(ShardDomain(self), solver, deadline=deadline).play()
         seconds = record.seconds
@@ -503,22 +510,21 @@ class LoadBalancer:
         )
 
     def proven(self) -> BalancingRound | None:
-        """Return the answer of a round after few changes without the program, if it is proven to cost least.
+        """Return the answer of a round with few changes without the program, if its cost is proven least.
 
-        The proof is that nothing moves, or that no more does than :mod:`copter.problems.load_balancing.bound`
-        asks for; an answer of the program could add nothing.  The program is brought up to date in the next
-        round that needs it.  After many changes it is solved all the same: solvers are compared on those
-        rounds.
+        The proof is that nothing moves, or no more than :mod:`copter.problems.load_balancing.bound` requires,
+        so the program could not improve the answer.  It is updated in the next round that needs it.  After
+        many changes it is solved in any case, because solvers are compared on such rounds.
 
         Returns
         -------
         BalancingRound or None
-            None if the program is to be solved.
+            None if the program must be solved.
 
         Raises
         ------
         LoadBalancingError
-            The memory cannot hold the shards: names the shard, or the totals.
+            The memory cannot hold the shards; the error names the shard, or the totals.
         """
         self.check()
         fleet = self.fleet()
@@ -531,7 +537,7 @@ class LoadBalancer:
         return None if placement is None else self.measure(placement, carried.needed)
 
     def prepare(self) -> None:
-        """Turn all events since the last round into edits of what differs in the program."""
+        """Turn all events since the last round into edits of changed parts of the program."""
         self.check()
         fleet = self.fleet()
         self._choose_units(fleet)
@@ -548,10 +554,10 @@ class LoadBalancer:
         self._sent = now
 
     def start(self) -> tuple[SparseX, Floats] | None:
-        """Return what last round's replicas can do for this round's loads, for a solver to begin from.
+        """Return the start of a solver: last round's replicas with the best shares for this round's loads.
 
-        Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out. None
-        in a first round in which much has to move: what there is is not near an answer then.
+        If they suffice, nothing need move, at prices of 0, and the solver's first pass confirms it. The
+        result is None in a first round with many moves, because the replicas are then far from an answer.
         """
         fleet, _, carried = self._carry()
         if not self._prices.size and not carried.enough:
@@ -568,28 +574,28 @@ class LoadBalancer:
         )
 
     def _carry(self) -> tuple[ShardFleet, ShardPlacement, Carried]:
-        """Fleet, last placement, and what that can do; again only if something has changed."""
+        """Return fleet, last placement and its best shares; compute them only if something changed."""
         fleet, last = self.fleet(), self.placement()
         if self._carried is None or not _same(self._carried[:2], (fleet, last)):
             self._carried = fleet, last, self._shim.carry(fleet, last)
         return self._carried
 
     def place(self, solution: Solution, deadline: float | None = None) -> BalancingRound:
-        """Return the answer that a solution of :attr:`program` is rounded to; change nothing.
+        """Return the answer from rounding a solution of :attr:`program`; change nothing.
 
         Parameters
         ----------
         solution : Solution
-            The solution of the program as :meth:`prepare` left it.
+            Solution of the program after :meth:`prepare`.
         deadline : float, optional
-            Seconds for branch and bound, if the shim's search finds no place for a shard; 10 at most.
+            Seconds for branch and bound, at most 10, if the shim's search finds no place for a shard.
 
         Raises
         ------
         NoAllocationError
             The solution has no allocation.
         LoadBalancingError
-            The memory cannot hold the shards: names one.
+            The memory cannot hold the shards; the error names a shard.
         """
         check_found(solution)
         fleet, last, carried = self._carry()
@@ -597,7 +603,8 @@ class LoadBalancer:
             placement = carried.placement
         else:
             placement = self._rounded(solution, fleet, last, carried, deadline)
-        # the program's rows are a little narrower than the promise: what that is worth at these prices goes
+        # the program's rows are a little narrower than the band, so their difference is subtracted at these
+        # prices
         margin = MARGIN * self._tolerance * fleet.mean / self._unit_load
         margin *= float(abs(solution.y[self.program.resource_slots]).sum())
         bound = (solution.bound - margin) * self._unit_size if math.isfinite(solution.bound) else math.nan
@@ -605,7 +612,7 @@ class LoadBalancer:
         return self.measure(placement, bound, solution=solution)
 
     def keep(self, deadline: float | None = None) -> BalancingRound:
-        """Return the last placement as far as the memory allows it, with all shards served; change nothing.
+        """Return the last placement within the memory, with all shards served; change nothing.
 
         Parameters
         ----------
@@ -615,7 +622,7 @@ class LoadBalancer:
         Raises
         ------
         LoadBalancingError
-            The memory cannot hold the shards: names one.
+            The memory cannot hold the shards; the error names a shard.
         """
         self.check()
         fleet, last = self.fleet(), self.placement()
@@ -626,7 +633,7 @@ class LoadBalancer:
         return self.measure(placement)
 
     def _binding(self, solution: Solution) -> dict[Hashable, float]:
-        """Servers whose band binds a solution, with their prices; a row has the number of its column."""
+        """Return the servers with binding bands and their prices; rows have the numbers of columns."""
         return {
             server: solution.price[column]
             for server, column in self._columns.items()
@@ -641,7 +648,7 @@ class LoadBalancer:
         carried: Carried,
         deadline: float | None,
     ) -> ShardPlacement:
-        """Return the round a solution, after last round's replicas were not enough."""
+        """Return the placement from rounding a solution, if last round's replicas do not suffice."""
         index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
         index[self.program.request_slots] = np.arange(self._loads.size)
         x = solution.nonzeros
@@ -657,52 +664,50 @@ class LoadBalancer:
     def _packed(
         self, fleet: ShardFleet, last: ShardPlacement, shard: int, deadline: float | None
     ) -> ShardPlacement:
-        """Return each shard on one server, all packed anew, because the shim found no place for one."""
+        """Return a new packing with one server per shard, after the shim found no place for a shard."""
         seconds = _SECONDS if deadline is None else min(_SECONDS, deadline)
         packed, impossible = _pack(fleet, last, seconds)
         if packed is not None:
             return packed
         needed, there = fleet.sizes.sum(), fleet.memory.sum()
-        totals = f"the shards need {needed:g} of memory, and all servers have {there:g}"
+        totals = f"shards: total size = {needed:g}, total memory = {there:g}"
         if impossible:
-            why = "no packing puts every shard on a server (proven by branch and bound)"
+            why = "no packing on the servers exists (proven by branch and bound)"
         else:
-            why = f"none found, neither by moving replicas nor in {seconds:.3g} s of branch and bound"
+            why = f"found no packing by moving replicas or in {seconds:.3g} s of branch and bound"
         name = self._names[shard]
-        raise LoadBalancingError(
-            f"shard {name!r}: no place for it in the memory of any server: {why}; {totals}"
-        )
+        raise LoadBalancingError(f"shard {name!r}: must fit in the memory of a server: {why}; {totals}")
 
     # ---- inside ----------------------------------------------------------------------------------
 
     def _positions(self) -> Ints:
-        """Return the index in :attr:`servers` of each column; -1 of one that no server has."""
+        """Return the index in :attr:`servers` of each column; -1 for a column without a server."""
         position = np.full(self._memory.size, -1)
         position[self._live] = np.arange(self._live.size)
         return position
 
     def _known_server(self, server: Hashable) -> Hashable:
         if server not in self._columns:
-            raise LoadBalancingError(f"no server {server!r}")
+            raise LoadBalancingError(f"server {server!r}: must exist; add it")
         return server
 
     def _known_shard(self, shard: Hashable) -> Hashable:
         if shard not in self._place:
-            raise LoadBalancingError(f"no shard {shard!r}")
+            raise LoadBalancingError(f"shard {shard!r}: must exist; add it")
         return shard
 
     def _shard_index(self, shard: Hashable) -> int:
         return self._place[self._known_shard(shard)]
 
     def _choose_units(self, fleet: ShardFleet) -> None:
-        """Measure loads and sizes in their means, anew only when these are no longer near."""
+        """Set the units of loads and sizes to their means if these are no longer near the units."""
         if not _near(fleet.mean, self._unit_load):
             self._unit_load = fleet.mean or 1.0
         if not _near(fleet.unit_size, self._unit_size):
             self._unit_size = fleet.unit_size
 
     def _content(self, fleet: ShardFleet) -> _Sent:
-        """Return what the program should have of the shards."""
+        """Return the present content of the program for the shards."""
         loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
         scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
         return _Sent(loads, scales, self._shard, self._column)
@@ -712,12 +717,12 @@ class LoadBalancer:
         self._share = self._share / total[self._shard]
 
     def _set_rows(self, fleet: ShardFleet) -> None:
-        """A load row for each column; those of servers that are gone take nothing."""
+        """Set the load row of each column; rows of removed servers have capacity 0."""
         lower_band, upper_band = fleet.inner_band
         level = fleet.mean / self._unit_load
         lower, upper = np.zeros(self._memory.size), np.zeros(self._memory.size)
         lower[self._live], upper[self._live] = lower_band * level, upper_band * level
-        known = self.program.resources[:]  # row i is that of column i
+        known = self.program.resources[:]  # row i belongs to column i
         fresh = range(len(known.ids), lower.size)
         if fresh:
             self.program.add_resources(fresh, upper=upper[fresh.start :], lower=lower[fresh.start :])
@@ -727,7 +732,7 @@ class LoadBalancer:
             self.program.update_resources(columns.tolist(), upper=upper[columns], lower=lower[columns])
 
     def _set_width(self, loads: Floats) -> None:
-        """As many columns for each shard as there are servers, and requests for new shards."""
+        """Add columns for new servers to each shard, and requests for new shards."""
         n, old = self._memory.size, self._template
         if old is None or old.n_columns < n:
             self._template = self.program.share_columns({i: ([i], [1.0]) for i in range(n)}, n)
@@ -761,10 +766,10 @@ class LoadBalancer:
 
 @dataclass
 class _Sent:
-    """What the program has of the shards: totals, scales, and replicas, whose columns cost nothing.
+    """Content of the program for the shards: totals, scales, and replicas, whose columns have cost 0.
 
-    `totals`, `scales` (k,): NaN for shards that are to be sent whatever they have. `shard`, `column` (m,):
-    replicas, ascending by shard.
+    `totals`, `scales` (k,): NaN for shards to send in any case. `shard`, `column` (m,): replicas, ascending
+    by shard.
     """
 
     totals: Floats = field(default_factory=lambda: np.empty(0))
@@ -773,18 +778,18 @@ class _Sent:
     column: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def add(self, count: int) -> None:
-        """Take note of new shards, about which nothing was sent."""
+        """Add new shards that are still to be sent."""
         nothing = np.full(count, np.nan)
         self.totals, self.scales = np.append(self.totals, nothing), np.append(self.scales, nothing)
 
     def remove(self, gone: int) -> None:
-        """Forget a shard."""
+        """Remove a shard."""
         self.totals, self.scales = np.delete(self.totals, gone), np.delete(self.scales, gone)
         keep, self.shard = _without(self.shard, gone)
         self.column = self.column[keep]
 
     def differs(self, other: _Sent, width: int) -> Ints:
-        """Return the shards of which something differs, ascending; shards have ``width`` columns at most."""
+        """Return the shards with differences, ascending; shards have at most `width` columns."""
         differs = (self.totals != other.totals) | (self.scales != other.scales)
         if not (np.array_equal(self.shard, other.shard) and np.array_equal(self.column, other.column)):
             mine, others = self.shard * width + self.column, other.shard * width + other.column
@@ -793,7 +798,7 @@ class _Sent:
 
 
 def _replicas(shard: Ints, some: Ints) -> tuple[Ints, Ints]:
-    """Return how many replicas some shards have, and which.
+    """Return the number of replicas of some shards, and their indices.
 
     `shard` (m,): shard of each replica, ascending. `some` (k,).
     """
@@ -807,7 +812,7 @@ def _near(mean: float, unit: float) -> bool:
 
 
 def _without(shard: Ints, gone: int) -> tuple[Flags, Ints]:
-    """Return which replicas are not of a shard, and the shards of those once it is gone."""
+    """Return which replicas belong to other shards, and their shards after the removal of one."""
     keep = shard != gone
     rest = shard[keep]
     return keep, rest - (rest > gone)
@@ -822,9 +827,9 @@ def _same(first: tuple[ShardFleet, ShardPlacement], second: tuple[ShardFleet, Sh
 
 
 def _pack(fleet: ShardFleet, last: ShardPlacement, seconds: float) -> tuple[ShardPlacement | None, bool]:
-    """Return a placement of each shard on one server, and whether it is proven that there is none.
+    """Return a placement of each shard on one server, and whether its absence is proven.
 
-    `last`: shards stay where their largest share is if that can be. `seconds`: time limit.
+    `last`: shards stay where their largest share is if possible. `seconds`: time limit.
     """
     k, n = fleet.loads.size, fleet.memory.size
     home = np.full(k, -1)
@@ -856,7 +861,7 @@ def _pack(fleet: ShardFleet, last: ShardPlacement, seconds: float) -> tuple[Shar
 
 
 def _assign(counts: Ints, group: Ints, home: Ints) -> Ints:
-    """Server of each shard: its own where that still takes one of its size, else one that lacks them."""
+    """Return the server of each shard: its present one while that takes shards of its size, or another."""
     left, server = counts.copy(), np.full(group.size, -1)
     for shard in np.flatnonzero(home >= 0):
         if left[group[shard], home[shard]] > 0:
@@ -879,13 +884,13 @@ EVENTS = (
     "set_loads",
     "set_size",
 )
-"""Methods of :class:`LoadBalancer` that are events: an event is a tuple of the name and its arguments."""
+"""Methods of :class:`LoadBalancer` that are events: an event is a tuple of a name and its arguments."""
 
 
 class ShardDomain:
-    """The rounds of a balancer.
+    """Domain of a balancer's rounds.
 
-    `balancer`: taken with its present state; its methods may still be called between rounds.
+    `balancer`: used with its present state; its methods may still be called between rounds.
     """
 
     def __init__(self, balancer: LoadBalancer) -> None:
@@ -898,20 +903,20 @@ class ShardDomain:
         return self.balancer.program
 
     def apply(self, event: tuple[Any, ...]) -> None:
-        """Make an event: a name of :data:`EVENTS`, and the arguments of that method."""
+        """Apply an event: a name of :data:`EVENTS`, and the arguments of that method."""
         name, *arguments = event
         if name not in EVENTS:
-            raise LoadBalancingError(f"event {name!r}: there are {', '.join(EVENTS)}")
+            raise LoadBalancingError(f"event = {name!r}: must be one of {', '.join(EVENTS)}")
         getattr(self.balancer, name)(*arguments)
 
     def prepare(self) -> None:
-        """Bring the program up to date, unless an answer is proven to be the best without it."""
+        """Update the program, unless an answer is proven optimal without it."""
         self._proven = self.balancer.proven()
         if self._proven is None:
             self.balancer.prepare()
 
     def start(self) -> Any:
-        """Return what last round's replicas can do."""
+        """Return the start from last round's replicas."""
         return None if self._proven is not None else self.balancer.start()
 
     def solve(self, solver: Solver, deadline: float | None) -> Solution | BalancingRound:
@@ -923,16 +928,16 @@ class ShardDomain:
         return solution if isinstance(solution, BalancingRound) else self.balancer.place(solution, deadline)
 
     def fallback(self, deadline: float | None) -> BalancingRound:
-        """Return the last placement, as far as the memory allows it."""
+        """Return the last placement within the memory."""
         return self.balancer.keep(deadline)
 
     def accept(self, answer: BalancingRound) -> None:
-        """Make a placement the last one."""
+        """Replace the last placement."""
         self.balancer.accept(answer)
         self._proven = None
 
     def figures(self, answer: BalancingRound) -> dict[str, float]:
-        """Return what a report shows."""
+        """Return the figures of a round for reports."""
         return {
             "movements": answer.movements,
             "imbalance": answer.imbalance,

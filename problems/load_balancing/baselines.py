@@ -1,23 +1,24 @@
-"""What balances shards without the program of :mod:`.balancer`: POP-k, branch and bound, a heuristic.
+"""Methods of balancing without the program of :mod:`.balancer`: POP-k, branch and bound, and a heuristic.
 
-POP-k (:class:`ShardPop`) splits servers and shards into k parts at random, each solved exactly and by itself.
-The split is made once and kept: a new one would move every shard.  Each part balances its servers around its
-own mean, which is where the imbalance of all comes from.  Large clients are split: a shard, or a piece of
-one, with more load than a server's mean is halved until it has not; the halves go to parts at random and stay
-pieces from then on.  A piece counts its own part of the load (POP's code counts all of it in each part).
+POP-k (:class:`ShardPop`) splits servers and shards into k parts at random, and solves each part exactly and
+separately.  The split is made once and kept, because a new one would move every shard.  Each part balances
+its servers around its own mean, which causes the overall imbalance.  Large clients are split: a shard, or a
+piece of one, with more load than a server's mean is halved until it has less.  The halves go to parts at
+random, and remain pieces in later rounds.  A piece counts its own part of the load (POP's code counts the
+whole load in each part).
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); section 5.2.1 of the thesis.
 
-The exact problem (:func:`solve_exact`) is that of :mod:`.balancer`, shares R and replicas X, constraint R <=
-X and all, by HiGHS' branch and bound.
+The exact problem (:func:`solve_exact`) is that of :mod:`.balancer` with shares R, replicas X and the
+constraint R <= X, by HiGHS' branch and bound.
 
-The heuristic of E-Store (:func:`greedy`) moves whole shards.  While the most loaded server is above L (1 +
-tolerance), its hottest shard that fits under L (1 + tolerance) on the least loaded server goes there.  A
-server none of whose shards fits is left as it is: a shard hotter than that fits nowhere, for shards are never
-split.
+The heuristic of E-Store (:func:`greedy`) moves whole shards.  While the load of the most loaded server is
+above L (1 + tolerance), its hottest shard whose move keeps the least loaded server within L (1 + tolerance)
+goes to that server.  A server without such a shard is left unchanged: a hotter shard fits nowhere, because
+shards are never split.
 
-Source: Taft et al., "E-Store" (VLDB 2014), as the code of POP (Narayanan et al., SOSP 2021) has it.
+Source: Taft et al., "E-Store" (VLDB 2014), as in the code of POP (Narayanan et al., SOSP 2021).
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ _LEAST_EXACT_SHARE = 1e-7
 
 @dataclass(frozen=True)
 class Parts:
-    """What the parts of a round came to.
+    """Results of the parts of a round.
 
-    `answers`: one a part. `unanswered`: parts without a placement (in time, or at all): theirs stayed as it
-    was, or all did if that exceeded the memory of a server. `seconds`: until all answers were here.
+    `answers`: one for each part. `unanswered`: number of parts without a placement, in time or at all. Their
+    placements were kept, or the placement of all parts if otherwise a server's memory were exceeded.
+    `seconds`: time until all answers were available.
     """
 
     placement: ShardPlacement
@@ -57,7 +59,7 @@ class Parts:
 
 
 class _Place(NamedTuple):
-    """Where the shards and servers of a part are in all."""
+    """Indices of a part's shards and servers among all."""
 
     shards: Ints
     servers: Ints
@@ -65,22 +67,22 @@ class _Place(NamedTuple):
     before: ShardPlacement
 
     def carried(self, exact: Exact) -> tuple[Ints, Ints, Floats]:
-        """Shards, servers and shares of the part's answer; without one those of before."""
+        """Return the answer's shards, servers and shares; without an answer, the last ones."""
         found = self.before if exact.placement is None else exact.placement
         return self.shards[found.shard], self.servers[found.server], found.share * self.weight[found.shard]
 
 
 class ShardPop:
-    """The split, and its pieces.
+    """Split of servers and shards into parts, with pieces of large shards.
 
-    `fleet`: its shards and servers stay the same ones; their loads may change. `parts`: at most the number of
-    servers. `spread`: where parts are solved; here, one after the other, if not given.
+    `fleet`: servers and shards, which stay the same; loads may change. `parts`: at most the number of
+    servers. `spread`: where parts are solved; default: one after the other in this process.
     """
 
     def __init__(self, fleet: ShardFleet, parts: int, seed: int, spread: TaskRunner | None = None) -> None:
         k, n = fleet.loads.size, fleet.memory.size
         if not 1 <= parts <= n:
-            raise ValueError(f"{parts} parts of {n} servers: there must be between 1 and {n}")
+            raise ValueError(f"parts = {parts}: must be from 1 to {n}, the number of servers")
         self._rng = np.random.default_rng(seed)
         self.parts = parts
         self._spread = spread
@@ -99,8 +101,8 @@ class ShardPop:
     ) -> Parts:
         """Solve each part.
 
-        `fleet`: the shards and servers that were split, with the loads of now. `mip_gap`: relative gap at
-        which each part stops. `deadline`: seconds of each part: they could run side by side.
+        `fleet`: the shards and servers of the split, with present loads. `mip_gap`: relative gap at which
+        each part stops. `deadline`: seconds for each part, since parts could run in parallel.
         """
         self._split(fleet)
         n = fleet.memory.size
@@ -130,7 +132,7 @@ class ShardPop:
         placement = _joined(fleet, last, carried)
         used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
         if unanswered and (used > fleet.memory * (1 + 1e-9)).any():
-            placement = last  # shards of a part without an answer are in the way of other parts'
+            placement = last  # shards of a part without an answer take memory that other parts use
         return Parts(placement, answers, unanswered, seconds)
 
     def _split(self, fleet: ShardFleet) -> None:
@@ -144,7 +146,7 @@ class ShardPop:
             self._part = np.append(self._part, self._rng.integers(self.parts, size=large.size))
 
     def _shards_of(self, part: int) -> tuple[Ints, Floats]:
-        """Return the shards with a piece in a part, and how much of each."""
+        """Return the shards with a piece in a part, and the size of the pieces."""
         mine = self._part == part
         shards = np.unique(self._shard[mine])
         return shards, np.bincount(self._shard[mine], self._weight[mine])[shards]
@@ -153,7 +155,7 @@ class ShardPop:
 def _joined(
     fleet: ShardFleet, last: ShardPlacement, carried: list[tuple[Ints, Ints, Floats]]
 ) -> ShardPlacement:
-    """Return one placement of all parts'; a shard that nobody serves stays where it was."""
+    """Return one placement from those of the parts; a shard that no part serves is kept in place."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, server, share = (np.concatenate(arrays) for arrays in zip(*carried, strict=True))
     served = np.bincount(shard, share, k) > _LEAST_SHARE
@@ -186,7 +188,7 @@ def solve_exact(
     deadline: float | None = None,
     threads: int | None = None,
 ) -> Exact:
-    """Return the placement of least cost."""
+    """Return the placement of least cost by branch and bound."""
     watch = Stopwatch()
     program = _formulate(fleet, last)
     found, effort = run_milp(
@@ -197,7 +199,7 @@ def solve_exact(
 
 
 def _formulate(fleet: ShardFleet, last: ShardPlacement) -> CompiledProgram:
-    """Columns R, server after server within a shard, then X; loads and sizes in units of their means."""
+    """Return the model: columns R by shard, then server, then X; loads and sizes in units of their means."""
     k, n = fleet.loads.size, fleet.memory.size
     loads, sizes = fleet.loads / (fleet.mean or 1.0), fleet.sizes / fleet.unit_size
     pairs = np.arange(k * n)
@@ -242,8 +244,10 @@ def _read(fleet: ShardFleet, x: Floats) -> ShardPlacement:
 def greedy(fleet: ShardFleet, last: ShardPlacement) -> ShardPlacement:
     """Return the placement after the heuristic's moves.
 
-    `last`: a shard is where its largest share is; one without any goes to the least loaded server with
-    memory. Result: one replica of each shard that was placed; others have none.
+    It has one replica of each placed shard; other shards have none.
+
+    `last`: a shard is where its largest share is; a shard without any goes to the least loaded server with
+    memory.
     """
     k, n = fleet.loads.size, fleet.memory.size
     limit = fleet.mean * (1.0 + fleet.tolerance)

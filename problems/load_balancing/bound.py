@@ -1,29 +1,30 @@
-"""The least size of new replicas that a placement within the band needs: whole replicas, by sets of servers.
+"""Lower bound on the size of new replicas in any placement within the band, by sets of servers.
 
-In the relaxation a tenth of a replica costs a tenth, so its optimum is next to nothing.  Whole ones are
-counted by *cuts*.  Let S be a set of servers, l_j the loads in units of a server's mean, s_j the sizes.
+In the relaxation, a tenth of a replica costs a tenth, so its optimum is nearly 0.  Whole replicas are counted
+by *cuts*.  Let S be a set of servers, l_j the loads in units of a server's mean, s_j the sizes.
 
 Out of S
-    Shards with all replicas in S put F(S) = sum l_j of load on it.  If F(S) > upper |S|, new replicas of
-    those shards outside S have to carry the rest, and one of shard j carries at most min(l_j, upper), all of
-    them together at most l_j: at least the cheapest cover
+    Shards with all replicas in S bring the load F(S) = sum l_j to it.  If F(S) > upper |S|, new replicas of
+    these shards outside S must carry the rest.  One replica of shard j carries at most min(l_j, upper), and
+    all of them together at most l_j.  So their size is at least the cheapest cover
 
         minimise sum s_j z_j   subject to   sum gain_j z_j >= F(S) - upper |S|,   z_j in {0, 1}
 
     of new replicas, with a load above ``upper`` in pieces.
 Into S
-    Only shards with a replica in S bring load to it; if that is less than lower |S|, new replicas of others
-    must bring what lacks: the same cover.
+    Only shards with a replica in S bring load to it.  If that load is less than lower |S|, new replicas of
+    other shards must bring the difference, with the same cover.
 Memory
-    Shards with all replicas on one server take memory there; what that is above its memory has to go.
+    Shards with all replicas on one server take memory there; their sizes above its memory must be moved.
 
-A new replica of a shard that was in S leaves one of several disjoint sets only, and enters one only: over
-disjoint sets the covers add up, out, into and memory each.  The largest of the three sums is the bound, and
-shards that are nowhere yet come on top.  Which sets: after a maximum flow along last round's replicas, the
-closures of the servers that are still outside the band (:mod:`.spread`).  Closures that overlap are a
-group, and each group counts as what is most: its union, disjoint closures of it, or its servers one by one.
+A new replica of a shard leaves only one of several disjoint sets, and enters only one.  So over disjoint sets
+the covers add up, separately for out, into and memory.  The largest of the three sums is the bound, plus the
+shards without a place.  The sets are the closures of the servers that are still outside the band
+(:mod:`.spread`) after a maximum flow along last round's replicas.  Overlapping closures form a group.  Each
+group counts as the largest of three values: that of its union, of disjoint closures in it, or of its single
+servers.
 
-The covers are exact, by branch and bound over shards in the order of size for load; what it takes beyond a
+The covers are exact, by branch and bound over shards in the order of size per load; a cover that exceeds a
 limit counts as its relaxation.
 """
 
@@ -36,19 +37,19 @@ from copter.compile.kernels import kernel
 from copter.problems.load_balancing.replicas import Replicas, ReplicaSearch, explore
 
 _SAFE = 1e-9
-"""Share of a server's mean load, or of a need, that rounding errors may make up."""
+"""Rounding error as a share of a server's mean load or of a need."""
 _WINDOW = 128
-"""Shards of a cover that are looked at one by one; the others are an amount at the price of the next one."""
+"""Shards of a cover that are chosen one by one; the others are an amount at the price of the next one."""
 _NODES = 2000
-"""Limit of branch and bound, for one cover."""
+"""Limit of nodes of branch and bound for one cover."""
 
 
 def needed(pool: Replicas, search: ReplicaSearch, loads: Floats, lower: float, upper: float) -> float:
-    """Return the lower bound on the size of the new replicas of any placement within the band and the memory.
+    """Return the lower bound on the size of the new replicas of any placement within band and memory.
 
-    `pool`: those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
-    `loads` (k,): the loads of all shards, in units of a server's mean. `lower`, `upper`: the band, in the
-    same units. Result: in the unit of the sizes.
+    `pool`: last round's replicas after a maximum flow, with reserves 0; `room` is the memory that they leave
+    free. `loads` (k,): loads of all shards, in units of a server's mean. `lower`, `upper`: the band, in the
+    same units. The result is in the unit of the sizes.
     """
     sizes = pool.size
     bare = pool.copies == 0
@@ -61,7 +62,7 @@ def needed(pool: Replicas, search: ReplicaSearch, loads: Floats, lower: float, u
 
 
 def _grain(sizes: Floats) -> float:
-    """Return the size that all sizes are multiples of, or 0: sums of them are no finer."""
+    """Return a size of which all sizes are multiples, or 0; it divides all sums of sizes."""
     positive = sizes[sizes > 0.0]
     if not positive.size:
         return 0.0
@@ -72,13 +73,13 @@ def _grain(sizes: Floats) -> float:
 
 @kernel(inner=True)
 def _rounded(value, grain):  # type: ignore[no-untyped-def]
-    """The least sum of sizes that is not below a value."""
+    """Return the least sum of sizes that is at least a value."""
     return grain * np.ceil(value / grain - 1e-7) if grain > 0.0 else value
 
 
 @kernel(inner=True)
 def _relaxed(cost, gain, k, need, rest, grain):  # type: ignore[no-untyped-def]
-    """Least cost of covering a need with items k and later, in fractions; more comes at the price `rest`."""
+    """Return the least cost of a need by fractions of items from k on, or more at the price `rest`."""
     value = 0.0
     for t in range(k, cost.size):
         if cost[t] >= rest * gain[t]:
@@ -92,10 +93,10 @@ def _relaxed(cost, gain, k, need, rest, grain):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-def]
-    """Lower bound on the cheapest items that cover a need, exact for few items (module docstring).
+    """Return a lower bound on the cheapest cover of a need, exact for few items (module docstring).
 
-    ``rest`` is the price of a unit of gain of the items that are not in the list, infinity if there are none,
-    ``cheapest`` the least cost of one of those.
+    `rest`: price per unit of gain of items that are not in the list, infinite without such items. `cheapest`:
+    least cost of such an item.
     """
     gain = np.minimum(gain, need)
     order = np.argsort(cost / gain, kind="mergesort")
@@ -116,7 +117,7 @@ def _cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-
         if left[k] <= _SAFE * need:
             best = min(best, spent[k])
         elif spent[k] + max(_relaxed(cost, gain, k, left[k], rest, grain), least[k]) < best * (1.0 - 1e-12):
-            if k == n:  # with what is not in the list
+            if k == n:  # with items that are not in the list
                 best = spent[n] + max(left[n] * rest, cheapest)
             else:
                 chosen[k], back = True, False
@@ -137,7 +138,7 @@ def _cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-
 
 @kernel(allocates=True, inner=True)
 def _cheapest(shards, loads, sizes, upper, need, rest, least, grain):  # type: ignore[no-untyped-def]
-    """Cover a need with new replicas of shards; of others a unit costs `rest`, and any at least `least`."""
+    """Cover a need by new replicas of shards; others cost `rest` per unit, and at least `least`."""
     cost, gain, m = np.empty(_WINDOW), np.empty(_WINDOW), 0
     for j in shards:
         load = loads[j]
@@ -152,7 +153,7 @@ def _cheapest(shards, loads, sizes, upper, need, rest, least, grain):  # type: i
 
 @kernel(allocates=True, inner=True)
 def _out_of(pool: Replicas, loads, order, label, count, upper, grain):  # type: ignore[no-untyped-def]
-    """What must leave each set of servers, those of one label, in sizes of new replicas."""
+    """Return the sizes of new replicas that must leave each set of servers with one label."""
     home, need = np.full(loads.size, -1), np.zeros(count)
     for i in range(label.size):
         if label[i] >= 0:
@@ -184,9 +185,9 @@ def _out_of(pool: Replicas, loads, order, label, count, upper, grain):  # type: 
 
 @kernel(allocates=True, inner=True)
 def _into(pool: Replicas, loads, order, label, count, lower, upper, grain):  # type: ignore[no-untyped-def]
-    """What must come to each set of servers, those of one label, in sizes of new replicas.
+    """Return the sizes of new replicas that must come to each set of servers with one label.
 
-    Shards that are nowhere yet may come to any of them.
+    Shards without any replica may come to any set.
     """
     value, need, seen = np.zeros(count), np.zeros(count), np.full(loads.size, -1)
     for j in order:
@@ -222,7 +223,7 @@ def _into(pool: Replicas, loads, order, label, count, lower, upper, grain):  # t
 
 @kernel(allocates=True, inner=True)
 def _closures(pool: Replicas, search: ReplicaSearch, lower, upper, outward):  # type: ignore[no-untyped-def]
-    """Groups of overlapping closures, and disjoint closures, smaller ones first: a label a server, or -1."""
+    """Return labels of servers by groups of overlapping closures and by disjoint closures; -1: in none."""
     n = pool.load_on.size
     group, extent = np.arange(n), np.full(n, n + 1)
     inside = np.zeros(n, np.bool_)
@@ -255,7 +256,7 @@ def _closures(pool: Replicas, search: ReplicaSearch, lower, upper, outward):  # 
 
 @kernel(inner=True)
 def _find(group, i):  # type: ignore[no-untyped-def]
-    """Representative of a server's group."""
+    """Return the representative of a server's group."""
     while group[i] != i:
         group[i] = group[group[i]]
         i = group[i]
@@ -264,14 +265,14 @@ def _find(group, i):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _join(group, i, k):  # type: ignore[no-untyped-def]
-    """Make one group of those of two servers."""
+    """Merge the groups of two servers."""
     i, k = _find(group, i), _find(group, k)
     group[max(i, k)] = min(i, k)
 
 
 @kernel(allocates=True)
 def _cuts(pool: Replicas, search: ReplicaSearch, loads, order, lower, upper, outward, grain):  # type: ignore[no-untyped-def]
-    """Sum over the groups of closures of the best of: the union, disjoint closures, single servers."""
+    """Return the sum over groups of the best of: the union, disjoint closures, single servers."""
     n = pool.load_on.size
     group, apart = _closures(pool, search, lower, upper, outward)
     many = np.bincount(group + 1, minlength=n + 1)[group + 1] > 1
@@ -283,7 +284,7 @@ def _cuts(pool: Replicas, search: ReplicaSearch, loads, order, lower, upper, out
         else:
             value = _into(pool, loads, order, label, n, lower, upper, grain)
         total = np.zeros(n)
-        for i in range(n):  # a label is a server of its set
+        for i in range(n):  # the label of a set is one of its servers
             if value[i] > 0.0:
                 total[group[i]] += value[i]
         best = np.maximum(best, total)
@@ -295,7 +296,7 @@ def _cuts(pool: Replicas, search: ReplicaSearch, loads, order, lower, upper, out
 
 @kernel(allocates=True)
 def _crowded(pool: Replicas, grain):  # type: ignore[no-untyped-def]
-    """What must leave servers with too little memory, in sizes; what has other replicas is free."""
+    """Return the sizes that must leave servers with too little memory; other replicas are free."""
     total, shards = 0.0, np.empty(pool.copies.size, np.int64)
     for i in range(pool.room.size):
         need, m, r = -pool.room[i] - pool.slack[i], 0, pool.first_on_server[i]

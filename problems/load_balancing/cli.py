@@ -48,17 +48,18 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 def _memory(value: float | None) -> float | None:
     if value is not None and not value >= 1:
-        raise typer.BadParameter(f"{value:g} must be at least 1, the size of a shard")
+        raise typer.BadParameter(f"{value:g}: must be at least 1, the size of a shard")
     return value
 
 
 _Servers: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Servers; one for every 8 shards if not given.", show_default=False)
+    int | None,
+    typer.Option(min=1, help="Number of servers; default: one per 8 shards.", show_default=False),
 ]
 _Memory: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        callback=_memory, help="Shards that fit on a server; twice the shards a server if not given."
+        callback=_memory, help="Number of shards that fit on a server; default: twice the shards per server."
     ),
 ]
 _Balance: TypeAlias = Annotated[
@@ -67,21 +68,21 @@ _Balance: TypeAlias = Annotated[
         "--balance",
         min=1e-3,
         max=0.5,
-        help="How far the load of a server may be off the mean, relative to it.",
+        help="Largest deviation of a server's load from the mean, relative to the mean.",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Fleet(CommandOptions):
-    """Servers, and how loads are balanced on them."""
+    """Options of servers, and of the balance of their loads."""
 
     servers: _Servers = None
     memory: _Memory = None
     balance: _Balance = 0.05
 
     def zipf(self, shards: int | None, mode: str | None, rounds: int | None) -> ShardScenario:
-        """Return the scenario with Zipf loads of so many shards."""
+        """Return the scenario with Zipf loads of a number of shards."""
         from copter.problems.load_balancing.scenario import ShardScenario
 
         count = shards or _SHARDS
@@ -92,32 +93,32 @@ class _Fleet(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BalancingRunOptions(_Fleet, Solving, RunOptions):
-    """Keep the loads of servers balanced while those of the shards change, with few movements.
+    """Keep the loads of servers balanced while loads of shards change, with few movements.
 
-    Without --workload, the loads are Zipf: its exponent is drawn anew each round (stateless) or moves by 10%
-    (stateful).
+    Without --workload, loads have a Zipf distribution.  Its exponent is random in each round (stateless) or
+    changes by 10% (stateful).
     """
 
     workload: Annotated[
         Path | None,
         typer.Option(
-            callback=existing_file("give a CSV of round,shard,load, or leave it out for Zipf"),
+            callback=existing_file("give a CSV of round,shard,load, or omit it for Zipf"),
             help="CSV of loads: round, shard, load.",
         ),
     ] = None
     shards: Annotated[
-        int | None, typer.Option(min=1, help=f"Shards of the Zipf loads; {_SHARDS} if not given.")
+        int | None, typer.Option(min=1, help=f"Number of shards with Zipf loads; default: {_SHARDS}.")
     ] = None
     servers: _Servers = None
     mode: Annotated[
         str | None,
         typer.Option(
             callback=one_of(MODES, "mode"),
-            help=f"How the Zipf exponent changes: {', '.join(MODES)}; {MODES[0]} if not given.",
+            help=f"Changes of the Zipf exponent: {', '.join(MODES)}; default: {MODES[0]}.",
         ),
     ] = None
     rounds: Annotated[
-        int | None, typer.Option(min=1, help=f"Rounds; {_ROUNDS}, or all of the workload, if not given.")
+        int | None, typer.Option(min=1, help=f"Number of rounds; default: {_ROUNDS}, or all of the workload.")
     ] = None
     solver: Annotated[str, solver_option(METHODS)] = "copter"
     tolerance: Tolerance = 1e-2
@@ -127,11 +128,11 @@ class BalancingRunOptions(_Fleet, Solving, RunOptions):
         if self.workload is not None and (self.shards is not None or self.mode is not None):
             name = "--shards" if self.shards is not None else "--mode"
             raise typer.BadParameter(
-                "belongs to the Zipf loads: leave it out, or --workload", param_hint=name
+                "belongs to the Zipf loads: omit it, or omit --workload", param_hint=name
             )
 
     def scenario(self) -> ShardScenario:
-        """Return what is balanced: the loads of the file named, or Zipf's."""
+        """Return the scenario: loads of the named file, or Zipf loads."""
         if self.workload is None:
             return self.zipf(self.shards, self.mode, self.rounds)
         from copter.problems.load_balancing.scenario import ShardScenario
@@ -165,36 +166,36 @@ def _run_load_balancing(options: BalancingRunOptions) -> None:
 
 
 def _check(scenario: ShardScenario, names: Iterable[str], option: str) -> None:
-    """Raise if POP is asked for more parts than there are servers, or the shards do not fit."""
+    """Raise an error if POP has more parts than there are servers, or the shards do not fit."""
     for name in names:
         pop = pop_name(name)
         if pop is not None and pop.parts > scenario.servers:
             raise typer.BadParameter(
-                f"{name} needs as many servers, and there are {scenario.servers}", param_hint=option
+                f"{name}: must have at most {scenario.servers} parts, one per server", param_hint=option
             )
     scenario.check()
 
 
 @dataclass(frozen=True, kw_only=True)
 class BalancingBenchOptions(_Fleet, BenchOptions):
-    """Let each solver balance the same Zipf loads, every one from its own last placement."""
+    """Let each solver balance the same Zipf loads, each from its own last placement."""
 
-    shards: Annotated[int, typer.Option(min=1, help="Shards, each of size 1.")] = _SHARDS
+    shards: Annotated[int, typer.Option(min=1, help="Number of shards, each of size 1.")] = _SHARDS
     servers: _Servers = None
     mode: Annotated[
         str,
         typer.Option(
-            callback=one_of(MODES, "mode"), help=f"How the Zipf exponent changes: {', '.join(MODES)}."
+            callback=one_of(MODES, "mode"), help=f"Changes of the Zipf exponent: {', '.join(MODES)}."
         ),
     ] = MODES[0]
     rounds: Annotated[
-        int, typer.Option(min=1, help="Rounds; of more than 20 the first 20 are left out of the summary.")
+        int, typer.Option(min=1, help="Number of rounds; if above 20, the summary omits the first 20.")
     ] = _ROUNDS
     changed: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Shards, drawn anew in each round, that change their loads in it; all if not given.",
+            help="Number of random shards with a new load in each round; default: all.",
             show_default=False,
         ),
     ] = None

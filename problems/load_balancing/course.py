@@ -1,10 +1,10 @@
-"""Shard load balancing for benchmarks: each solver drives a balancer of its own through the same loads.
+"""Shard load balancing for benchmarks: each solver drives its own balancer through the same loads.
 
-What a round costs depends on the solver's own last placement, so rounds cannot be recorded once.  All solvers
-of linear programs get the same reduced program and the same shim, and rounds in which that is proven to
-have found the best after few changes none of them has to solve; `highs-milp` is the exact problem
-with its replicas X, by branch and bound; `heuristic`, `pop-K` and `pop-K-ray` are those of
-:mod:`copter.problems.load_balancing`.  One rule holds for all: what carries load is there next round.
+The cost of a round depends on the solver's last placement, so rounds cannot be recorded.  All solvers of
+linear programs get the same reduced program and the same shim.  In rounds with few changes whose best answer
+the shim has proven, no solver runs.  `highs-milp` solves the exact problem with its replicas X by branch and
+bound.  `heuristic`, `pop-K` and `pop-K-ray` are methods of :mod:`copter.problems.load_balancing`.  The same
+rule holds for all: replicas that carry load exist in the next round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXACT = "highs-milp"
 BURN_IN = 20
-"""Rounds that the authors leave out of their means, and so does the summary if there are more."""
+"""Number of first rounds that the authors' means omit; the summary omits them too if there are more."""
 _WARM_UP: dict[str, Any] = {"shards": 512, "servers": 128, "rounds": 4}
 
 
@@ -49,15 +49,15 @@ class Balancing(Course):
 
     @property
     def left_out(self) -> int:  # type: ignore[override]
-        """Rounds that the summary leaves out."""
+        """Number of first rounds that the summary omits."""
         return BURN_IN if self.scenario.rounds > BURN_IN else 1
 
     def small(self) -> Balancing:
-        """Return the same with few shards."""
+        """Return the same scenario with few shards."""
         return Balancing(replace(self.scenario, **_WARM_UP, memory=None, table=None), warming=True)
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a solver or a method."""
+        """Return the rounds of a solver or a method."""
         name = settings.name
         if name not in (*METHODS, EXACT) and pop_name(name) is None:
             solver, balancer = settings.make(), self.scenario.balancer()
@@ -122,7 +122,7 @@ def _exact(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record
             "gap": exact.found.gap,
             "bound": exact.bound,
             "iterations": exact.found.nodes,
-            "feasible": done.in_band,  # of all else `take` sees to it
+            "feasible": done.in_band,  # `take` checks everything else
         }
         took = {"edit_seconds": exact.effort.build_seconds, "solve_seconds": exact.effort.seconds}
         fields = own | _figures(done)

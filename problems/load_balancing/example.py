@@ -11,14 +11,14 @@ from copter.problems.load_balancing.balancer import LoadBalancer, ShardDomain
 from copter.problems.load_balancing.outcome import BalancingRound
 
 _EVENT_SHARDS, _EVENT_SERVERS = 24, 5
-"""Sizes of :func:`example`."""
+"""Numbers of shards and servers of :func:`example`."""
 
 
 class ExampleShards(ShardDomain):
     """Shards on servers with random events, and a check that recounts each answer one by one."""
 
     def violations(self, answer: BalancingRound) -> Iterator[str]:
-        """Yield servers whose memory is exceeded, and shards that are not served, counted one by one."""
+        """Yield servers whose memory is exceeded, and shards that are not fully served."""
         fleet, placement = self.balancer.fleet(), answer.placement
         used, served = (
             dict.fromkeys(range(fleet.memory.size), 0.0),
@@ -29,13 +29,13 @@ class ExampleShards(ShardDomain):
             served[int(shard)] += float(share)
         for server, memory in enumerate(fleet.memory.tolist()):
             if used[server] > memory * (1 + 1e-9):
-                yield f"server {self.balancer.servers[server]!r} uses {used[server]:g} of {memory:g}"
+                yield (f"server {self.balancer.servers[server]!r} uses {used[server]:g}: at most {memory:g}")
         for shard, share in served.items():
             if abs(share - 1.0) > 1e-9:
-                yield f"shard {self.balancer.shards[shard]!r} is served to {share:.3%}"
+                yield f"shard {self.balancer.shards[shard]!r} is served to {share:.3%}: must be 100%"
 
     def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-        """Draw loads that change, and now and then a shard or a server that comes or goes."""
+        """Yield random changes of loads, and occasionally a shard or server that is added or removed."""
         balancer = self.balancer
         shards, servers = balancer.shards, balancer.servers
         if rng.random() < 0.2:
@@ -60,7 +60,7 @@ class ExampleShards(ShardDomain):
 
 
 def example() -> ExampleShards:
-    """Return a small fleet: `copter check copter.problems.load_balancing.example:example`."""
+    """Return an example with a small fleet: `copter check copter.problems.load_balancing.example:example`."""
     balancer = LoadBalancer()
     for server in range(_EVENT_SERVERS):
         balancer.add_server(f"server {server}", 40.0)

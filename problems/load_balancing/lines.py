@@ -1,4 +1,4 @@
-"""Lines of the suite: shards on servers, each method from its own last placement."""
+"""Cases of the suite: shards on servers, each method from its own last placement."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
     (1_024, 128, 24, ("full",)),
     (2_048, 256, 12, ("full",)),
 )
-"""Shards, servers, rounds."""
+"""Shards, servers and rounds of each case, with its profiles."""
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """Return the list them."""
+    """Return the cases."""
     return [*(_line(inputs, *size) for size in _SIZES), _one_changes(inputs)]
 
 
 def _one_changes(inputs: Inputs) -> Case:
-    """Return the line of rounds in which nothing but the load of one shard changes."""
+    """Return the case in which one random shard changes its load in each round."""
     shards, servers, rounds = 16_384, 256, 88
     course = Balancing(ShardScenario(shards, servers, rounds, seed=inputs.seed, changed=1))
     return Case(

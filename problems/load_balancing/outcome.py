@@ -1,4 +1,4 @@
-"""What a round of load balancing did, and what is wrong with events."""
+"""Result of a round of load balancing, and the error of events."""
 
 from __future__ import annotations
 
@@ -21,46 +21,47 @@ _CLOSED = 1e-9
 
 
 class LoadBalancingError(CopterError, ValueError):
-    """An event or a placement that cannot be; the message names the shard or the server."""
+    """An invalid event or placement; the message names the shard or the server."""
 
 
 @dataclass(frozen=True)
 class BalancingRound:
-    """What a round did.
+    """Result of a round.
 
     Attributes
     ----------
     placement : ShardPlacement
-        Indices are those of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
+        Placement with indices of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
     movements : int
-        Replicas that were not there before the round.
+        Number of replicas that did not exist before the round.
     cost : float
-        Sum of the sizes of those.
+        Sum of their sizes.
     imbalance : float
         Largest load of a server over the smallest, minus 1.
     balanced : bool
-        Whether that is at most twice the tolerance.
+        Whether the imbalance is at most twice the tolerance.
     in_band : bool
-        Whether every server's load is within :attr:`ShardFleet.band`; what is, is balanced, but not the other
-        way.
+        Whether every server's load is within :attr:`ShardFleet.band`. This implies ``balanced``, but not
+        conversely.
     memory : float
-        Largest share of its memory that a server uses.
+        Largest used share of a server's memory.
     bound : float
-        Certified lower bound on the cost of any placement within the band; NaN without a program.  One
-        that is only balanced may cost less.
+        Certified lower bound on the cost of any placement within the band; NaN without a program.  A
+        placement that is only balanced may cost less.
     gap : float
-        (cost - bound) over the cost, or over the mean size of a shard if that is more: costs are near 0.
+        (cost - bound) over the cost, or over the mean size of a shard if that is larger, because costs are
+        near 0.
     solution : Solution or None
-        The solution of the linear program, if one was solved.
+        Solution of the linear program, if one was solved.
     moves : tuple of Move
-        New replicas: the shard, the server, and the shard's size as the amount; the source is None, because
-        others of the shard's replicas may stay.
+        New replicas: the shard, the server, and the shard's size as the amount. The source is None, because
+        other replicas of the shard may stay.
     binding : mapping of server to float
-        Servers whose band binds the fractional answer, with their prices.
+        Servers whose band is binding in the fractional answer, with their prices.
     prices : (row slots,) ndarray
         Prices of the solution.
     edit_seconds, solve_seconds, rounding_seconds : float
-        Seconds.
+        Durations of the steps in seconds.
     """
 
     number: int
@@ -83,23 +84,23 @@ class BalancingRound:
     rounding_seconds: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"solution": None}  # it has the state of the program at the time
+        return vars(self) | {"solution": None}  # it contains the state of the program at that time
 
     @property
     def objective(self) -> float:
-        """Its cost, by the name that all answers have."""
+        """Cost of the answer, by the name that all answers have."""
         return self.cost
 
     @property
     def proven(self) -> bool:
-        """True if it is within the band and no such placement costs less: the gap is closed."""
+        """True if the placement is within the band and its gap is 0, so that its cost is least."""
         return self.in_band and self.gap <= _CLOSED
 
 
 def imbalance(fleet: ShardFleet, placement: ShardPlacement) -> float:
-    """Return the largest load of a server over the smallest, minus 1; infinite if a server has none.
+    """Return the largest load of a server over the smallest, minus 1.
 
-    Result: 0 without any load.
+    The result is infinite if a server has no load, and 0 without any load.
     """
     on = _load_on(fleet, placement)
     if not fleet.loads.any():
@@ -110,7 +111,7 @@ def imbalance(fleet: ShardFleet, placement: ShardPlacement) -> float:
 def in_band(fleet: ShardFleet, placement: ShardPlacement) -> bool:
     """Return whether the load of every server is within the band, up to the zero tolerance.
 
-    Result: True without any load.
+    The result is True without any load.
     """
     on, (lower, upper) = _load_on(fleet, placement) / (fleet.mean or 1.0), fleet.band
     off = np.maximum(on - upper, lower - on).clip(0.0).sum()
@@ -124,7 +125,7 @@ def _load_on(fleet: ShardFleet, placement: ShardPlacement) -> Floats:
 
 
 def amount(what: str, value: float) -> float:
-    """Return a load, a size or a memory: a finite number, not negative."""
+    """Return a load, size or memory as a finite, nonnegative number."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
 """Replicas of shards on servers as linked lists, and load that flows along them; kernels of the spread shim.
 
-Servers are nodes; two servers with a replica of the same shard are joined: load of that shard can go from the
-one to the other without a new replica.  So what the replicas there are can do for the balance is a maximum
-flow, found by shortest augmenting paths (Edmonds and Karp 1972).
+Servers are nodes.  Two servers with replicas of the same shard are joined, because load of that shard can
+move between them without a new replica.  So the best balance of existing replicas is a maximum flow, found by
+shortest augmenting paths (Edmonds and Karp 1972).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from copter.arrays import Flags, Floats, Ints
 from copter.compile.kernels import kernel
 
 ZERO_TOLERANCE = 1e-9
-"""Loads are in units of the mean load of a server; less than this is nothing."""
+"""Smallest load in units of the mean load of a server; smaller ones count as 0."""
 SLACK = 1e-9
-"""The same of memory, as a share of a server's."""
+"""Smallest memory as a share of a server's; less counts as 0."""
 
 _NONE = -1
 
@@ -25,13 +25,14 @@ _NONE = -1
 class Replicas(NamedTuple):
     """Replicas in a pool, each in the list of its shard and in that of its server.
 
-    `shard`, `server`, `load` (capacity,): those of each replica. `old` (capacity,): whether it was there in
-    the last round: a new one is a movement. `alive` (capacity,). `after_in_shard`, `before_in_shard`,
-    `after_on_server`, `before_on_server` (capacity,): the lists; -1 ends them. `first_of_shard`, `copies`
-    (k,). `size` (k,). `reserve` (k,): load that flows leave on a replica of the shard if it has that much; 0
-    where all of it may go. `first_on_server`, `load_on`, `room` (n,): `room` is the memory that is left,
-    negative if there are too many replicas. `slack` (n,): so little of a server's memory is nothing: rounding
-    errors. `used` (1,): places of the pool taken so far; a freed one is not taken again.
+    `shard`, `server`, `load` (capacity,): those of each replica. `old` (capacity,): whether the replica
+    existed in the last round; a new one is a movement. `alive` (capacity,): whether it exists.
+    `after_in_shard`, `before_in_shard`, `after_on_server`, `before_on_server` (capacity,): the lists, which
+    end with -1. `first_of_shard`, `copies` (k,): first replica and number of replicas of each shard. `size`
+    (k,): sizes of the shards. `reserve` (k,): load that flows leave on a replica of the shard if it has it; 0
+    if all of it may flow. `first_on_server`, `load_on`, `room` (n,): `room` is the free memory, negative if
+    it is exceeded. `slack` (n,): rounding error of a server's memory. `used` (1,): number of entries used so
+    far; freed entries are not used again.
     """
 
     shard: Ints
@@ -55,7 +56,7 @@ class Replicas(NamedTuple):
 
 
 class ReplicaSearch(NamedTuple):
-    """Scratch of a breadth-first search over servers."""
+    """Work arrays of a breadth-first search over servers."""
 
     queue: Ints
     origin: Ints
@@ -69,8 +70,8 @@ class ReplicaSearch(NamedTuple):
 def empty_pool(sizes: Floats, memory: Floats, capacity: int) -> Replicas:
     """Return a pool without replicas.
 
-    `sizes` (k,): the sizes of the shards. `memory` (n,): the memory of the servers, in the unit of the sizes;
-    copied. `capacity`: replicas that it has places for, those dropped again included.
+    `sizes` (k,): sizes of the shards. `memory` (n,): memory of the servers in the unit of the sizes; copied.
+    `capacity`: largest number of replicas, including dropped ones.
     """
     k, n = sizes.size, memory.size
     return Replicas(
@@ -96,14 +97,14 @@ def empty_pool(sizes: Floats, memory: Floats, capacity: int) -> Replicas:
 
 
 def scratch(k: int, n: int) -> ReplicaSearch:
-    """Return the scratch for k shards on n servers."""
+    """Return the work arrays for k shards on n servers."""
     queue, origin, out, into, seen = np.zeros((5, n), np.int64)
     return ReplicaSearch(queue, origin, out, into, seen, np.zeros(k, np.int64), np.zeros(1, np.int64))
 
 
 @kernel
 def join(pool: Replicas, r):  # type: ignore[no-untyped-def]
-    """Put replica r of the pool, with its shard, server and load, into the lists."""
+    """Insert replica r of the pool, with its shard, server and load, into the lists."""
     j, i = pool.shard[r], pool.server[r]
     after = pool.first_of_shard[j]
     pool.after_in_shard[r], pool.before_in_shard[r] = after, -1
@@ -123,7 +124,7 @@ def join(pool: Replicas, r):  # type: ignore[no-untyped-def]
 
 @kernel
 def leave(pool: Replicas, r):  # type: ignore[no-untyped-def]
-    """Take replica r out of the lists; its load goes with it."""
+    """Remove replica r and its load from the lists."""
     j, i = pool.shard[r], pool.server[r]
     after, before = pool.after_in_shard[r], pool.before_in_shard[r]
     if before >= 0:
@@ -147,7 +148,7 @@ def leave(pool: Replicas, r):  # type: ignore[no-untyped-def]
 
 @kernel
 def add(pool: Replicas, j, i, load, old):  # type: ignore[no-untyped-def]
-    """Add a replica of shard j on server i; returns its place, -1 if the pool is full."""
+    """Add a replica of shard j on server i, and return its index, or -1 if the pool is full."""
     r = pool.used[0]
     if r == pool.shard.size:
         return -1
@@ -159,14 +160,14 @@ def add(pool: Replicas, j, i, load, old):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill(pool: Replicas, shard, server, load, old):  # type: ignore[no-untyped-def]
-    """Add replicas that were not there."""
+    """Add new replicas."""
     for e in range(shard.size):
         add(pool, shard[e], server[e], load[e], old[e])
 
 
 @kernel
 def find(pool: Replicas, j, i):  # type: ignore[no-untyped-def]
-    """Return the replica of shard j on server i, -1 if there is none."""
+    """Return the replica of shard j on server i, or -1 if there is none such."""
     r = pool.first_of_shard[j]
     while r >= 0 and pool.server[r] != i:
         r = pool.after_in_shard[r]
@@ -175,7 +176,7 @@ def find(pool: Replicas, j, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def carry(pool: Replicas, r, s, amount):  # type: ignore[no-untyped-def]
-    """Take load from replica r to replica s of the same shard."""
+    """Move load from replica r to replica s of the same shard."""
     pool.load[r] -= amount
     pool.load[s] += amount
     pool.load_on[pool.server[r]] -= amount
@@ -184,9 +185,9 @@ def carry(pool: Replicas, r, s, amount):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _route(pool: Replicas, search: ReplicaSearch, start, amount, bound, outward):  # type: ignore[no-untyped-def]
-    """Let load flow out of a server into those below a bound, or into it from those above; returns how much.
+    """Let load flow from a server to servers below a bound, or from servers above it; return the amount.
 
-    Along replicas that there are, over other servers if need be, whose own load stays as it is.
+    The load flows along existing replicas, also through other servers, whose own load does not change.
     """
     moved = 0.0
     while moved < amount - ZERO_TOLERANCE:
@@ -212,9 +213,9 @@ def _route(pool: Replicas, search: ReplicaSearch, start, amount, bound, outward)
 
 @kernel(inner=True)
 def explore(pool: Replicas, search: ReplicaSearch, start, bound, outward):  # type: ignore[no-untyped-def]
-    """Return the nearest server that can take (outward) or give load, -1 if there is none.
+    """Return the nearest server that can take (outward) or give load, -1 if none can.
 
-    If there is none, the servers whose ``server_seen`` is the ``stamp`` are all it can get to (or from).
+    If none can, the servers whose `server_seen` equals `stamp` are all that load can reach (or come from).
     """
     search.stamp[0] += 1
     stamp = search.stamp[0]
@@ -251,7 +252,7 @@ def explore(pool: Replicas, search: ReplicaSearch, start, bound, outward):  # ty
 
 @kernel
 def settle(pool: Replicas, search: ReplicaSearch, i, lower, upper):  # type: ignore[no-untyped-def]
-    """Bring one server's load between the bounds as far as replicas allow; returns what is left outside."""
+    """Bring one server's load between the bounds as far as replicas allow; return the rest outside."""
     over = pool.load_on[i] - upper
     amount = max(over, lower - pool.load_on[i])
     if amount > ZERO_TOLERANCE:
@@ -261,11 +262,11 @@ def settle(pool: Replicas, search: ReplicaSearch, i, lower, upper):  # type: ign
 
 @kernel(allocates=True)
 def balance(pool: Replicas, search: ReplicaSearch, lower, upper, sparing=False):  # type: ignore[no-untyped-def]
-    """Bring all servers' loads between the bounds as far as replicas allow; returns what is left outside.
+    """Bring all servers' loads between the bounds as far as replicas allow; return the rest outside.
 
-    First what is too much goes where there is room, then what lacks comes from those that can spare it:
-    together that is a maximum flow with lower bounds.  Reserves are used only if it takes them, and not at
-    all if it is to be ``sparing``.
+    First, excess load flows to servers with free capacity; then missing load flows from servers that can give
+    it. Together this is a maximum flow with lower bounds.  Reserves are used only if necessary, and never if
+    `sparing`.
     """
     n, reserve, outside = pool.load_on.size, pool.reserve.copy(), 0.0
     for turn in range(4):

@@ -1,4 +1,4 @@
-"""What a run of load balancing leaves: rounds, figures and plots in its folder, and the table at its end."""
+"""Files of a run of load balancing: rounds, figures and plots in its folder, and the table at its end."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from copter.cli.runfolder import RunFolder
 from copter.problems.load_balancing.course import Balancing
 
 _ROUND = {
-    "movements": "replicas that were not there before",
+    "movements": "number of new replicas",
     "imbalance": "largest load of a server over the smallest, minus 1",
-    "balanced": "whether that is within twice the tolerance",
-    "memory": "largest share of its memory that a server uses",
-    "replicas": "replicas that carry load",
-    "answer_objective": "size of the replicas that were not there before",
-    "answer_gap": "certified gap of that, relative to it or to the size of a shard if that is more",
-    "answer_bound": "certified lower bound on the size of the replicas that were not there before",
-    "proven": "whether it is within the band, and no such placement needs less: the gap of that is 0",
+    "balanced": "whether the imbalance is at most twice the tolerance",
+    "memory": "largest used share of a server's memory",
+    "replicas": "number of replicas that carry load",
+    "answer_objective": "size of the new replicas",
+    "answer_gap": "certified gap of that size, relative to it or to the size of a shard if that is larger",
+    "answer_bound": "certified lower bound on the size of the new replicas",
+    "proven": "whether the placement is within the band, and its gap is 0",
     "objective": "cost of the fractional answer, in shards of mean size",
 }
 
 
 class BalancingRun(CourseRun):
-    """Rounds with the folder that they are written into, if any."""
+    """Rounds with their output folder, if any."""
 
-    meaning = "the figures of the table; those of rounds without the first, as is rounds_averaged"
+    meaning = "figures of the table; those of rounds, and rounds_averaged, are without the first round"
 
     def __init__(
         self, course: Balancing, chosen: SolverSettings, options: RunOptions, path: Path | None
@@ -69,7 +69,7 @@ class BalancingRun(CourseRun):
         folder.save_figure(
             "movements.png",
             over_time(rounds, {"movements": self.of("movements")}, "new replicas", "Movements", axis=axis),
-            "replicas that were not there before, by round",
+            "number of new replicas, by round",
         )
         percent = {"imbalance": 100.0 * self.of("imbalance")}
         folder.save_figure(

@@ -1,8 +1,8 @@
-"""Shards on servers under loads that jump and loads that drift, for `reproductions.toml`.
+"""Shards on servers under random or drifting loads, for `reproductions.toml`.
 
-Heuristic is E-Store's greedy, POP-k splits shards and servers into k parts, each solved exactly, LP-Relaxed
-is the relaxation by a solver of linear programs with the same shim as copter's.  Rounds at the start are left
-out, as in the thesis.  POP by branch and bound takes up to half a minute a round on 1,024 shards.
+Heuristic is E-Store's greedy method.  POP-k splits shards and servers into k parts, each solved exactly.
+LP-Relaxed is the relaxation by a solver of linear programs, with the same shim as copter's.  The first rounds
+are omitted, as in the thesis.  POP by branch and bound takes up to half a minute per round on 1,024 shards.
 
 Source: thesis, section 5.2.1.
 """
@@ -30,7 +30,7 @@ _UNITS = {"imbalance": "%", "time a round": "s"}
 
 
 def loads(effort: Effort, *, shards: int, servers: int, rounds: int) -> list[PaperFigure]:
-    """Return the mean load of a server, over the rounds."""
+    """Return figures of the mean load of a server over the rounds."""
     figures = []
     for mode in MODES:
         scenario = ShardScenario(shards, servers, rounds, mode, effort.seed)
@@ -48,10 +48,10 @@ def loads(effort: Effort, *, shards: int, servers: int, rounds: int) -> list[Pap
 def balanced(
     effort: Effort, *, parts: int, exact: bool = False, brief_pop: bool = False, **settings: Any
 ) -> list[PaperFigure]:
-    """Movements, imbalance and time of each method for both kinds of loads, and how they compare.
+    """Return movements, imbalance and time of each method for both kinds of loads, and their ratios.
 
-    With `brief_pop` POP plays few rounds of one sample.  With `exact` the text's super-optimality is shown:
-    what the relaxation with the shim saves over branch and bound, and that it moves less.
+    With `brief_pop`, POP runs in few rounds of one sample.  With `exact`, figures show the super-optimality
+    of the text: the relaxation with the shim is faster than branch and bound, and moves less.
     """
     methods: dict[str, dict[str, Any]] = {
         _OURS: {"solver": "copter"},
@@ -91,7 +91,7 @@ def balanced(
 def _play(
     effort: Effort, row: str, k: int, *, shards: int, servers: int, rounds: int, mode: Mode, solver: str
 ) -> dict[str, float]:
-    """Play a sample of the loads, and return means over its rounds."""
+    """Replay a sample of the loads, and return means over its rounds."""
     effort.say(f"{row}: {shards} shards on {servers} servers")
     scenario = ShardScenario(shards, servers, rounds, mode, effort.seed + k)
     settings = SolverSettings(solver, _TOLERANCE, mip_gap=_MIP_GAP)
@@ -104,7 +104,7 @@ def _play(
 
 
 def integrality(effort: Effort, *, shards: int, servers: int) -> list[PaperFigure]:
-    """Return how integral the answers of solvers are to the second round of loads that are drawn."""
+    """Return figures of the integrality of solvers' answers to the second round of random loads."""
     scenario = ShardScenario(shards, servers, 2, seed=effort.seed)
     balancer = scenario.balancer()
     first, second = scenario.loads()

@@ -13,16 +13,16 @@ from copter.problems.load_balancing.outcome import LoadBalancingError
 from copter.problems.load_balancing.workload import LoadTable, few_changed, zipf_loads
 
 _MEMORY = 2.0
-"""Memory of a server over what its part of the shards needs, as in the authors' experiment."""
+"""Memory of a server over the size of its share of the shards, as in the authors' experiment."""
 
 
 @dataclass(frozen=True)
 class ShardScenario:
-    """Shard j of size 1 starts on server j modulo their number; its loads come from Zipf or from a table.
+    """Scenario in which shard j of size 1 starts on server j modulo their number, with Zipf or given loads.
 
-    `memory`: the memory of each server, in shards; twice the shards a server if not given. `table`: loads of
-    one's own: its shards, its rounds. `changed`: so many shards change their loads in a round; all that have
-    others if not given.
+    `memory`: memory of each server, in shards; default: twice the shards per server. `table`: given loads,
+    with their shards and rounds. `changed`: number of shards that take their new loads in a round; default:
+    all.
     """
 
     shards: int
@@ -44,10 +44,10 @@ class ShardScenario:
         memory: float | None = None,
         tolerance: float = TOLERANCE,
     ) -> ShardScenario:
-        """Return the scenario of a table of loads, its first `rounds` rounds or all.
+        """Return the scenario of a table of loads.
 
-        `rounds`: at most those of the table. `memory`: the memory of each server, in shards; twice the shards
-        a server if not given.
+        `rounds`: number of first rounds; default: all. `memory`: memory of each server, in shards; default:
+        twice the shards per server.
         """
         there = table.loads.shape[0]
         most = there if rounds is None else min(rounds, there)
@@ -62,7 +62,7 @@ class ShardScenario:
         return rounds if self.changed is None else few_changed(rounds, self.changed, self.seed)
 
     def balancer(self) -> LoadBalancer:
-        """Return a balancer with all servers and shards, which have no load yet."""
+        """Return a balancer with all servers and shards, without load."""
         balancer = LoadBalancer(self.tolerance)
         memory = _MEMORY * self.shards / self.servers if self.memory is None else self.memory
         for server in range(self.servers):
@@ -75,7 +75,5 @@ class ShardScenario:
         """Raise LoadBalancingError if the servers cannot hold the shards, each of size 1."""
         self.balancer().check()
         if self.memory is not None and math.floor(self.memory) * self.servers < self.shards:
-            room = (
-                f"{self.servers} servers with {self.memory:g} of memory hold {math.floor(self.memory)} each"
-            )
-            raise LoadBalancingError(f"the {self.shards} shards of size 1 do not fit: {room}")
+            room = f"{self.servers} servers with memory {self.memory:g} hold {math.floor(self.memory)} each"
+            raise LoadBalancingError(f"shards = {self.shards}: must fit on the servers: {room}")

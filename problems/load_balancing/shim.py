@@ -1,34 +1,40 @@
-"""ReplicaShim: replicas of shards on servers, few of them new, within the memory and with balanced loads.
+"""ReplicaShim: replicas of shards on servers with few new ones, within the memory, with balanced loads.
 
-For shard load balancing: every shard is served by one or more replicas, each carries a share of the shard's
-load, a replica needs as much memory as its shard is large, and a new one is a movement that costs its size.
+In shard load balancing, every shard is served by one or more replicas, each of which carries a share of the
+shard's load.  A replica takes as much memory as the size of its shard, and a new one is a movement that costs
+its size.
 
-1. Carry: loads begin as they were last round, and the least flow along last round's replicas that brings all
-   servers into the band is applied.  If there is one, that is the placement: nothing moves.
-2. Memory: on a server that has too little, new replicas go first, then those with least load, if their shards
-   have others, which take over the load in proportion (the thesis' shim).
-3. New replicas are added across the border of what load can get to, those first that can carry most, and in
-   the end each of them that the others can stand in for is dropped again.
-4. If that makes more than the lower bound in whole replicas
-   (:mod:`copter.problems.load_balancing.bound`), a second attempt starts from the replicas
-   to which the linear program gives load.  An answer, the more so one from inside the optimal face, has many
-   that carry little, so each goes if its load can flow along the others: those of cold shards for their size
-   first, for a hot shard's can carry more in rounds to come. What is left is chosen beforehand in another
-   run of steps 2 and 3; the better one counts.
-5. Replicas of last round keep a trickle, which costs nothing and may save a movement in rounds to come,
-   unless their memory or their load is needed; others without load are dropped.
+1. Carry: loads start as in the last round, and the least flow along last round's replicas that brings all
+  servers into
+   the band is applied.  If there is one, its result is the placement, and nothing moves.
+2. Memory: on a server with too little, new replicas are dropped first, then those with least load, if their
+  shards have
+   others.  These take over the load in proportion (the thesis' shim).
+3. New replicas are added across the border of the servers that load can reach, first those that can carry
+  most.  In
+   the end, each of them that the others can replace is dropped again.
+4. If the result exceeds the lower bound in whole replicas (:mod:`copter.problems.load_balancing.bound`), a
+  second
+   attempt starts from the replicas to which the linear program gives load.  An answer, in particular from
+   inside the optimal face, has many with small loads, so each is dropped if its load can flow along the
+   others.  Those of cold shards, relative to their size, are dropped first, because a hot shard's replica can
+   carry more in later rounds.  The rest is chosen beforehand in another run of steps 2 and 3, and the better
+   result is used.
+5. Last round's replicas keep a small load, which costs nothing and may save a movement in later rounds,
+  unless their
+   memory or their load is needed; others without load are dropped.
 
-Memory is never exceeded and every shard is served, whatever the solution; the balance is kept as far as
-this finds a way.
+Memory is never exceeded and every shard is served, for any solution.  The loads are balanced as far as this
+method finds a way.
 
 Source: thesis section 5.1.1 (step 2); flows along replicas are a maximum flow
 (:mod:`copter.problems.load_balancing.replicas`).
 
 Kernels work on the pool of :mod:`copter.problems.load_balancing.replicas`.  After a maximum flow, a server
-that is still too full has a *closure*: the servers that its load can get to, all of them full.  Replicas
-there are no way out, so what it lacks is a new replica, outside, of a shard with load inside.  In the same
-way the closure of a server that has too little needs a new replica inside of a shard with load outside.  So
-closures say where new replicas can be of use, and from below how many it takes
+with too much load has a *closure*: the servers that its load can reach, all of them full.  Existing replicas
+do not lead out of it, so a new replica outside is necessary, of a shard with load inside.  In the same way,
+the closure of a server with too little load needs a new replica inside, of a shard with load outside.  So
+closures show where new replicas are useful, and give a lower bound on them
 (:mod:`copter.problems.load_balancing.bound`).
 """
 
@@ -62,24 +68,24 @@ from copter.problems.load_balancing.replicas import (
 MARGIN = 2e-3
 """Share of the tolerance by which a program's band is narrower."""
 _LEAST_LOAD, _LEAST_SHARE = 1e-3, 1e-2
-"""Load that a replica keeps rather than be dropped: of a server's mean, and at most of its shard."""
+"""Least load that a replica keeps instead of being dropped: of a server's mean, and at most of its shard."""
 _EASE = 0.05
 """Share of the width of the band."""
 
 
 class ShardPlacementError(CopterError):
-    """No place was found for a shard; `shard` is its index."""
+    """No server has the memory for a shard; `shard` is its index."""
 
     def __init__(self, shard: int) -> None:
         self.shard = shard
-        super().__init__(f"no server has the memory for shard {shard}, however the others are placed")
+        super().__init__(f"shard {shard}: must fit in the memory of a server; none has room after all moves")
 
 
 @dataclass(frozen=True)
 class ShardPlacement:
-    """Replicas and the shares of their shards' load that they carry; ascending by shard and server.
+    """Replicas with their shares of their shards' load, ascending by shard and server.
 
-    `shard`, `server` (m,). `share` (m,): > 0; those of a shard add up to 1.
+    `shard`, `server` (m,). `share` (m,): > 0; the shares of a shard add up to 1.
     """
 
     shard: Ints
@@ -113,11 +119,11 @@ NOWHERE = ShardPlacement(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(
 
 @dataclass(frozen=True)
 class ShardFleet:
-    """Shards and servers as a shim sees them.
+    """Shards and servers for a shim.
 
-    `loads`, `sizes` (k,): those of the shards; any unit of load. `memory` (n,): the memory of the servers, in
-    the unit of the sizes: any. `tolerance`: the load of a server may be this much off the mean, relative to
-    it.
+    `loads`, `sizes` (k,): those of the shards; any unit of load. `memory` (n,): memory of the servers, in the
+    unit of the sizes, which is arbitrary. `tolerance`: largest deviation of a server's load from the mean,
+    relative to the mean.
     """
 
     loads: Floats
@@ -132,34 +138,33 @@ class ShardFleet:
 
     @property
     def unit_size(self) -> float:
-        """Mean size of a shard; 1 if none has a size."""
+        """Mean size of a shard; 1 if all sizes are 0."""
         return float(self.sizes.mean()) or 1.0
 
     @property
     def band(self) -> tuple[float, float]:
-        """Least and most load of a server, in units of the mean.
+        """Least and largest load of a server, in units of the mean.
 
-        1 -+ tolerance / (1 + tolerance), a little narrower than 1 -+ tolerance: so the most loaded server
-        has at most ``1 + 2 tolerance`` times the load of the least loaded one.
+        They are 1 -+ tolerance / (1 + tolerance), a little narrower than 1 -+ tolerance.  So the most loaded
+        server has at most ``1 + 2 tolerance`` times the load of the least loaded one.
         """
         width = self.tolerance / (1.0 + self.tolerance)
         return 1.0 - width, 1.0 + width
 
     @property
     def inner_band(self) -> tuple[float, float]:
-        """Band for a program: narrower by a little, so that what a solver is off does not cost a replica."""
+        """Slightly narrower band for a program, so that a solver's error does not cost a replica."""
         margin = MARGIN * self.tolerance
         return self.band[0] + margin, self.band[1] - margin
 
 
 @dataclass(frozen=True)
 class Carried:
-    """What last round's replicas can do for this round's loads.
+    """Placement of last round's replicas for this round's loads.
 
-    `placement`: the placement of those replicas only, the balance as good as they allow (shards without any
-    are not in it). `enough`: whether that is a placement of all shards, within memory and balanced: no
-    movement is needed. `needed`: lower bound on the size of the new replicas of any placement within the
-    band.
+    `placement`: placement of these replicas only, as balanced as possible; shards without any are not in it.
+    `enough`: whether it is a placement of all shards, within memory and balanced, so that no movement is
+    needed. `needed`: lower bound on the size of the new replicas of any placement within the band.
     """
 
     placement: ShardPlacement
@@ -168,10 +173,10 @@ class Carried:
 
 
 class ReplicaShim:
-    """Turns a fractional answer into replicas."""
+    """Shim that turns a fractional answer into replicas."""
 
     def carry(self, fleet: ShardFleet, last: ShardPlacement) -> Carried:
-        """Balance this round's loads along last round's replicas alone."""
+        """Balance this round's loads along last round's replicas only."""
         n = fleet.memory.size
         loads = fleet.loads / (fleet.mean or 1.0)
         pool, search = _pool(fleet, loads, last.keys(n), last.keys(n), last.share * loads[last.shard])
@@ -190,7 +195,7 @@ class ReplicaShim:
         return Carried(_placement(pool, loads), False, needed(pool, search, loads, lower, upper))
 
     def proven(self, fleet: ShardFleet, last: ShardPlacement, carried: Carried) -> ShardPlacement | None:
-        """Placement within the band that is proven to cost least, if one is found without any answer."""
+        """Return a placement within the band of proven least cost, if one is found without an answer."""
         if carried.enough:
             return carried.placement
         loads = fleet.loads / (fleet.mean or 1.0)
@@ -203,9 +208,9 @@ class ReplicaShim:
         return _placement(plain, loads) if _is_least(fleet, plain, carried) else None
 
     def repair(self, fleet: ShardFleet, last: ShardPlacement) -> ShardPlacement:
-        """Last round's placement, brought into the memory, with all shards served; no replica for balance.
+        """Return last round's placement within the memory, all shards served, without replicas for balance.
 
-        What a late round falls back to. Raise ShardPlacementError if a shard finds no place.
+        A late round uses it. Raise ShardPlacementError if a shard fits nowhere.
         """
         n, loads = fleet.memory.size, fleet.loads / (fleet.mean or 1.0)
         pool, search = _pool(fleet, loads, last.keys(n), last.keys(n), last.share * loads[last.shard])
@@ -226,9 +231,9 @@ class ReplicaShim:
     ) -> ShardPlacement:
         """Return the placement near a fractional answer.
 
-        `last`: the placement of the last round, without what is gone since. `shard`, `server`, `load` (m,):
-        the answer: load > 0 in units of the mean, each pair once. A shard without any stays as it is.
-        `carried`: what :meth:`carry` gave, if that was called before.
+        `last`: placement of the last round, without shards and servers removed since. `shard`, `server`,
+        `load` (m,): the answer, with load > 0 in units of the mean, and each pair once. A shard without any
+        stays unchanged. `carried`: result of :meth:`carry`, if it was called before.
         """
         carried = carried or self.carry(fleet, last)
         if carried.enough:
@@ -242,7 +247,7 @@ class ReplicaShim:
             return _placement(plain, loads)
         try:
             guided = _settle(fleet, loads, old, before, _chosen(fleet, loads, old, answered, load))
-        except ShardPlacementError:  # replicas of the answer took the memory that others need
+        except ShardPlacementError:  # the answer's replicas took memory that others need
             return _placement(plain, loads)
         return _placement(min(plain, guided, key=lambda pool: _worth(fleet, pool)), loads)
 
@@ -250,7 +255,7 @@ class ReplicaShim:
 def _pool(
     fleet: ShardFleet, loads: Floats, keys: Ints, old: Ints, value: Floats
 ) -> tuple[Replicas, ReplicaSearch]:
-    """Return the pool of the replicas `keys` (shard * n + server), their loads in proportion to `value`."""
+    """Return the pool of the replicas `keys` (shard * n + server), with loads in proportion to `value`."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, is_old = keys // n, among(keys, old)
     total = np.bincount(shard, value, k)
@@ -270,7 +275,7 @@ def _memory(pool: Replicas, loads: Floats) -> None:
 
 
 def _chosen(fleet: ShardFleet, loads: Floats, old: Ints, answered: Ints, load: Floats) -> Ints:
-    """New replicas of an answer that balance and memory leave of it, as keys (see :func:`_pool`)."""
+    """Return the answer's new replicas that balance and memory permit, as keys (see :func:`_pool`)."""
     keys = np.union1d(old, answered)
     value = np.zeros(keys.size)
     value[np.searchsorted(keys, answered)] = load
@@ -286,7 +291,7 @@ def _chosen(fleet: ShardFleet, loads: Floats, old: Ints, answered: Ints, load: F
 
 
 def _settle(fleet: ShardFleet, loads: Floats, old: Ints, before: Floats, chosen: Ints) -> Replicas:
-    """Pool of old and chosen replicas, the old ones' loads as they were, brought into memory and balance."""
+    """Return the pool of old and chosen replicas, within memory and balanced from the old ones' loads."""
     keys = np.union1d(old, chosen)
     value = np.zeros(keys.size)
     value[np.searchsorted(keys, old)] = before
@@ -315,7 +320,7 @@ def _keep(fleet: ShardFleet, pool: Replicas, search: ReplicaSearch) -> None:
 
 
 def _worth(fleet: ShardFleet, pool: Replicas) -> tuple[float, float]:
-    """Return the less is better: load outside the band, and the size of the new replicas."""
+    """Return the load outside the band and the size of the new replicas, both to be minimised."""
     lower, upper = fleet.band
     off = float(np.maximum(pool.load_on - upper, lower - pool.load_on).clip(0.0).sum()) if fleet.mean else 0.0
     new = pool.alive & ~pool.old & (pool.load > ZERO_TOLERANCE)
@@ -323,12 +328,12 @@ def _worth(fleet: ShardFleet, pool: Replicas) -> tuple[float, float]:
 
 
 def _is_least(fleet: ShardFleet, pool: Replicas, carried: Carried) -> bool:
-    """Return whether replicas balance the load at the cost that any placement has."""
+    """Return whether replicas balance the load at the cost of the lower bound."""
     return _worth(fleet, pool) <= (0.0, carried.needed * (1.0 + 1e-9))
 
 
 def _placement(pool: Replicas, loads: Floats) -> ShardPlacement:
-    """Return the replicas that carry load, or whose shard has none."""
+    """Return the placement of replicas that carry load, or whose shard has no load."""
     k, n = loads.size, pool.load_on.size
     idle = loads <= ZERO_TOLERANCE
     keep = np.flatnonzero(pool.alive & ((pool.load > ZERO_TOLERANCE) | idle[pool.shard]))
@@ -340,7 +345,7 @@ def _placement(pool: Replicas, loads: Floats) -> ShardPlacement:
 
 @kernel
 def _drop(pool: Replicas, r):  # type: ignore[no-untyped-def]
-    """Drop a replica whose shard has others; they take over its load in proportion, or evenly."""
+    """Drop a replica whose shard has others, which take over its load in proportion, or equally."""
     j, rest = pool.shard[r], pool.load[r]
     leave(pool, r)
     pool.load[r] = 0.0
@@ -358,7 +363,7 @@ def _drop(pool: Replicas, r):  # type: ignore[no-untyped-def]
 
 @kernel
 def _spare(pool: Replicas, i):  # type: ignore[no-untyped-def]
-    """Return the replica on server i to drop first if memory is short, -1 if all are their shards' last."""
+    """Return the replica on server i to drop first for its memory, -1 if all are their shards' last."""
     best, r = -1, pool.first_on_server[i]
     while r >= 0:
         if pool.copies[pool.shard[r]] > 1 and pool.size[pool.shard[r]] > 0.0:
@@ -374,9 +379,9 @@ def _spare(pool: Replicas, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def _place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
-    """Add a replica of shard j on the least loaded server with the memory for it, -1 if there is none.
+    """Add a replica of shard j on the least loaded server with the memory for it; return -1 if none has it.
 
-    If no server has, replicas that others can stand in for are dropped where that makes room.
+    If no server has the memory, replicas that other replicas can replace are dropped to make room.
     """
     best = -1
     for i in range(pool.load_on.size):
@@ -399,7 +404,7 @@ def _place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
         return -1
     while pool.room[best] < pool.size[j] - pool.slack[best]:
         r = _spare(pool, best)
-        if r < 0:  # what is left to drop has no size: room was short by rounding only
+        if r < 0:  # the other replicas have size 0: room was short by rounding only
             break
         _drop(pool, r)
     return add(pool, j, best, load, False)
@@ -407,9 +412,9 @@ def _place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
 
 @kernel
 def _keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
-    """Let no server exceed its memory, and serve every shard; returns a shard without a place, or -1.
+    """Keep all servers within their memory, and serve every shard; return a shard that fits nowhere, or -1.
 
-    Shards without a replica are placed in ``order``.
+    Shards without a replica are placed in `order`.
     """
     n = pool.load_on.size
     for i in range(n):
@@ -441,13 +446,13 @@ def _keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def _outside(pool: Replicas, i, lower, upper):  # type: ignore[no-untyped-def]
-    """Load by which a server is outside the band."""
+    """Return the load by which a server is outside the band."""
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
 
 
 @kernel
 def _least(pool: Replicas):  # type: ignore[no-untyped-def]
-    """What shards without a size count as, so that loads can be divided by sizes."""
+    """Return the size to use for shards of size 0, so that loads can be divided by sizes."""
     largest = 0.0
     for size in pool.size:
         largest = max(largest, size)
@@ -455,7 +460,7 @@ def _least(pool: Replicas):  # type: ignore[no-untyped-def]
 
 
 def _new_replicas(pool: Replicas) -> Ints:
-    """Return the replicas that balance may do without, cold shards' for their size first."""
+    """Return the new replicas that could be dropped, those of shards with least load per size first."""
     r = np.flatnonzero(pool.alive & ~pool.old)
     r = r[pool.copies[pool.shard[r]] > 1]
     total = np.bincount(pool.shard[pool.alive], pool.load[pool.alive], pool.copies.size)
@@ -465,7 +470,7 @@ def _new_replicas(pool: Replicas) -> Ints:
 
 @kernel(allocates=True)
 def _prune(pool: Replicas, search: ReplicaSearch, lower, upper, candidates):  # type: ignore[no-untyped-def]
-    """Drop those of some replicas that the balance does not need."""
+    """Drop the candidates that the balance does not need."""
     for r in candidates:
         if pool.copies[pool.shard[r]] > 1:
             _try_without(pool, search, r, lower, upper)
@@ -473,7 +478,7 @@ def _prune(pool: Replicas, search: ReplicaSearch, lower, upper, candidates):  # 
 
 @kernel(allocates=True, inner=True)
 def _try_without(pool: Replicas, search: ReplicaSearch, r, lower, upper):  # type: ignore[no-untyped-def]
-    """Drop replica r if what it carries can flow along the others; else leave all as it is."""
+    """Drop replica r if its load can flow along the others; else change nothing."""
     i = pool.server[r]
     to = _lightest_other(pool, r)
     if pool.load[r] <= ZERO_TOLERANCE:
@@ -496,7 +501,7 @@ def _try_without(pool: Replicas, search: ReplicaSearch, r, lower, upper):  # typ
 
 @kernel(inner=True)
 def _lightest_other(pool: Replicas, r):  # type: ignore[no-untyped-def]
-    """Another replica of the same shard, that on the least loaded server."""
+    """Return another replica of the same shard, on the least loaded server."""
     to, s = -1, pool.first_of_shard[pool.shard[r]]
     while s >= 0:
         if s != r and (to < 0 or pool.load_on[pool.server[s]] < pool.load_on[pool.server[to]]):
@@ -509,7 +514,7 @@ def _lightest_other(pool: Replicas, r):  # type: ignore[no-untyped-def]
 def _extend(pool: Replicas, search: ReplicaSearch, lower, upper, dispensable):  # type: ignore[no-untyped-def]
     """Add replicas while a server is outside the band, for the worst server first.
 
-    Replicas with no more load than is ``dispensable`` of their shard make way where memory is short.
+    Replicas with at most the `dispensable` load of their shard are dropped if memory is short.
     """
     n, k = pool.load_on.size, pool.copies.size
     given_up = np.zeros(n, np.bool_)
@@ -543,7 +548,7 @@ def _extend(pool: Replicas, search: ReplicaSearch, lower, upper, dispensable):  
 def _help(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     pool: Replicas, search, outward, lower, upper, dispensable, idle, weight
 ):
-    """Add the replica that can take most load over the border of the closure just explored, or return -1."""
+    """Add the replica that can carry most load over the border of the last closure, or return -1."""
     n, k, stamp = pool.load_on.size, pool.copies.size, search.stamp[0]
     wanted = 0.0
     for i in range(n):
@@ -595,7 +600,7 @@ def _help(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
 
 @kernel(inner=True)
 def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
-    """Drop a replica on server i that is dispensable; whether there was one."""
+    """Drop a dispensable replica on server i; return whether there was one."""
     best, r = -1, pool.first_on_server[i]
     while r >= 0:
         j = pool.shard[r]
@@ -611,7 +616,7 @@ def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
 
 @kernel
 def _revive(pool: Replicas, lower, upper):  # type: ignore[no-untyped-def]
-    """Give replicas of last round that have run dry their reserve, where the balance allows it."""
+    """Give last round's replicas without load their reserve, if the balance allows it."""
     for r in range(pool.used[0]):
         j = pool.shard[r]
         if not pool.alive[r] or not pool.old[r] or pool.load[r] >= pool.reserve[j]:

@@ -1,10 +1,10 @@
-"""Loads of shards over rounds: the Zipf workloads of the authors' experiment, and a CSV of one's own.
+"""Loads of shards over rounds: the Zipf workloads of the authors' experiment, and given loads from a CSV.
 
-Zipf: ``load_j = round(1e6 / (j + 1)^z)``, so the ranks of the shards never change; z is drawn once a round,
-uniformly in [0.25, 0.75] (stateless), or moves up or down by 10% and stays in that interval (stateful).
+Zipf: ``load_j = round(1e6 / (j + 1)^z)``, so the ranks of the shards never change.  In each round, z is
+random and uniform in [0.25, 0.75] (stateless), or changes by 10% up or down within that interval (stateful).
 
 Source: section 5.2.1 of the thesis, and the code of POP (Narayanan et al., SOSP 2021), whose experiment it
-repeats; the thesis gives no limits for the stateful z, these are those of the stateless one.
+repeats.  The thesis gives no limits for the stateful z; these are those of the stateless one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _COLUMNS = ("round", "shard", "load")
 
 
 def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[Floats]:
-    """Iterate over the loads of each round, hottest shard first. Items: (shards,), whole numbers."""
+    """Yield the integral loads (shards,) of each round, with the hottest shard first."""
     if mode not in MODES:
-        raise ValueError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
+        raise ValueError(f"mode = {mode!r}: must be one of {', '.join(MODES)}")
     rng = np.random.default_rng(seed)
     ranks = np.arange(1, shards + 1, dtype=float)
     z = rng.uniform(_LOWEST, _HIGHEST)
@@ -43,10 +43,10 @@ def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[Floa
 
 
 def few_changed(rounds: Iterable[Floats], changed: int, seed: int) -> Iterator[Floats]:
-    """Let only some shards, drawn anew in every round, take their loads of that round.
+    """Yield loads of which only those of some random shards change in every round.
 
-    `rounds` (shards,): loads; all take those of the first round. `changed`: how many do later; all if there
-    are no more.
+    `rounds` (shards,): loads; in the first round all are used. `changed`: number of shards with new loads in
+    later rounds; all if there are fewer.
     """
     rng, loads = np.random.default_rng(seed), None
     for fresh in rounds:
@@ -61,7 +61,7 @@ def few_changed(rounds: Iterable[Floats], changed: int, seed: int) -> Iterator[F
 
 @dataclass(frozen=True)
 class LoadTable:
-    """Loads of named shards, round by round. `loads` (rounds, shards)."""
+    """Loads of named shards, by round. `loads` (rounds, shards)."""
 
     shards: tuple[str, ...]
     loads: Floats
@@ -70,17 +70,17 @@ class LoadTable:
 def read_loads(path: Path) -> LoadTable:
     """Read a CSV of ``round, shard, load``.
 
-    Rounds are whole numbers; they are played in ascending order.  A shard keeps its load in rounds that do
-    not name it, and has none before the first that does.
+    Rounds are integers, in ascending order.  A shard keeps its load in rounds without an entry for it, and
+    has no load before its first entry.
     """
     entries: dict[tuple[int, str], float] = {}
     for row in read_csv(path, _COLUMNS):
         key = row.whole("round"), row.text("shard")
         if key in entries:
-            raise row.error("shard", f"{key[1]!r} is given a load twice in round {key[0]}")
+            raise row.error("shard", f"{key[1]!r}: must have only one load in round {key[0]}")
         entries[key] = row.amount("load")
     if not entries:
-        raise InputError(path, "file", "no loads in it")
+        raise InputError(path, "file", "must have at least one load")
     rounds = sorted({number for number, _ in entries})
     shards = tuple(dict.fromkeys(shard for _, shard in entries))
     place = {shard: k for k, shard in enumerate(shards)}
@@ -94,7 +94,7 @@ def read_loads(path: Path) -> LoadTable:
 
 
 def write_loads(path: Path, table: LoadTable) -> None:
-    """Write a CSV that :func:`read_loads` reads back. `table`: its rounds are numbered from 0."""
+    """Write a CSV for :func:`read_loads`, with rounds numbered from 0."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(_COLUMNS)

@@ -1,21 +1,22 @@
-"""What traffic engineers do instead of solving the whole program: demand pinning, POP, shortest paths.
+"""Practical methods instead of solving the whole program: demand pinning, POP, shortest paths.
 
 `shortest_path`
-    Constrained shortest path first: all paths, shortest first; a demand is placed whole on the first of its
-    paths that has room for it.  For min-MLU every demand takes its shortest path.
+    Constrained shortest path first: all paths, shortest first.  A whole demand is placed on the first of its
+    paths with enough capacity.  For min-MLU, every demand takes its shortest path.
 `lp_top`
     Demand pinning: the largest demands (at or above the 0.9 quantile of those above 0.001) are solved as an
-    LP, each other one, in order, gets what is left on its shortest path.  For min-MLU those come first, and
-    the LP has their loads on its links.
+    LP.  Each other demand, in order, gets the remaining capacity of its shortest path.  For min-MLU the other
+    demands come first, and the LP has their loads on its links.
 `pop`
-    Partitioned optimisation: demands at random into k parts, every part with 1/k of each capacity, each
-    solved as an LP, flows added.  Client splitting first halves the largest demand, again and again, until
-    there are (1 + split) times as many.
+    Partitioned optimisation: demands are split at random into k parts, each with 1/k of every capacity.  Each
+    part is solved as an LP, and the flows are added.  Client splitting first halves the largest demand
+    repeatedly, until there are (1 + split) times as many.
 
-LPs are solved by HiGHS and made feasible by the same shim as everybody's answers.  A method's seconds are
-those of building its LPs' models, solving and repairing, without reading and certifying the answers.
+LPs are solved by HiGHS and made feasible by the same shim as all other answers.  A method's seconds are the
+time to build its LPs' models, to solve and to repair them, without reading and certifying the answers.
 
 Sources: CSPF as in NCFlow's experiments, Abuzaid and others, NSDI 2021; POP, Narayanan and others, SOSP 2021;
+demand pinning, Namyar and others, HotNets 2022; thesis section 5.2.2.
 demand pinning, Namyar and others, HotNets 2022; thesis section 5.2.2.
 """
 
@@ -45,19 +46,19 @@ if TYPE_CHECKING:
     from copter.tasks.tasks import TaskRunner
 
 _QUANTILE, _LEAST = 0.9, 0.001
-"""Demands that LP-Top solves: at or above this quantile of those that are larger than this."""
+"""LP-Top solves demands at or above this quantile of the demands that are larger than the second value."""
 _SOLVER = "highs-ipm"
 _SPLIT_POISSON = 0.75
-"""Share of demands that POP's client splitting adds in the published runs, for few large flows."""
+"""Share of demands that POP's client splitting adds in the published runs for few large flows."""
 
 
 @dataclass(frozen=True)
 class Allocated:
-    """What a method decided.
+    """Flows of a method, with its time.
 
-    `path_flows` (paths,). `seconds`: measured: everything one after the other, or what passed until parts
-    that were spread were back. `estimated_seconds`: estimated: all parts at once, a machine for each, which
-    is the slowest part and what cannot be split.
+    `path_flows` (paths,). `seconds`: measured time of all steps in sequence, or the elapsed time if parts
+    were distributed. `estimated_seconds`: estimated time with a machine for each part, which is that of the
+    slowest part and of the serial steps.
     """
 
     path_flows: Floats
@@ -66,7 +67,7 @@ class Allocated:
 
 
 def shortest_path(traffic: TrafficState) -> Allocated:
-    """Place every demand whole on its shortest path with room; for min-MLU on its first path that is up."""
+    """Place every whole demand on its shortest path with capacity; for min-MLU on its first usable path."""
     begin = perf_counter()
     paths, capacity = traffic.paths, traffic.effective_capacity
     if traffic.objective == "max-flow":
@@ -81,7 +82,7 @@ def shortest_path(traffic: TrafficState) -> Allocated:
 def lp_top(
     traffic: TrafficState, *, quantile: float = _QUANTILE, solver: str = _SOLVER, **settings: Any
 ) -> Allocated:
-    """Solve the largest demands, pin the others to their shortest paths."""
+    """Solve the largest demands, and pin the others to their shortest paths."""
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
     above = volume[volume > _LEAST]
@@ -116,11 +117,11 @@ def pop(
     spread: TaskRunner | None = None,
     **settings: Any,
 ) -> Allocated:
-    """Solve k parts of the problem and put them together.
+    """Solve k parts of the problem, and join their flows.
 
-    `parts`: k; a demand (or what client splitting made of it) goes to any of them. `split`: client splitting
-    until there are (1 + split) times as many demands; 0 for none. `spread`: where parts are solved; here, one
-    after the other, if not given. `solver`, `settings`: those of each LP; see
+    `parts`: k; each demand (or its pieces after client splitting) goes to a random part. `split`: client
+    splitting until there are (1 + split) times as many demands; 0: none. `spread`: where parts are solved;
+    default: one after the other in this process. `solver`, `settings`: those of each LP; see
     :func:`copter.make_solver`.
     """
     if parts < 1:
@@ -145,7 +146,7 @@ def pop(
 
 
 def _split_clients(volume: Floats, split: float) -> tuple[Ints, Floats]:
-    """Halve the largest demand until there are (1 + split) times as many."""
+    """Halve the largest demand until there are (1 + split) times as many demands."""
     pairs = np.flatnonzero(volume > 0)
     pieces = int((1.0 + split) * pairs.size)
     largest = [(-float(volume[pair]), int(pair)) for pair in pairs] if pieces > pairs.size else []
@@ -161,7 +162,7 @@ def _split_clients(volume: Floats, split: float) -> tuple[Ints, Floats]:
 
 
 class _Part(NamedTuple):
-    """An LP over some demands: with `loads` on its links already, for min-MLU."""
+    """An LP of some demands; for min-MLU with existing `loads` on its links."""
 
     topology: Topology
     paths: PathSet
@@ -186,7 +187,7 @@ def _solve_some(
     solver: tuple[str, dict[str, Any]],
     loads: Floats | None = None,
 ) -> tuple[Floats, float]:
-    """Return the flows on all paths of an LP over some demands, and its seconds."""
+    """Return the flows of an LP of some demands on all paths, and its seconds."""
     flows = np.zeros(traffic.paths.n_paths)
     some, seconds = _solve(_part(traffic, chosen, volume, capacity, loads), *solver)
     flows[np.repeat(chosen, traffic.paths.counts)] = some
@@ -196,7 +197,7 @@ def _solve_some(
 def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[Floats, float]:
     """Return the flows on the paths of a part, and the seconds of its model, solver and repair.
 
-    Interior point without crossover may end in no answer at all: then simplex finds one, and both count.
+    Interior point without crossover may find no answer; then simplex finds one, and the time of both counts.
     """
     if not part.volume.size:
         return np.zeros(0), 0.0
@@ -254,7 +255,7 @@ def _place_first(first, pointer, link, volume, down):  # type: ignore[no-untyped
 
 @kernel
 def _fill_first(first, pointer, link, volume, left, flow):  # type: ignore[no-untyped-def]
-    """Give each demand, in order, what its first path has left."""
+    """Give each demand, in order, the remaining capacity of its first path."""
     for q in range(volume.size):
         path, step = first[q], volume[q]
         if path == first[q + 1]:
@@ -280,7 +281,7 @@ def run_method(
     split: float,
     spread: TaskRunner | None = None,
 ) -> Allocated:
-    """Serve the demands of now with one of :data:`METHODS`.
+    """Serve the present demands with one of :data:`METHODS`.
 
     `settings`: the method's name, and the deadline, threads and tolerance of its LPs. `seed`, `split`,
     `spread`: those of POP; see :func:`copter.problems.traffic.baselines.pop`.
@@ -300,5 +301,5 @@ def run_method(
 
 
 def split_for(matrix: str) -> float:
-    """Client splitting of POP in the published runs: for few large flows, else none."""
+    """Return POP's client splitting in the published runs: positive for few large flows, else 0."""
     return _SPLIT_POISSON if matrix == "poisson" else 0.0

@@ -53,14 +53,14 @@ def _changes(value: str | None) -> str | None:
 
 def _demands(value: str) -> str:
     if value != "all" and not (value.isdecimal() and int(value) > 0):
-        raise typer.BadParameter(f"{value!r} is neither all nor a number of demands greater than 0")
+        raise typer.BadParameter(f"{value!r}: must be all or a positive number of demands")
     return value
 
 
 def _matrix(value: str) -> str:
     value = _OTHER_NAMES.get(value, value)
     if value not in MODELS and not Path(value).is_file():
-        raise typer.BadParameter(f"{value!r} is neither one of {', '.join(MODELS)} nor a file")
+        raise typer.BadParameter(f"{value!r}: must be one of {', '.join(MODELS)} or a file")
     return value
 
 
@@ -68,23 +68,23 @@ _Change: TypeAlias = Annotated[
     str | None,
     typer.Option(
         callback=_changes,
-        help="What changes: independent, source, global (+-10%), permute, single (one demand), failures "
-        "(5 lines down), sequence (the matrices of a file); or several by commas, one after the other. "
-        "independent, or sequence if the file has several, if not given.",
+        help="Changes: independent, source, global (+-10%), permute, single (one demand), failures "
+        "(5 lines down), sequence (the matrices of a file); or several of these, separated by commas. "
+        "Default: independent, or sequence if the file has several matrices.",
     ),
 ]
 _Rounds: TypeAlias = Annotated[
-    int, typer.Option(min=1, help="Rounds (of each kind of change); the first one starts from nothing.")
+    int, typer.Option(min=1, help="Number of rounds (of each kind of change); the first one is a cold start.")
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _NetworkOptions(CommandOptions):
-    """A network, its demands, their paths, and what changes from round to round."""
+    """Options of a network, its demands, their paths, and changes from round to round."""
 
     topology: Annotated[
         str,
-        typer.Option("--topology", help="File (.graphml, .json), or a name of topohub, as topozoo/Abilene."),
+        typer.Option("--topology", help="File (.graphml, .json), or a topohub name such as topozoo/Abilene."),
     ]
     matrix: Annotated[
         str,
@@ -94,19 +94,21 @@ class _NetworkOptions(CommandOptions):
     ] = "gravity"
     scale: Annotated[
         float,
-        typer.Option(callback=positive, help="Factor on the demands of a model; a file is taken as it is."),
+        typer.Option(callback=positive, help="Factor on the demands of a model; not used for a file."),
     ] = 16.0
     capacity: Annotated[
         float | None,
         typer.Option(
-            callback=positive, help="Capacity of every link; the topology's own, or 1000, if not given."
+            callback=positive, help="Capacity of every link; default: that of the topology, or 1000."
         ),
     ] = None
     demands: Annotated[
         str,
-        typer.Option(callback=_demands, help="all, or how many pairs to draw; they share the volume of all."),
+        typer.Option(
+            callback=_demands, help="all, or the number of random pairs; they share the volume of all."
+        ),
     ] = "all"
-    paths: Annotated[int, typer.Option(min=1, help="Paths a pair, at most.")] = 4
+    paths: Annotated[int, typer.Option(min=1, help="Largest number of paths per pair.")] = 4
     path_kind: Annotated[
         str, typer.Option(callback=one_of(PATH_KINDS, "kind of paths"), help=f"{' or '.join(PATH_KINDS)}.")
     ] = "edge-disjoint"
@@ -122,7 +124,7 @@ class _NetworkOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficRunOptions(_NetworkOptions, Solving, RunOptions):
-    """Decide the flows of a network round by round while its demands drift or its links fail."""
+    """Find the flows of a network round by round while its demands drift or its links fail."""
 
     solver: Annotated[str, solver_option(METHODS)] = "copter"
     tolerance: Tolerance = 1e-4
@@ -171,23 +173,25 @@ def _bench_traffic(options: TrafficBenchOptions) -> None:
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         course = _course(Path(folder), instance, options)
         size = f"{instance.topology.name}, {instance.paths.n_pairs:,} demands"
-        del instance  # solvers in this process are weighed without it
+        del instance  # not to be counted in the memory of solvers in this process
         title = f"{options.objective}: {size}, {options.matrix}, {options.change}"
         bench(Case("traffic", "traffic", title, partial(as_it_is, course)), options)
 
 
 def _prepare(options: _Chosen, *, quiet: bool = False) -> tuple[_Chosen, Instance]:
-    """Read or draw the demands and find their paths; with them, the options with what changes settled."""
+    """Read or draw the demands and find their paths; return the options with the changes, and both."""
     from copter.problems.traffic import load_topology
 
     network = load_topology(options.topology, capacity=options.capacity)
     matrices = _matrices(options, network)
     change = options.change or ("sequence" if len(matrices) > 1 else "independent")
     if "sequence" in change.split(",") and len(matrices) == 1:
-        raise typer.BadParameter("needs a matrix file with several matrices", param_hint="--change")
+        raise typer.BadParameter(
+            "sequence needs several matrices: give a file that has them", param_hint="--change"
+        )
     instance = _instance(options, network, matrices, quiet)
     if not instance.paths.n_pairs:
-        raise typer.BadParameter("there is no demand at all", param_hint="--matrix")
+        raise typer.BadParameter("must have at least one demand", param_hint="--matrix")
     return replace(options, change=change), instance
 
 

@@ -1,11 +1,12 @@
 """Traffic rounds for benchmarks: demands that drift, links that fail and return, the same for every solver.
 
-The heavy work, paths and matrices, is done once (:func:`prepare`) and kept in a file that every solver's
-process reads.  Rounds follow from the seed: each solver edits a model of its own by the same events.
+The expensive work, paths and matrices, is done once (:func:`prepare`) and kept in a file for every solver's
+process. Rounds follow from the seed: each solver edits its own model by the same events.
 
-What is compared is the flow after repair, by one checker.  `optimality` holds a feasible flow against the
-least certified upper bound that any solver of the benchmark found for its round (for min-MLU: the largest
-lower bound against the utilisation).  So it is itself a certificate, and never flatters.
+Solvers are compared by their flows after repair, with the same checker.  `optimality` is the ratio of a
+feasible flow to the least certified upper bound of its round that any solver of the benchmark found.  For
+min-MLU it is the ratio of the largest lower bound to the utilisation.  So it is itself a certificate, and
+never too large.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _SMALL_PAIRS = 32_000
-"""Pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
+"""Number of pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A network, the pairs that have demands at some time, their paths, and their volumes.
+    """A network, the pairs with demands in some round, their paths, and their volumes.
 
     `volumes` (T, pairs): one row, or one for each matrix of a sequence.
     """
@@ -55,7 +56,7 @@ class Instance:
     volumes: Floats
 
     def save(self, path: Path) -> None:
-        """Write it to an uncompressed .npz."""
+        """Write the instance to an uncompressed .npz."""
         topology, paths = self.topology, self.paths
         with path.open("wb") as file:
             np.savez(
@@ -76,7 +77,7 @@ class Instance:
 
     @classmethod
     def load(cls, path: Path) -> Instance:
-        """Read what :meth:`save` wrote."""
+        """Read an instance from a file of :meth:`save`."""
         with np.load(path, allow_pickle=False) as file:
             data = {name: file[name] for name in file.files}
         position = data["position"] if data["position"].size else None
@@ -86,7 +87,7 @@ class Instance:
         return cls(topology, PathSet(*arrays), data["volumes"])
 
     def sample(self, pairs: int, seed: int) -> Instance:
-        """As many pairs at random, that share the volume of all: links stay as busy."""
+        """Return an instance of random pairs that share the volume of all, so that links are as busy."""
         if pairs >= self.paths.n_pairs:
             return self
         chosen = np.sort(np.random.default_rng(seed).choice(self.paths.n_pairs, pairs, replace=False))
@@ -106,9 +107,9 @@ def make_instance(
 ) -> Instance:
     """Find paths for the demands of traffic matrices.
 
-    `demands`: pairs to draw at random from those with a demand; they share the volume of all, so that links
-    stay as busy. All of them by default. `k`: paths a pair, at most. `seed`: seed of the draw. `threads`,
-    `progress`: see :func:`copter.problems.traffic.edge_disjoint_paths`.
+    `demands`: number of random pairs among those with a demand, which share the volume of all, so that links
+    are as busy; default: all pairs. `k`: largest number of paths per pair. `seed`: seed of the pairs.
+    `threads`, `progress`: see :func:`copter.problems.traffic.edge_disjoint_paths`.
     """
     stack = np.asarray(matrices, np.float64)
     stack = stack[None] if stack.ndim == 2 else stack
@@ -129,7 +130,7 @@ def make_instance(
 
 
 def _busy(volumes: Floats, chosen: Ints) -> Floats:
-    """Return the volumes of some pairs, scaled to the volume of all; each matrix of a sequence for itself."""
+    """Return the volumes of some pairs, scaled to the volume of all, separately for each matrix."""
     some = volumes[:, chosen]
     total = some.sum(axis=1, keepdims=True)
     scaled: Floats = some * (volumes.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0))
@@ -138,14 +139,14 @@ def _busy(volumes: Floats, chosen: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class TrafficEvent:
-    """Changes before a round: new volumes, links that fail, links that come back, by their numbers."""
+    """Changes before a round: new volumes, links that fail, and links that return, by their numbers."""
 
     volumes: Floats | None = None
     failed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     restored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def told(self) -> Iterator[tuple[Any, ...]]:
-        """Yield them as events of :class:`.model.TrafficDomain`."""
+        """Yield the changes as events of :class:`.model.TrafficDomain`."""
         if self.restored.size:
             yield "restore_links", self.restored
         if self.failed.size:
@@ -154,13 +155,13 @@ class TrafficEvent:
             yield "set_volumes", self.volumes
 
     def apply(self, traffic: TrafficState) -> None:
-        """Tell a model."""
+        """Apply the changes to a model."""
         for name, change in self.told():
             getattr(traffic, name)(change)
 
 
 def _events_of(instance: Instance, change: str, seed: int) -> Iterator[TrafficEvent]:
-    """Yield the events of round after round, without end, from the demands of the first matrix on."""
+    """Yield the events of infinitely many rounds, starting from the demands of the first matrix."""
     if change not in CHANGES:
         raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
     volumes = instance.volumes
@@ -181,12 +182,11 @@ def _events_of(instance: Instance, change: str, seed: int) -> Iterator[TrafficEv
 def _schedule(
     instance: Instance, changes: Sequence[str], rounds: int, seed: int
 ) -> Iterator[tuple[str, TrafficEvent]]:
-    """Kind of change and event of each round: the first matrix as it is, then ``rounds`` - 1 of each kind.
+    """Yield the kind of change and the event of each round: the first matrix, then `rounds` - 1 of each kind.
 
-    Each kind begins from the first matrix with all links up, whatever kinds were before.
+    Each kind starts from the first matrix with all links up, independent of previous kinds.
 
-    `rounds`: the rounds of each kind, the first round of all counted with each. Items: the first round's kind
-    is ``first``.
+    `rounds`: rounds of each kind, including the first round of all, whose kind is ``first``.
     """
     volumes, none = instance.volumes[0], np.zeros(0, np.int64)
     yield "first", TrafficEvent(volumes)
@@ -205,9 +205,9 @@ class TrafficCourse(Course):
     """Rounds of max-flow.
 
     `data`, `warm_up`: files of the instance, and of a small one of the same kind. `rounds`: rounds of each
-    kind of change, with the first one of all, which is cold. `changes`: some of :data:`CHANGES`, one kind
+    kind of change, including the first of all, which is cold. `changes`: some of :data:`CHANGES`, one kind
     after the other. `seed`: seed of the events and of POP's parts. `split`: POP's client splitting.
-    `on_loads`: called after each round with the model and the flow on each link.
+    `on_loads`: function of the model and the flow on each link, called after each round.
     """
 
     objective: ClassVar[Objective] = "max-flow"
@@ -229,7 +229,7 @@ class TrafficCourse(Course):
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds there are."""
+        """Total number of rounds."""
         return 1 + len(self.changes) * (self.rounds - 1)
 
     def small(self) -> TrafficCourse:
@@ -237,7 +237,7 @@ class TrafficCourse(Course):
         return replace(self, data=self.warm_up, rounds=3, on_loads=None)
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a solver or one of :data:`METHODS`."""
+        """Return the rounds of a solver or of one of :data:`METHODS`."""
         instance = Instance.load(self.data)
         events = _schedule(instance, self.changes, self.rounds, self.seed)
         network = instance.topology, instance.paths, self.objective
@@ -280,7 +280,7 @@ class TrafficCourse(Course):
             )
 
     def compare(self, measured: Sequence[SolverResult]) -> None:
-        """Add `optimality`: against the best certified bound of the round, or without one the best answer."""
+        """Add `optimality`, the ratio to the best certified bound of the round, or else the best answer."""
         records = [record for one in measured for record in one.records]
         for number in {record["round"] for record in records}:
             of_round = [record for record in records if record["round"] == number]
@@ -322,9 +322,9 @@ def prepare(
     seed: int,
     split: float,
 ) -> TrafficCourse:
-    """Write an instance and its warm-up to a folder; returns the course over them.
+    """Write an instance and its warm-up to a folder, and return the course over them.
 
-    `folder`: it exists. `rounds`, `changes`, `seed`: see `_schedule`. `split`: see
+    `folder`: must exist. `rounds`, `changes`, `seed`: see `_schedule`. `split`: see
     :func:`.baselines.run_method`.
     """
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
@@ -336,11 +336,11 @@ def prepare(
 def drift(
     kind: Drift, source: ArrayLike, volume: ArrayLike, *, seed: int, amplitude: float = 0.1
 ) -> Iterator[Floats]:
-    """Yield the volumes of round after round, without end, each made from the one before.
+    """Yield the volumes of infinitely many rounds, each made from the previous one.
 
-    `kind`: whether every demand, all demands of a source together, or all demands together move by a factor
-    that is uniform in 1 +- `amplitude`; or whether the volumes change places among the demands. `source`,
-    `volume`: those of the demands in the round before the first one given. `amplitude`: between 0 and 1.
+    `kind`: whether a factor uniform in 1 +- `amplitude` applies to every demand separately, to all demands of
+    a source together, or to all demands together; or whether volumes are permuted among the demands.
+    `source`, `volume`: those of the demands before the first round. `amplitude`: between 0 and 1.
     """
     if kind not in DRIFTS:
         raise ValueError(f"kind = {kind!r}: must be one of {DRIFTS}")
@@ -365,17 +365,17 @@ def _drift(
 
 
 def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[TrafficEvent]:
-    """Events of round after round, without end: some links fail, those of the round before come back.
+    """Yield the events of infinitely many rounds: some links fail, and those of the previous round return.
 
-    `count`: links that are down in a round, of those that have a capacity. The two directions between two
-    nodes are one line, count once and fail together.
+    `count`: number of lines that are down in a round, among those with a capacity. The two directions between
+    two nodes are one line, which counts once, and fail together.
     """
     lines: dict[tuple[int, int], list[int]] = {}
     for (tail, head), link in topology.links.items():
         if topology.capacity[link] > 0:
             lines.setdefault((min(tail, head), max(tail, head)), []).append(link)
     if not 0 <= count <= len(lines):
-        raise ValueError(f"count = {count}: {topology.name!r} has {len(lines)} lines")
+        raise ValueError(f"count = {count}: must be from 0 to {len(lines)}, the lines of {topology.name!r}")
     return _failures(list(lines.values()), count, np.random.default_rng(seed))
 
 

@@ -1,9 +1,9 @@
-"""Edge-disjoint paths: a maximum flow of unit capacities between two nodes, taken apart into paths.
+"""Edge-disjoint paths: a maximum flow of unit capacities between two nodes, split into paths.
 
-The flow is that of Edmonds and Karp: augment along a shortest path of the residual network, found by a
-search from both ends, as long as there is one.  Ties are broken by the order of links alone, so the paths do
-not depend on how the work is split: they are those of :func:`networkx.edge_disjoint_paths`, without the
-cycles that these can have.
+The flow is that of Edmonds and Karp: it is augmented along a shortest path of the residual network, found by
+a search from both ends, while there is one.  Ties are broken by the order of links only, so the paths do not
+depend on the distribution of the work.  They are those of :func:`networkx.edge_disjoint_paths`, without the
+cycles that these may have.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from copter.problems.traffic.topology import Topology
 
 
 class Residual(NamedTuple):
-    """The residual network: one arc in each direction wherever there is a link in either.
+    """The residual network, with an arc in each direction if there is a link in either.
 
     `start` (N + 1,): arcs of node ``u`` are ``start[u]`` to ``start[u + 1]``. `head` (A,). `link` (A,): the
-    link along the arc, -1 where there is one in the other direction only. `reverse` (A,): the arc in the
+    link along the arc, -1 if there is a link in the other direction only. `reverse` (A,): the arc in the
     other direction.
     """
 
@@ -32,7 +32,7 @@ class Residual(NamedTuple):
 
     @classmethod
     def of(cls, topology: Topology) -> Residual:
-        """Residual network of a topology; the arcs of a node are in the order in which links name them."""
+        """Return the residual network of a topology; a node's arcs are in the order of its links."""
         arcs: list[dict[int, int]] = [{} for _ in range(topology.n_nodes)]
         for tail, head in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
             arcs[tail].setdefault(head, 0)
@@ -47,10 +47,10 @@ class Residual(NamedTuple):
 
 @kernel(allocates=True, inner=True)
 def _augment(net, source, target, flow, before, after, queues, seen, stamp):  # type: ignore[no-untyped-def]
-    """Send one more unit along a shortest augmenting path; False if there is none.
+    """Send one more unit along a shortest augmenting path; return False without such a path.
 
-    ``before`` and ``after`` are the arcs by which the search from the source and from the target came to a
-    node; ``seen`` says in which search (`stamp`) it last did.
+    `before` and `after` are the arcs by which the search from the source and from the target reached a node.
+    `seen` is the last search (`stamp`) that reached it.
     """
     seen[0, source] = stamp
     seen[1, target] = stamp
@@ -71,7 +71,7 @@ def _augment(net, source, target, flow, before, after, queues, seen, stamp):  # 
                 if seen[side, v] == stamp:
                     continue
                 along = arc if side == 0 else net.reverse[arc]
-                # An arc has room for what its link lacks and for what flows the other way.
+                # An arc has room if its link has no flow, or if there is flow in the other direction.
                 if flow[along] == 1 or (net.link[along] < 0 and flow[net.reverse[along]] == 0):
                     continue
                 seen[side, v] = stamp
@@ -114,9 +114,9 @@ def _send(net, arc, flow):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _walk(net, first, target, flow, nodes, arcs, place, mark):  # type: ignore[no-untyped-def]
-    """Follow the flow from its first arc to the target, cutting cycles out; number of arcs, left in `arcs`.
+    """Follow the flow from its first arc to the target without cycles; return the number of arcs in `arcs`.
 
-    ``place`` is where on the way a node lies; it holds for this walk where ``mark`` is its first arc.
+    `place` is the position of a node on the way; it is valid in this walk if `mark` is the walk's first arc.
     """
     source = net.head[net.reverse[first]]
     mark[source] = first
@@ -144,9 +144,9 @@ def _walk(net, first, target, flow, nodes, arcs, place, mark):  # type: ignore[n
 
 @kernel(allocates=True)
 def disjoint_from(net, source, targets, k):  # type: ignore[no-untyped-def]
-    """Paths from one node to others: number of each, hops of each path, links of all paths.
+    """Return the paths from one node to others: their numbers, hops of each, and the links of all.
 
-    `targets` (T,). `k`: paths a target, at most. Result: (T,), 0 where the target cannot be reached.
+    `targets` (T,). `k`: largest number of paths per target. The numbers (T,) are 0 for unreachable targets.
     """
     n_nodes = net.start.size - 1
     flow = np.zeros(net.head.size, np.int8)

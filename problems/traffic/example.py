@@ -14,14 +14,14 @@ from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
 
 _OVER = 1e-9
-"""Most that a link or a demand may be exceeded by, relative."""
+"""Largest relative excess of a link or a demand."""
 
 
 class ExampleTraffic(TrafficDomain):
     """Traffic engineering with random events, and a check that recounts each answer one by one."""
 
     def violations(self, answer: TrafficRound) -> Iterator[str]:
-        """Yield what flows break, computed from the paths alone."""
+        """Yield the violations of flows, computed from the paths only."""
         traffic = self.traffic
         found = traffic.check(traffic.path_flows(answer.flows))
         if found.excess > _OVER * max(1.0, float(traffic.volume.max(initial=0.0))):
@@ -33,7 +33,7 @@ class ExampleTraffic(TrafficDomain):
             yield f"demands with a path lack {lack:g}"
 
     def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-        """Draw volumes that change, and links that fail and come back."""
+        """Yield random changes of volumes and capacities, and links that fail and return."""
         traffic = self.traffic
         pairs = rng.choice(traffic.paths.n_pairs, 6, replace=False)
         yield "set_volumes", rng.uniform(0, 3, 6) * (rng.random(6) < 0.8), pairs
@@ -48,7 +48,7 @@ class ExampleTraffic(TrafficDomain):
 
 
 def example(objective: Objective = "max-flow") -> ExampleTraffic:
-    """Return a small network: `copter check copter.problems.traffic.example:example`."""
+    """Return an example with a small network: `copter check copter.problems.traffic.example:example`."""
     graph = nx.random_regular_graph(3, 10, seed=1)
     topology = Topology.from_networkx(graph, name="example", capacity=3.0)
     paths = k_shortest_paths(topology, None, 3, cache=False)
@@ -56,5 +56,5 @@ def example(objective: Objective = "max-flow") -> ExampleTraffic:
 
 
 def example_utilisation() -> ExampleTraffic:
-    """Return the same network, whose largest utilisation is to be small."""
+    """Return the example with the objective of least maximum utilisation."""
     return example("min-mlu")

@@ -1,4 +1,4 @@
-"""Lines of the suite: flows of wide-area networks, most flow and least utilisation."""
+"""Cases of the suite: flows of wide-area networks, largest flow and least utilisation."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _NETWORKS: tuple[tuple[str, str, str, int, Objective, Sequence[Profile]], ...] =
     ("kdl", "gabriel/250/0", "Kdl", 20_000, "max-flow", ("full",)),
     ("mlu", "gabriel/150/0", "GtsCe", 5_000, "min-mlu", ("full",)),
 )
-"""Name, topology of topohub, file that takes its place if it is in the folder of data, demands, objective."""
+"""Name, topology of topohub, file to use instead if it is in the data folder, demands, objective."""
 _CAPACITY, _GENERATED = 1000.0, 400.0
-"""Of each link; a generated network has more ways between two places: with as much on each all would fit."""
+"""Capacity per link; generated networks get less, because with more paths all demands would fit."""
 _ROUNDS = 5
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """Return the list them."""
+    """Return the cases."""
     return [*(_line(inputs, *network) for network in _NETWORKS), _one_changes(inputs)]
 
 
 def _one_changes(inputs: Inputs) -> Case:
-    """Return the line of rounds in which nothing but one demand changes."""
+    """Return the case in which one random demand changes in each round."""
     topology, shown = _topology(inputs, "gabriel/250/0", "Kdl")
     demands, rounds = 60_000, 88
     return Case(
@@ -79,7 +79,7 @@ def _line(
 
 
 def _topology(inputs: Inputs, generated: str, real: str) -> tuple[str, str]:
-    """A topology and its name: a file of the folder of data if it is there, else the one of topohub."""
+    """Return a topology and its name: a file of the data folder if it exists, else that of topohub."""
     found = [] if inputs.data is None or not real else sorted(inputs.data.rglob(f"{real}.graphml"))
     return (str(found[0]), real) if found else (generated, generated)
 
@@ -93,7 +93,7 @@ def _prepared(
     rounds: int,
     folder: Path,
 ) -> Course:
-    """Return the paths and demands of a network, as ``copter bench traffic`` has them."""
+    """Return the course of a network's paths and demands, as in ``copter bench traffic``."""
     capacity = _GENERATED if topology.startswith("gabriel") else _CAPACITY
     network = load_topology(topology, capacity=capacity)
     matrices = make_matrix("gravity", network, seed=seed, scale=16.0)[None]

@@ -1,11 +1,13 @@
 """Traffic matrices: the synthetic models of the published runs, and matrices from files.
 
 An entry (u, v) is the demand from node u to node v.  The models draw from numpy's legacy ``RandomState`` in a
-fixed order, so that a seed gives the instance that others published under it:
+fixed order, so that a seed gives the published instance with this seed:
 
 - *gravity*: the share of a pair is out_u / sum(out) * in_v / (sum(in) - in_u), with the capacities that leave
-  and enter a node; normal noise with a quarter of the share as its deviation, cut off at 0.
-- *Poisson*: Poisson(rate * decay^hops).  With the default parameters a few large demands make up nearly all.
+  and enter a node.  It has normal noise whose standard deviation is a quarter of the share, limited below by
+  0.
+- *Poisson*: Poisson(rate * decay^hops).  With the default parameters, a few large demands have nearly all
+  volume.
 - *Poisson, flat* (``poisson-flat``): the same with :data:`POISSON_FLAT`, demands of all sizes.
 - *bimodal*: a fifth of the pairs uniform in a high range, the others in a low one.
 """
@@ -26,7 +28,7 @@ from copter.problems.traffic import MODELS
 from copter.problems.traffic.topology import Topology
 
 _SCALE = 16.0
-"""The scale factor of most published runs."""
+"""Scale factor of most published runs."""
 
 _GRAVITY_TOTAL = 1500.0
 POISSON_FLAT = {"rate": 1e4, "decay": 0.9, "factor": 3.3e-6}
@@ -38,14 +40,14 @@ _FILES = (".npy", ".npz", ".csv")
 
 
 class MatrixError(CopterError, ValueError):
-    """A traffic matrix that cannot be used; names the file, the pair and the value."""
+    """An invalid traffic matrix; the message names the file, the pair and the value."""
 
 
 def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = _SCALE) -> Floats:
     """Return a matrix by the name of its model, or from a file.
 
-    `source`: one of :data:`MODELS`, or a file that :func:`read_matrices` reads; of several matrices, the
-    first. `seed`, `scale`: for the models; a file is taken as it is.
+    `source`: one of :data:`MODELS`, or a file for :func:`read_matrices`; of several matrices, the first.
+    `seed`, `scale`: for the models only.
     """
     match str(source):
         case "gravity":
@@ -59,18 +61,18 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
         case _:
             if Path(source).suffix.lower() not in _FILES:
                 known = f"a model ({', '.join(MODELS)})"
-                raise MatrixError(f"{str(source)!r} is neither {known} nor a file ending in {_ENDINGS}")
+                raise MatrixError(f"{str(source)!r}: must be {known} or a file ending in {_ENDINGS}")
             return read_matrices(source, topology)[0]
 
 
 def gravity(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
-    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale."""
+    """Return demands by the capacity at their ends, with noise; their sum is about 1500 times the scale."""
     n = topology.n_nodes
     leaving = np.bincount(topology.tail, topology.capacity, n)
     entering = np.bincount(topology.head, topology.capacity, n)
     if np.count_nonzero(entering) < 2:
         raise MatrixError(
-            f"gravity: fewer than two nodes of {topology.name!r} can be reached by any capacity"
+            f"topology {topology.name!r}: must have at least two nodes with incoming capacity for gravity"
         )
     share = (leaving / leaving.sum())[:, None] * entering / (entering.sum() - entering)[:, None]
     pairs = ~np.eye(n, dtype=bool)
@@ -94,13 +96,13 @@ def poisson(
 ) -> Floats:
     """Return the demands Poisson(rate * decay^hops), times `factor` and the scale.
 
-    `rate`: mean of a draw before it decays. `decay`: with each link of the shortest path; 0 where there is no
-    path, if it is below 1. `factor`: demand of one unit that was drawn.
+    `rate`: mean of a draw without decay. `decay`: factor per link of the shortest path; below 1, demands
+    without a path are 0. `factor`: demand per drawn unit.
     """
     n = topology.n_nodes
     links = (np.ones(topology.n_links), (topology.tail, topology.head))
     hops = shortest_path(sparse.csr_array(links, shape=(n, n)), unweighted=True)
-    # Drawn on the diagonal too: it takes its part of the random stream.
+    # Draw also the diagonal, which uses its part of the random stream.
     matrix = np.random.RandomState(seed).poisson(rate * decay**hops).astype(np.float32)
     np.fill_diagonal(matrix, 0.0)
     matrix *= factor
@@ -109,7 +111,7 @@ def poisson(
 
 
 def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
-    """Demands from a low and, for a fifth of the pairs, a high range. `scale`: factor on both ranges."""
+    """Return demands in a low and, for a fifth of the pairs, a high range. `scale`: factor on both ranges."""
     n = topology.n_nodes
     random = np.random.RandomState(seed)
     low = random.choice(2, (n, n), p=[_BIMODAL_HIGH_SHARE, 1 - _BIMODAL_HIGH_SHARE]).astype(bool)
@@ -121,27 +123,25 @@ def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
 
 
 def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> Floats:
-    """Return a matrix as it can be used.
+    """Return a checked copy of a matrix.
 
-    `matrix`: or one that also has a row and a column of zeros for each node that the topology left out.
-    `where`: what errors call the matrix. Result: a copy.
+    `matrix`: may also have a row and a column of zeros for each node that the topology omits. `where`: name
+    of the matrix in errors.
     """
     checked = np.asarray(matrix)
     if checked.dtype.kind not in "fiu":
-        raise MatrixError(f"{where}: holds {checked.dtype}, not numbers")
+        raise MatrixError(f"{where}: dtype = {checked.dtype}: must be numbers")
     n, left_out = topology.n_nodes, topology.left_out
     if left_out and checked.shape == (n + len(left_out),) * 2:
         for place, node in left_out:
             if checked[place].any() or checked[:, place].any():
-                why = (
-                    f"has demands of node {node!r}, which no links connect with the others in both directions"
-                )
+                why = f"demands of node {node!r}: must be 0, as no links connect it with others in both ways"
                 raise MatrixError(f"{where}: {why}")
         places = [place for place, _ in left_out]
         checked = np.delete(np.delete(checked, places, axis=0), places, axis=1)
     if checked.shape != (n, n):
         shape = " x ".join(map(str, checked.shape))
-        raise MatrixError(f"{where}: is {shape}; {topology.name!r} with {n} nodes needs {n} x {n}")
+        raise MatrixError(f"{where}: shape = {shape}: must be {n} x {n}, the nodes of {topology.name!r}")
     checked = checked.astype(np.float64)
     wrong = np.argwhere(~(np.isfinite(checked) & (checked >= 0)))
     if wrong.size:
@@ -157,27 +157,28 @@ def read_matrices(path: str | Path, topology: Topology) -> Floats:
     Parameters
     ----------
     path : path
-        ``.npy`` or ``.npz`` with one array, N x N or T x N x N; ``.csv`` with N lines of N numbers.
+        Path of a file ``.npy`` or ``.npz`` with one array, N x N or T x N x N; ``.csv`` with N lines of N
+        numbers.
 
     Raises
     ------
     MatrixError
-        A file that cannot be read, has another shape, or has an entry that is negative or no number.
+        A file cannot be read, has another shape, or has an entry that is negative or not a number.
     """
     path = Path(path)
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
     if path.suffix.lower() not in readers:
-        raise MatrixError(f"{path}: a matrix file ends in {_ENDINGS}")
+        raise MatrixError(f"{path}: must end in one of {_ENDINGS}")
     if not path.is_file():
-        raise MatrixError(f"{path}: no such file")
+        raise MatrixError(f"{path}: does not exist")
     try:
         array = readers[path.suffix.lower()](path)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise MatrixError(f"{path}: cannot be read: {error}") from error
+        raise MatrixError(f"{path}: must be readable: {error}") from error
     if array.ndim != 3:
         return check_matrix(array, topology, str(path))[None]
     if not len(array):
-        raise MatrixError(f"{path}: holds no matrix")
+        raise MatrixError(f"{path}: must have at least one matrix")
     return np.stack([check_matrix(one, topology, f"{path}, matrix {k}") for k, one in enumerate(array)])
 
 
@@ -191,7 +192,7 @@ def _read_npy(path: Path) -> NDArray:
 def _read_npz(path: Path) -> NDArray:
     with np.load(path, allow_pickle=False) as archive:
         if len(archive.files) != 1:
-            raise ValueError(f"holds the arrays {archive.files}: must hold one")
+            raise ValueError(f"arrays = {archive.files}: must be one array")
         return archive[archive.files[0]]
 
 

@@ -1,18 +1,20 @@
-"""TrafficEngineering: a network's demands as a program that lives from round to round.
+"""TrafficEngineering: a network's demands as a continual program.
 
     max-flow    maximise  sum of flows             min-mlu    minimise  theta
                 subject to                                    subject to
                 flows of a demand <= its volume               flows of a demand == its volume
                 flows on a link <= its capacity               flows on a link <= capacity * theta
 
-A pair of nodes with a demand is a request, its paths are the columns; a link is a resource.  Requests are
-named by the number of their pair in the path set, resources by that of the link.  Every event is a bulk edit:
+A pair of nodes with a demand is a request whose columns are its paths; a link is a resource.  Requests are
+named by the number of their pair in the path set, resources by the number of the link.  Every event is a bulk
+edit:
 
-- a demand appears: its columns are added; it drifts or vanishes: its volume changes, its columns stay (they
-  cost little, and demands come back);
-- a capacity changes, a link fails or comes back: max-flow changes the bounds of rows.  min-MLU has the
-  capacities as the coefficients of theta, so theta's one column is replaced.  Without a coefficient the row
-  of a failed link closes every path over it; a demand without any other path is cut (volume 0) until it has.
+- For a new demand, columns are added.  If it drifts or disappears, its volume changes and its columns stay,
+  because they cost little and demands return.
+- If a capacity changes, or a link fails or returns, max-flow changes the bounds of rows.  In min-MLU,
+  capacities are the coefficients of theta, so its column is replaced.  Without a coefficient, the row of a
+  failed link closes every path over it.  A demand without any other path is cut (its volume is 0) until it
+  has a path again.
 
 Source: thesis section 5.1.2; program (11) there is max-flow.
 """
@@ -45,25 +47,25 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _PAIRS_AT_ONCE = 32_768
-"""Demands added in one call: its temporary arrays stay small beside the program."""
+"""Number of demands added in one call, so that its temporary arrays are small compared with the program."""
 _FEW = 0.001
-"""Share of the demands that may have changed for a solver to find a start by itself."""
+"""Largest share of changed demands with which a solver can find a start by itself."""
 
 
 @dataclass(frozen=True)
 class TrafficRound:
-    """What a round decided.
+    """Result of a round.
 
     Attributes
     ----------
     solution : Solution or None
-        The solver's answer; None for last round's flows, repaired.
+        The solver's answer; None if last round's flows were repaired.
     flows : Flows
-        Feasible on every link and for every demand.
+        Flows that are feasible on every link and for every demand.
     x : Allocation
-        The same by number of the pair: flow on each of its paths.
+        The same flows by number of the pair: flow on each of its paths.
     before : Allocation, optional
-        Flows of the round before.
+        Flows of the previous round.
     """
 
     solution: Solution | None
@@ -86,29 +88,29 @@ class TrafficRound:
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """Paths that got more flow or less than in the round before, by number of the pair."""
+        """Paths with more or less flow than in the previous round, by number of the pair."""
         return moves_between(self.before, self.x)
 
     @cached_property
     def binding(self) -> dict[Hashable, float]:
-        """Links that bind the solver's answer, with their prices."""
+        """Links that are binding in the solver's answer, with their prices."""
         return binding_of(self.solution)
 
 
 class TrafficEngineering(TrafficState):
-    """Demands over path sets, as a program edited in place.
+    """Demands over path sets, as a program that is edited in place.
 
     Parameters
     ----------
     paths : PathSet
-        The pairs that may have demands, and their paths.
+        Pairs that may have demands, and their paths.
     program : ContinualProgram, optional
-        Empty; a new one by default.
+        Empty program; default: a new one.
 
     Attributes
     ----------
     volume, capacity, up : ndarrays
-        See :class:`copter.problems.traffic.state.TrafficState`, which has the events.
+        State of the network; see :class:`copter.problems.traffic.state.TrafficState`, which has the events.
     """
 
     def __init__(
@@ -145,26 +147,26 @@ class TrafficEngineering(TrafficState):
         self._set_primal_repair()
 
     def _set_primal_repair(self) -> None:
-        """Set the program's primal repair to the shim's; pickle leaves it out."""
+        """Set the program's primal repair to the shim's, which pickle omits."""
         if isinstance(self.shim, FlowShim):
             self.program.primal_repair = self.shim.primal_repair
 
     # ---- demands ---------------------------------------------------------------------------------
 
     def remove_demands(self, pairs: ArrayLike) -> None:
-        """Take demands and their columns out of the program.
+        """Remove demands and their columns from the program.
 
-        Demands that only pause are better given the volume 0.
+        For a temporary absence, set a demand's volume to 0 instead.
 
         Parameters
         ----------
         pairs : (k,) array_like of int
-            Numbers of pairs, each once.
+            Numbers of pairs, without duplicates.
 
         Raises
         ------
         EditError
-            Names the pair that has no demand; nothing is changed then.
+            A pair has no demand; the error names the pair, and nothing is changed.
         """
         which = self._which(pairs, self.paths.n_pairs, "pair")
         absent = ~self._present[which]
@@ -179,12 +181,12 @@ class TrafficEngineering(TrafficState):
 
     @property
     def demands(self) -> Ints:
-        """Numbers of the pairs that are in the program."""
+        """Numbers of the pairs in the program."""
         return np.flatnonzero(self._present)
 
     @property
     def cut(self) -> Ints:
-        """Pairs with a demand that min-MLU leaves out, because links of all their paths are down."""
+        """Pairs whose demands min-MLU excludes, because links of all their paths are down."""
         return np.flatnonzero(self._present & ~self._served & (self.volume > 0))
 
     def _volumes_changed(self, pairs: Ints) -> None:
@@ -232,7 +234,7 @@ class TrafficEngineering(TrafficState):
         self.program.update_request(THETA, costs=cost, usage=self._theta_usage(), upper=limit, start=begin)
         self._cut()
 
-    # ---- what only min-MLU needs -----------------------------------------------------------------
+    # ---- parts of min-MLU only -------------------------------------------------------------------
 
     def _theta_usage(self) -> dict[Hashable, Any]:
         capacity = self.effective_capacity
@@ -240,7 +242,7 @@ class TrafficEngineering(TrafficState):
         return dict(zip(alive.tolist(), (-capacity[alive] / self._unit).tolist(), strict=True))
 
     def _theta_limit(self) -> float:
-        """Bound above any optimal theta (all demands on one link): it makes every dual bound rigorous."""
+        """Return a bound above any optimal theta (all demands on one link) for rigorous dual bounds."""
         capacity = self.effective_capacity
         least = float(capacity[capacity > 0].min(initial=np.inf))
         return self._unit * max(1.0, 2.0 * float(self.volume.sum()) / least)
@@ -250,7 +252,7 @@ class TrafficEngineering(TrafficState):
             self.program.update_request(THETA, upper=self._theta_limit())
 
     def _cut(self) -> None:
-        """Find the demands without a path now; those for which that changed get another total."""
+        """Find the demands without a path, and set the totals of demands for which this changed."""
         served = _has_path(
             self.paths.first, self.paths.pointer, self.paths.link, self.effective_capacity <= 0
         )
@@ -262,32 +264,32 @@ class TrafficEngineering(TrafficState):
     # ---- a round ---------------------------------------------------------------------------------
 
     def round(self, solver: Solver, *, deadline: float | None = None) -> TrafficRound:
-        """Play a round (:class:`copter.Rounds`): solve the program as it is now, and make the flow feasible.
+        """Play a round (:class:`copter.Rounds`): solve the present program, and make the flow feasible.
 
         Parameters
         ----------
         deadline : float, optional
-            Seconds of the round. One that would be late has last round's flows, as far as links and demands
-            still allow, filled up.
+            Seconds of the round. A late round has last round's flows, reduced to present links and demands,
+            then increased where possible.
         """
         done: TrafficRound = Rounds(TrafficDomain(self), solver, deadline=deadline).play().answer
         return done
 
     def offer(self, solver: Solver) -> None:
-        """Let a solver that starts warm begin from its last flows, made feasible (max-flow).
+        """Set a warm solver's start to its last flows, made feasible (max-flow).
 
-        With its last prices they are often good enough: its first pass finds that out, and is all then.  If
-        few demands have changed since the last round it is left to the solver, which looks at these alone.
+        With its last prices, they are often accurate enough, and its first pass confirms it.  If few demands
+        have changed since the last round, the solver itself finds a start from these demands.
 
         Parameters
         ----------
         solver : Solver
-            One that takes no start is left as it is.
+            Solver; one without starts is left unchanged.
 
         Raises
         ------
         CopterError
-            The program was given requests or resources that the shim cannot repair.
+            The program has requests or resources that the shim cannot repair.
         """
         if self._moved <= _FEW * len(self.program):
             return
@@ -298,16 +300,16 @@ class TrafficEngineering(TrafficState):
                 solver.start_from(self.program, flows.nonzeros, start[1])
 
     def repair(self, solution: Solution) -> TrafficRound:
-        """Return feasible flows near a solution of the program as it is now; change nothing."""
+        """Return feasible flows near a solution of the present program; change nothing."""
         return self._answer(self.shim.round(self.program, solution), solution)
 
     def keep(self) -> TrafficRound:
-        """Return the last flows as far as links and demands still allow; change nothing."""
+        """Return the last flows as far as links and demands permit; change nothing."""
         last = None if self._last is None else self._last.flows
         return self._answer(self.shim.repair(self.program, last), None)
 
     def accept(self, done: TrafficRound) -> None:
-        """Make flows the last ones."""
+        """Replace the last flows."""
         self._last, self._moved = done, 0
         if self.objective == "min-mlu" and np.isfinite(done.flows.objective):
             self._theta = done.flows.objective
@@ -322,7 +324,7 @@ class TrafficEngineering(TrafficState):
         Parameters
         ----------
         flows : Flows
-            The flows of the program with the demands of now.
+            Flows of the program with the present demands.
 
         Returns
         -------
@@ -339,7 +341,7 @@ class TrafficEngineering(TrafficState):
         return flows.load[self.program.resource_slots]
 
     def _owners(self) -> Ints:
-        """Pair of each request slot, -1 for theta and free slots; kept until demands are added or removed."""
+        """Return the pair of each request slot, -1 for theta and free slots; cached until demands change."""
         if self._pair_of_slot is None:
             ids, slots = self.program.request_ids, self.program.request_slots
             first = 0 if self.objective == "max-flow" else 1  # theta was added first
@@ -349,12 +351,12 @@ class TrafficEngineering(TrafficState):
 
 
 def _theta_unit(capacity: Floats) -> float:
-    """Return what theta is counted in: its coefficients are capacities over this, its cost 1 over this.
+    """Return the unit of theta: its coefficients are capacities over the unit, its cost is 1 over the unit.
 
-    Between a thousandth of the capacities and all of them lies where a step moves flows and theta alike, in
-    whatever unit they are.  Warm rounds of copter on 5,000 demands of Kdl (capacity 1,000) with failing links
-    took 1.2-2.0 s with the 32nd part, 4-8 s with the 1000th; the cold one on 2,000 demands 1.6 s with the
-    32nd part, 7 s with the whole.
+    With a unit between a thousandth of the capacities and the capacities, a step changes flows and theta
+    equally, in any unit of flow.  Warm rounds of copter on 5,000 demands of Kdl (capacity 1,000) with failing
+    links took 1.2-2.0 s with a 32nd of the capacities, and 4-8 s with a 1000th.  The cold round on 2,000
+    demands took 1.6 s with a 32nd, and 7 s with the whole capacities.
     """
     some = capacity[capacity > 0]
     return float(some.mean()) / 32.0 if some.size else 1.0
@@ -362,7 +364,7 @@ def _theta_unit(capacity: Floats) -> float:
 
 @kernel(allocates=True)
 def _has_path(first, pointer, link, down):  # type: ignore[no-untyped-def]
-    """Whether each pair has a path without a link that is down."""
+    """Return whether each pair has a path without a link that is down."""
     served = np.zeros(first.size - 1, np.bool_)
     for pair in range(first.size - 1):
         for path in range(first[pair], first[pair + 1]):
@@ -382,9 +384,9 @@ EVENTS = ("set_volumes", "set_capacities", "fail_links", "restore_links", "remov
 
 
 class TrafficDomain:
-    """The rounds of a network.
+    """Domain of a network's rounds.
 
-    `traffic`: taken with its present state; its methods may still be called between rounds.
+    `traffic`: used with its present state; its methods may still be called between rounds.
     """
 
     def __init__(self, traffic: TrafficEngineering) -> None:
@@ -396,7 +398,7 @@ class TrafficDomain:
         return self.traffic.program
 
     def apply(self, event: tuple[Any, ...]) -> None:
-        """Make an event: a name of :data:`EVENTS`, and the arguments of that method."""
+        """Apply an event: a name of :data:`EVENTS`, and the arguments of that method."""
         name, *arguments = event
         if name not in EVENTS:
             raise EditError("traffic", "event", name, f"must be one of {', '.join(EVENTS)}")
@@ -414,15 +416,15 @@ class TrafficDomain:
         return self.traffic.repair(solution)
 
     def fallback(self, deadline: float | None) -> TrafficRound:  # noqa: ARG002
-        """Return the last flows as far as links and demands still allow."""
+        """Return the last flows as far as links and demands permit."""
         return self.traffic.keep()
 
     def accept(self, answer: TrafficRound) -> None:
-        """Make flows the last ones."""
+        """Replace the last flows."""
         self.traffic.accept(answer)
 
     def figures(self, answer: TrafficRound) -> dict[str, float]:
-        """Return what a report shows."""
+        """Return the figures of a round for reports."""
         return {
             **answer.flows.extras,
             "overload": self.traffic.overload(self.traffic.link_loads(answer.flows)),

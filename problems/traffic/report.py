@@ -1,4 +1,4 @@
-"""What a traffic run leaves: rounds, links, figures and plots in its folder, and the table at its end."""
+"""Files of a traffic run: rounds, links, figures and plots in its folder, and the table at its end."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ with extra("cli"):
     from matplotlib.figure import Figure
 
 _ROUND = {
-    "parallel_seconds_estimated": "estimated: seconds of the round, had POP a machine for each part",
-    "change": "what kind of change came before the round",
+    "parallel_seconds_estimated": "estimated seconds of the round with a machine for each part of POP",
+    "change": "kind of change before the round",
     "answer_objective": "cost of the feasible flow (max-flow: minus the flow)",
-    "overload": "most that a link is over its capacity, as a share of it",
+    "overload": "largest relative excess of a link's load over its capacity",
 }
 _MEASURES = {
     "total_flow": "sum of all feasible flows",
-    "mlu": "largest share of a link's capacity that is used",
+    "mlu": "largest used share of a link's capacity",
 }
 _LINK = {
-    "tail": "node where the link begins",
-    "head": "node where it ends",
-    "capacity": "in the last round; 0 if the link is down",
-    "load": "flow on it",
+    "tail": "node at which the link begins",
+    "head": "node at which the link ends",
+    "capacity": "capacity in the last round; 0 if the link is down",
+    "load": "flow on the link",
     "utilisation": "load over capacity",
 }
 
 
 class TrafficRun(CourseRun):
-    """Rounds of a course with the folder that it writes into, if any."""
+    """Rounds of a course, with the output folder, if any."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TrafficRun(CourseRun):
         self._last = traffic.effective_capacity, loads, traffic.utilisation(loads)
 
     def warm_up(self) -> None:
-        """Compile everything first, so that it is in no round's time."""
+        """Compile all kernels first, so that compilation does not count in a round's time."""
         warm_up(self.course, self.chosen)
 
     def figures(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class TrafficRun(CourseRun):
             self._write_links(folder, *self._last)
         rounds, name = self.of("round"), self.course.measure
         label = _MEASURES[name]
-        figure = over_time(rounds, {name: self.of(name)}, label, "What the rounds achieve", axis="round")
+        figure = over_time(rounds, {name: self.of(name)}, label, "Measure of the rounds", axis="round")
         folder.save_figure(f"{name}.png", figure, f"{label}, by round")
         folder.save_figure(
             "solve_time.png",
@@ -115,7 +115,7 @@ class TrafficRun(CourseRun):
         )
         folder.write_rows("links.csv", _LINK, rows, "a row per link, after the last round:")
         figure = _draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
-        folder.save_figure("network.png", figure, "the network, links by the share of capacity used")
+        folder.save_figure("network.png", figure, "the network, with links by used share of capacity")
 
     def print_summary(self) -> None:
         """Print the table at the end of a run."""
@@ -137,7 +137,7 @@ class TrafficRun(CourseRun):
 
 
 def _draw_network(topology: Topology, utilisation: Floats, down: Flags, title: str) -> Figure:
-    """Draw a network with its links by utilisation; of two directions the busier one shows.
+    """Draw a network with its links by utilisation; of two directions, the busier one is visible.
 
     `utilisation` (links,). `down` (links,): links without capacity, drawn dashed.
     """

@@ -1,8 +1,8 @@
-"""Flows on a wide-area network under few large demands, and under two bands, for `reproductions.toml`.
+"""Flows on a wide-area network with few large or with bimodal demands, for `reproductions.toml`.
 
-LP-All is the whole program by a simplex method that keeps its basis, LP-Top the largest tenth of the demands
-by it and the others on their shortest path, POP-k random parts.  The first rounds are left out, as in the
-thesis.
+LP-All is the whole program by a simplex method that keeps its basis.  LP-Top solves the largest tenth of the
+demands with it, and puts the others on their shortest paths.  POP-k has random parts.  The first rounds are
+omitted, as in the thesis.
 
 Source: thesis, section 5.2.2.
 """
@@ -30,12 +30,12 @@ from copter.problems.traffic.topology import load_topology
 from copter.solvers.registry import make_solver
 
 _NETWORKS = {"Kdl": "Kdl.json", "ASN2k": "ASN2k.json"}
-"""The thesis' networks, by their files in the folder of data."""
+"""Networks of the thesis, by their files in the data folder."""
 _FOLDER = "wan/harvard-cns_teal"
 _GENERATED, _SMALL = "gabriel/250/0", "gabriel/50/0"
-"""Topologies of topohub: a network without a file, and a small one."""
+"""Topologies of topohub: one to use without a file, and a small one."""
 _CARRIED = 0.9
-"""Share of the volume that the links can carry: every link has the capacity with which they can."""
+"""Share of the volume that the links can carry, which determines their capacity."""
 _DEMANDS, _ROUNDS, _LEFT_OUT = 20_000, 20, 5
 _METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
     f"POP-{parts}": f"pop-{parts}" for parts in (16, 64, 128)
@@ -43,7 +43,7 @@ _METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
 
 
 def _networks(effort: Effort) -> dict[str, str | Path]:
-    """Return the networks by their labels: the thesis' own where there are files, else a generated one."""
+    """Return the networks by their labels: those of the thesis if files exist, else a generated one."""
     if effort.quick:
         return {"generated, 50 nodes": _SMALL}
     files = {name: find(effort.data, f"{_FOLDER}/{file}", file) for name, file in _NETWORKS.items()}
@@ -52,7 +52,7 @@ def _networks(effort: Effort) -> dict[str, str | Path]:
 
 
 def demands(effort: Effort) -> list[PaperFigure]:
-    """Return what share of the volume the largest demands have."""
+    """Return the share of volume of the largest demands."""
     figures = []
     for label, source in _networks(effort).items():
         topology = load_topology(source, capacity=1000.0)
@@ -68,7 +68,7 @@ def demands(effort: Effort) -> list[PaperFigure]:
 
 
 def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
-    """The same demands on links of such a capacity, the same for all, that a share of the volume fits."""
+    """Return the demands with equal capacities of links, such that a given share of the volume fits."""
     topology = replace(instance.topology, capacity=np.ones_like(instance.topology.capacity))
     solver, volumes = make_solver("copter", tolerance=1e-3), instance.volumes[0]
     traffic = TrafficEngineering(topology, instance.paths, "max-flow")
@@ -82,7 +82,7 @@ def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
 
 
 def flows(effort: Effort, *, model: str) -> list[PaperFigure]:
-    """Return the flow over the optimum, and time, of each method on each network."""
+    """Return the flow over the optimum, and the time, of each method on each network."""
     figures = []
     for label, source in _networks(effort).items():
         figures += _flows_on(effort, model, label, source)

@@ -1,4 +1,4 @@
-"""Path sets of a topology, computed in parallel and kept on disk by the content of what they come from."""
+"""Path sets of a topology, computed in parallel and cached on disk by a hash of their inputs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ _Found: TypeAlias = tuple[Ints, Ints, NDArray[np.int32]]
 _KINDS = (np.int64, np.int64, np.int32)
 _log = logging.getLogger("copter")
 _FORMAT = 1
-"""Goes up when the file or the choice of paths changes, so that older files are not found again."""
+"""Version of the file format and the choice of paths; older files are not used."""
 _ARRAYS = ("source", "target", "first", "pointer", "link")
+# Errors from reading a file that is truncated, overwritten or not an archive.
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
@@ -48,13 +49,13 @@ def edge_disjoint_paths(
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PathSet:
-    """Up to k paths a pair without a common link: of a maximum flow's, the ones with the fewest hops.
+    """Return up to k paths per pair without a common link: those with fewest hops in a maximum flow.
 
-    `pairs`: sources and targets, by their numbers. By default all pairs, row by row. `k`: paths a pair, at
-    most. A pair between which there are fewer disjoint paths gets these. `threads`: by default, one per
-    processor. The paths do not depend on it. `cache`: whether to look for the paths on disk, and to keep them
-    there. `folder`: where; by default the environment's ``COPTER_CACHE``, or the user's cache folder.
-    `progress`: called with the number of pairs done and of all pairs, from time to time.
+    `pairs`: sources and targets, by their numbers; default: all pairs, row by row. `k`: largest number of
+    paths per pair. A pair with fewer disjoint paths gets these. `threads`: default: one per processor; the
+    paths do not depend on it. `cache`: whether to use and write files on disk. `folder`: their folder;
+    default: the environment variable ``COPTER_CACHE``, or the user's cache folder. `progress`: called from
+    time to time with the numbers of completed and of all pairs.
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)
@@ -82,11 +83,11 @@ def k_shortest_paths(
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PathSet:
-    """Return the k shortest paths of every pair that visit no node twice.
+    """Return the k shortest simple paths of every pair.
 
     `topology`, `pairs`, `threads`, `cache`, `folder`, `progress`: as for :func:`edge_disjoint_paths`. `k`:
-    paths a pair; all that there are, if there are fewer. `weight`: length of a link. By inverse capacity, a
-    link without capacity is not used.
+    number of paths per pair; all if there are fewer. `weight`: length of a link; with inverse capacities,
+    links without capacity are not used.
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)
@@ -135,7 +136,7 @@ def _search(
     threads: int | None,
     progress: Progress | None,
 ) -> PathSet:
-    """Return one task a source; what they find is put together in the order of the pairs."""
+    """Search in one task per source, and return the paths in the order of the pairs."""
     order = np.argsort(source, kind="stable")
     nodes, starts = np.unique(source[order], return_index=True)
     tasks = np.split(target[order], starts[1:])
@@ -147,7 +148,7 @@ def _search(
                 missing = np.flatnonzero(result[0] == 0)
                 if missing.size:
                     pair = f"{topology.nodes[node]!r} to {topology.nodes[own[missing[0]]]!r}"
-                    raise PathError(f"topology {topology.name!r}: no path leads from {pair}")
+                    raise PathError(f"topology {topology.name!r}: must have a path from {pair}")
                 found.append(result)
                 done += own.size
                 if progress is not None:
@@ -179,15 +180,15 @@ def _pairs(topology: Topology, pairs: _Pairs | None) -> tuple[NDArray[np.int32],
         return source.astype(np.int32), target.astype(np.int32)
     source, target = (np.asarray(end) for end in pairs)
     if source.ndim != 1 or source.shape != target.shape:
-        raise PathError("pairs: sources and targets must be two lists of one length")
+        raise PathError("pairs: sources and targets must be lists of equal length")
     for end in (source, target):
         wrong = np.flatnonzero((end < 0) | (end >= n) | (end != np.floor(end)))
         if wrong.size:
-            raise PathError(f"pair {wrong[0]}: {end[wrong[0]]} is no node's number (0 to {n - 1})")
+            raise PathError(f"pair {wrong[0]}: node {end[wrong[0]]}: must be in [0, {n})")
     same = np.flatnonzero(source == target)
     if same.size:
         name = topology.nodes[int(source[same[0]])]
-        raise PathError(f"pair {same[0]}: leads from {name!r} to itself")
+        raise PathError(f"pair {same[0]}: source and target must differ, not both be {name!r}")
     return source.astype(np.int32), target.astype(np.int32)
 
 
@@ -196,11 +197,8 @@ def _positive(name: str, value: int) -> None:
         raise ValueError(f"{name} = {value}: must be at least 1")
 
 
-# What reading a file that was cut short, overwritten or is no archive at all can raise.
-
-
 def _cache_folder() -> Path:
-    """Folder of cached files: ``COPTER_CACHE`` if set, or else ``copter`` in the user's cache folder."""
+    """Return the folder of cached files: ``COPTER_CACHE``, or ``copter`` in the user's cache folder."""
     if named := os.environ.get("COPTER_CACHE"):
         return Path(named).expanduser()
     if sys.platform == "darwin":
@@ -213,7 +211,7 @@ def _cache_folder() -> Path:
 
 
 def _content_hash(words: tuple[str | int, ...], *arrays: NDArray) -> str:
-    """Return the name of what is made of these words and arrays and of nothing else."""
+    """Return a file name that depends on these words and arrays only."""
     digest = hashlib.blake2b(repr((_FORMAT, *words)).encode(), digest_size=16)
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -222,17 +220,16 @@ def _content_hash(words: tuple[str | int, ...], *arrays: NDArray) -> str:
 
 
 def _path_file(folder: Path, key: str) -> Path:
-    """Return where the path set of a key lies."""
+    """Return the file of the path set of a key."""
     return folder / f"paths-{key}.npz"
 
 
 def _load_paths(
     file: Path, source: NDArray[np.int32], target: NDArray[np.int32], n_links: int
 ) -> PathSet | None:
-    """Return the path set in a file.
+    """Return the path set in a file, or None if it does not exist or is damaged.
 
-    `source`, `target` (pairs,): pairs that it must be for, in this order. Result: None if there is none or it
-    is damaged (the archive has checksums).
+    The archive has checksums. `source`, `target` (pairs,): pairs that the path set must have, in this order.
     """
     if not file.is_file():
         return None
@@ -240,17 +237,17 @@ def _load_paths(
         with np.load(file, allow_pickle=False) as archive:
             paths = PathSet(*(archive[name] for name in _ARRAYS))
         if not (np.array_equal(paths.source, source) and np.array_equal(paths.target, target)):
-            raise PathError("holds other pairs")
+            raise PathError("must have the same pairs")
         if paths.link.size and not 0 <= paths.link.min() <= paths.link.max() < n_links:
-            raise PathError("holds links that the topology does not have")
+            raise PathError("must have only links of the topology")
     except _DAMAGE as error:
-        _log.warning("%s cannot be used and is made again: %s", file, error)
+        _log.warning("%s is replaced because it cannot be used: %s", file, error)
         return None
     return paths
 
 
 def _save_paths(file: Path, paths: PathSet) -> None:
-    """Write a path set so that a reader finds all of it or nothing; where it cannot, say so and go on."""
+    """Write a path set atomically; if this fails, log a warning and continue."""
     part = file.with_name(f"{file.stem}.{uuid4().hex}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -261,4 +258,4 @@ def _save_paths(file: Path, paths: PathSet) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        _log.warning("paths are not kept: %s", error)
+        _log.warning("paths are not cached: %s", error)

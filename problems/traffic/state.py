@@ -1,6 +1,6 @@
-"""TrafficState: what the demands and links of a network are now, however they are served.
+"""TrafficState: the present demands and links of a network, independent of any method that serves them.
 
-Events are checked here, whole, before anything changes; a model with a program learns of them by two hooks.
+Every event is fully checked here before anything changes; a model with a program gets changes by two hooks.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from copter.problems.traffic.topology import Topology
 
 @dataclass(frozen=True)
 class Check:
-    """What flows on paths amount to, computed from the paths and nothing else.
+    """Figures of flows on paths, computed from the paths only.
 
-    `total_flow`, `mlu`: sum of all flows; largest share of a link's capacity that is used (infinite on a link
-    without any). `overload`: most that a link is over its capacity, relative to it (absolute on a link
-    without any). `excess`, `lack`: most that a demand is exceeded by, and what demands lack in all.
+    `total_flow`, `mlu`: sum of all flows; largest used share of a link's capacity (infinite for flow on a
+    link without capacity). `overload`: largest excess of a link's load over its capacity, relative to it
+    (absolute for links without capacity). `excess`, `lack`: largest excess of a demand, and total lack of all
+    demands.
     """
 
     total_flow: float
@@ -36,11 +37,11 @@ class Check:
 
 
 class TrafficState:
-    """Demands over path sets, and links that fail and come back.
+    """Demands over path sets, and links that fail and return.
 
-    `paths`: the pairs that may have demands, and their paths. `volume` (pairs,): volume of each pair's
-    demand; change it by :meth:`set_volumes`. `capacity` (links,): capacity of each link when it is up; change
-    it by :meth:`set_capacities`. `up` (links,).
+    `paths`: pairs that may have demands, and their paths. `volume` (pairs,): volume of each pair's demand;
+    change it by :meth:`set_volumes`. `capacity` (links,): capacity of each link when it is up; change it by
+    :meth:`set_capacities`. `up` (links,): whether each link is up.
     """
 
     def __init__(self, topology: Topology, paths: PathSet, objective: Objective = "max-flow") -> None:
@@ -48,7 +49,7 @@ class TrafficState:
             raise EditError("traffic", "objective", objective, f"must be one of {', '.join(OBJECTIVES)}")
         if paths.link.size and not 0 <= paths.link.min() <= paths.link.max() < topology.n_links:
             worst = int(paths.link.min() if paths.link.min() < 0 else paths.link.max())
-            raise EditError("traffic", "paths", worst, f"no such link in topology {topology.name!r}")
+            raise EditError("traffic", "paths", worst, f"must be a link of topology {topology.name!r}")
         self.topology, self.paths, self.objective = topology, paths, objective
         self.volume = np.zeros(paths.n_pairs)
         self.capacity = topology.capacity.copy()
@@ -56,15 +57,15 @@ class TrafficState:
         self._by_key: tuple[Ints, Ints] | None = None
 
     def _volumes_changed(self, pairs: Ints) -> None:
-        """Called after the volumes of some pairs changed."""
+        """Process a change of the volumes of some pairs."""
 
     def _links_changed(self, links: Ints) -> None:
-        """Called after the capacities of some links may have changed."""
+        """Process a possible change of the capacities of some links."""
 
     # ---- names -----------------------------------------------------------------------------------
 
     def pair_name(self, pair: int) -> str:
-        """Return a pair in words: the names of its source and target. `pair`: its number in the path set."""
+        """Return the names of the source and target of a pair. `pair`: its number in the path set."""
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
 
@@ -82,15 +83,15 @@ class TrafficState:
         wrong = (keys[at] != wanted) | (last >= n) | (last < 0) if keys.size else np.ones(wanted.shape, bool)
         if wrong.any():
             pair = (int(first[wrong][0]), int(last[wrong][0]))
-            raise EditError(pair, "pair", pair, "the path set has no such pair of nodes")
+            raise EditError(pair, "pair", pair, "must be a pair of nodes in the path set")
         return order[at]
 
     # ---- demands ---------------------------------------------------------------------------------
 
     def set_volumes(self, volumes: ArrayLike, pairs: ArrayLike | None = None) -> None:
-        """Set the volumes of demands; 0 for those that vanish.
+        """Set the volumes of demands; 0 ends a demand.
 
-        `volumes`: finite and not negative. `pairs`: numbers of pairs, each once; all pairs by default.
+        `volumes`: finite and not negative. `pairs`: numbers of pairs, without duplicates; default: all pairs.
         """
         which = self._which(pairs, self.paths.n_pairs, "pair")
         volume = _numbers("volumes", volumes, which.size)
@@ -102,7 +103,9 @@ class TrafficState:
         lost = (volume > 0) & (self.paths.first[which] == self.paths.first[which + 1])
         if lost.any():
             k = int(lost.argmax())
-            raise EditError(self.pair_name(int(which[k])), "volume", float(volume[k]), "the pair has no path")
+            raise EditError(
+                self.pair_name(int(which[k])), "volume", float(volume[k]), "has no path: must be 0"
+            )
         moved = which[volume != self.volume[which]]
         self.volume[which] = volume
         self._volumes_changed(moved)
@@ -110,9 +113,10 @@ class TrafficState:
     # ---- links -----------------------------------------------------------------------------------
 
     def set_capacities(self, capacities: ArrayLike, links: ArrayLike | None = None) -> None:
-        """Set the capacities of links, of all of them by default; a link that is down stays down.
+        """Set the capacities of links; a link that is down stays down.
 
-        `capacities`: finite and not negative. `links`: numbers of links, each once; all links by default.
+        `capacities`: finite and not negative. `links`: numbers of links, without duplicates; default: all
+        links.
         """
         which = self._which(links, self.topology.n_links, "link")
         capacity = _numbers("capacities", capacities, which.size)
@@ -125,22 +129,22 @@ class TrafficState:
         self._links_changed(which)
 
     def fail_links(self, links: ArrayLike) -> None:
-        """Take links down: nothing flows over them until they are restored.
+        """Take links down, so that nothing flows over them until they are restored.
 
-        `links`: numbers of links, each once; those that are down already stay so.
+        `links`: numbers of links, without duplicates; links that are already down stay down.
         """
         self._set_up(links, False)
 
     def restore_links(self, links: ArrayLike) -> None:
-        """Bring links back with the capacity that they had.
+        """Bring links back with their previous capacity.
 
-        `links`: numbers of links, each once; those that are up already stay so.
+        `links`: numbers of links, without duplicates; links that are already up stay up.
         """
         self._set_up(links, True)
 
     @property
     def effective_capacity(self) -> Floats:
-        """Capacity of each link now: 0 where it is down."""
+        """Present capacity of each link: 0 if it is down."""
         return np.where(self.up, self.capacity, 0.0)
 
     def _set_up(self, links: ArrayLike, up: bool) -> None:
@@ -152,9 +156,10 @@ class TrafficState:
     # ---- flows -----------------------------------------------------------------------------------
 
     def utilisation(self, loads: Floats) -> Floats:
-        """Return the share of each link's capacity that is used; 0 where there is none and nothing flows.
+        """Return the used share of each link's capacity (E,).
 
-        `loads` (E,): flow on each link. Result: (E,), infinite where something flows without any capacity.
+        It is 0 for a link without capacity and flow, and infinite for flow without capacity. `loads` (E,):
+        flow on each link.
         """
         capacity = self.effective_capacity
         share = np.full(loads.shape, np.inf)
@@ -163,7 +168,7 @@ class TrafficState:
         return share
 
     def overload(self, loads: Floats) -> float:
-        """Most that a link carries beyond its capacity, as a share of it; only dead links count with min-MLU.
+        """Return the largest relative excess of a link over its capacity; for min-MLU only of dead links.
 
         `loads` (E,): flow on each link.
         """
@@ -173,9 +178,9 @@ class TrafficState:
         return float(over.max(initial=0.0))
 
     def check(self, path_flows: Floats) -> Check:
-        """What flows on paths, however they were found, amount to under the demands and capacities of now.
+        """Return the figures of flows on paths under the present demands and capacities.
 
-        `path_flows` (paths,).
+        `path_flows` (paths,): flows of any method.
         """
         loads, capacity = self.loads_of(path_flows), self.effective_capacity
         over = (loads - capacity) / np.where(capacity > 0, capacity, 1.0)
@@ -189,7 +194,7 @@ class TrafficState:
         )
 
     def loads_of(self, path_flows: Floats) -> Floats:
-        """Return the flow on each link of flows on paths. `path_flows` (paths,)."""
+        """Return the flow on each link from flows on paths. `path_flows` (paths,)."""
         loads = np.zeros(self.topology.n_links)
         _add_loads(self.paths.pointer, self.paths.link, path_flows, loads)
         return loads
@@ -201,17 +206,17 @@ class TrafficState:
         if given.size == 0:
             return np.empty(0, np.int64)
         if given.dtype.kind not in "iu" or given.ndim != 1:
-            raise EditError("traffic", kind, numbers, f"numbers of {kind}s are wanted")
+            raise EditError("traffic", kind, numbers, f"must be numbers of {kind}s")
         outside = (given < 0) | (given >= size)
         if outside.any():
             value = int(given[outside][0])
-            raise EditError(value, kind, value, f"no {kind} of this number (there are {size})")
+            raise EditError(value, kind, value, f"must be the number of a {kind}, in [0, {size})")
         which = given.astype(np.int64)
         seen = np.zeros(size, np.bool_)
         seen[which] = True
         if np.count_nonzero(seen) < which.size:
             counts = np.bincount(which, minlength=size)
-            raise EditError(int(counts.argmax()), kind, int(counts.argmax()), "is given twice")
+            raise EditError(int(counts.argmax()), kind, int(counts.argmax()), "must be given only once")
         return which
 
 
@@ -223,7 +228,7 @@ def _numbers(field: str, values: ArrayLike | Sequence[float], size: int) -> Floa
     if given.ndim == 0:
         given = np.full(size, float(given))
     if given.shape != (size,):
-        raise EditError("traffic", field, given.shape, f"needs the shape ({size},)")
+        raise EditError("traffic", field, given.shape, f"must have the shape ({size},)")
     return given
 
 

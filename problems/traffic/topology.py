@@ -2,7 +2,8 @@
 
 Sources are a networkx graph, a GraphML file of the Internet Topology Zoo, a node-link JSON file (the format
 of Teal's topologies) or the name of a topology in the package ``topohub``.  Links are directed; an undirected
-link is one in each direction.  Only the largest strongly connected component stays, so every pair has a path.
+link becomes one in each direction.  Only the largest strongly connected component is kept, so every pair has
+a path.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ with extra("traffic"):
     import networkx as nx
 
 DEFAULT_CAPACITY = 1000.0
-"""Capacity of a link that has none of its own: the one that published runs on Topology Zoo graphs use."""
+"""Default capacity of a link, as in published runs on Topology Zoo graphs."""
 
 _POSITIONS = (("Longitude", "Latitude"), ("lon", "lat"), ("x", "y"))
 
 
 class TopologyError(CopterError, ValueError):
-    """A topology that cannot be read or used; names the file, the link or the node."""
+    """An invalid topology; the message names the file, the link or the node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +45,14 @@ class Topology:
     nodes : list of str
         Names of the N nodes.
     tail, head : (E,) ndarray of int32
-        Where each link begins and ends; no two between the same ends, none from a node to itself.
+        Begin and end of each link; unique, and never the same node.
     capacity : (E,) ndarray of float64
-        Finite and not negative.
+        Finite, nonnegative capacities.
     position : (N, 2) ndarray of float64 or None
-        Longitude and latitude, or any plane coordinates, for drawings; None where some node has none.
+        Longitude and latitude, or any plane coordinates, for drawings; None if no node has any.
     left_out : tuple of (int, str)
-        Place and name of each node of the source that is not in the largest component.  Matrices of all nodes
-        can be read if these have no demands.
+        Position and name of each node of the source that is not in the largest component.  Matrices of all
+        nodes can be read if these nodes have no demands.
     """
 
     name: str
@@ -67,18 +68,20 @@ class Topology:
             object.__setattr__(self, field, np.ascontiguousarray(getattr(self, field), kind))
         if len(set(self.nodes)) < len(self.nodes):
             twice = next(node for node in self.nodes if self.nodes.count(node) > 1)
-            raise TopologyError(f"topology {self.name!r}: two nodes are named {twice!r}")
+            raise TopologyError(f"topology {self.name!r}: node name {twice!r}: must be unique")
         if not self.tail.shape == self.head.shape == self.capacity.shape == (self.tail.size,):
-            raise TopologyError(f"topology {self.name!r}: tail, head and capacity differ in length")
+            raise TopologyError(f"topology {self.name!r}: tail, head, capacity: lengths must be equal")
         for end in (self.tail, self.head):
             outside = (end < 0) | (end >= self.n_nodes)
             if outside.any():
-                raise TopologyError(f"topology {self.name!r}: {end[outside][0]} is no node's number")
+                raise TopologyError(
+                    f"topology {self.name!r}: node {end[outside][0]}: not in [0, {self.n_nodes})"
+                )
         loops = np.flatnonzero(self.tail == self.head)
         if loops.size:
-            raise TopologyError(f"topology {self.name!r}: link {self.link_name(loops[0])} leads nowhere")
+            raise TopologyError(f"topology {self.name!r}: link {self.link_name(loops[0])}: ends must differ")
         if len(self.links) < self.n_links:
-            raise TopologyError(f"topology {self.name!r}: two links between the same two nodes")
+            raise TopologyError(f"topology {self.name!r}: links must not have the same two ends")
         wrong = np.flatnonzero(~(np.isfinite(self.capacity) & (self.capacity >= 0)))
         if wrong.size:
             raise TopologyError(
@@ -88,7 +91,9 @@ class Topology:
         if self.position is not None:
             position = np.ascontiguousarray(self.position, np.float64)
             if position.shape != (self.n_nodes, 2):
-                raise TopologyError(f"topology {self.name!r}: position has the shape {position.shape}")
+                raise TopologyError(
+                    f"topology {self.name!r}: position: shape = {position.shape}: must be ({self.n_nodes}, 2)"
+                )
             object.__setattr__(self, "position", position)
 
     @property
@@ -108,16 +113,16 @@ class Topology:
         return {pair: link for link, pair in enumerate(ends)}
 
     def link_name(self, link: int) -> str:
-        """Return a link in words: the names of its two ends."""
+        """Return the names of the two ends of a link."""
         return f"{self.nodes[self.tail[link]]} -> {self.nodes[self.head[link]]}"
 
     def with_capacity(self, capacity: ArrayLike) -> Topology:
-        """Return the same network with other capacities, one for all links or one for each.
+        """Return the network with other capacities, one for all links or one for each.
 
         Parameters
         ----------
         capacity : float or (E,) array_like
-            Finite and not negative.
+            Finite, nonnegative capacities.
         """
         return replace(self, capacity=np.broadcast_to(np.asarray(capacity, float), self.tail.shape).copy())
 
@@ -133,27 +138,27 @@ class Topology:
     def from_networkx(
         cls, graph: nx.Graph, *, name: str | None = None, capacity: float | None = None
     ) -> Topology:
-        """Return a network from a networkx graph of any of the four kinds.
+        """Return a network from any networkx graph, directed or not, with parallel links or not.
 
         Parameters
         ----------
         graph : networkx graph
-            Undirected links become one in each direction, parallel links become one (the given capacities
-            added up), links from a node to itself are left out.
+            Graph, in which an undirected link becomes one in each direction, parallel links become one with
+            the sum of the given capacities, and links from a node to itself are omitted.
         name : str, optional
-            By default the graph's own.
+            Name of the network; default: that of the graph.
         capacity : float, optional
-            Capacity of every link.  By default the link's attribute ``capacity``, or 1000 without one.
+            Capacity of every link; default: the link's attribute ``capacity``, or else 1000.
 
         Returns
         -------
         Topology
-            The largest strongly connected component; nodes keep their order.
+            Largest strongly connected component; nodes keep their order.
 
         Raises
         ------
         TopologyError
-            An empty graph, a capacity that is negative or no finite number; names the link.
+            The graph is empty, or a capacity is negative or not finite; the error names the link.
         """
         name = str(graph.graph.get("name") or "network") if name is None else name
         given: dict[tuple[Hashable, Hashable], float | None] = {}
@@ -179,7 +184,7 @@ class Topology:
 
 
 def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = None) -> Topology:
-    """Return a network from a file, from the package topohub by name, or from a networkx graph.
+    """Return a network from a file, a name of the package topohub, or a networkx graph.
 
     Parameters
     ----------
@@ -187,14 +192,14 @@ def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = Non
         A ``.graphml`` file; a ``.json`` file in node-link format; a name of topohub, such as
         ``topozoo/Abilene``, ``sndlib/germany50`` or ``gabriel/25/0``.
     capacity : float, optional
-        Capacity of every link.  By default what the source says of the link, or 1000 where it says nothing.
+        Capacity of every link; default: that of the source, or else 1000.
 
     Raises
     ------
     TopologyError
-        A source that does not exist or cannot be read, a link whose capacity is wrong.
+        A source does not exist or cannot be read, or a link's capacity is invalid.
     MissingExtraError
-        A name, but topohub is not installed.
+        A name was given, but topohub is not installed.
     """
     if isinstance(source, nx.Graph):
         return Topology.from_networkx(source, capacity=capacity)
@@ -202,18 +207,18 @@ def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = Non
     readers = {".graphml": _read_graphml, ".json": _read_json}
     if path.suffix in readers:
         if not path.is_file():
-            raise TopologyError(f"{path}: no such file")
+            raise TopologyError(f"{path}: does not exist")
         return Topology.from_networkx(readers[path.suffix](path), name=path.stem, capacity=capacity)
     if path.exists():
-        raise TopologyError(f"{path}: a topology file ends in .graphml or .json")
+        raise TopologyError(f"{path}: must end in .graphml or .json")
     return Topology.from_networkx(_from_topohub(str(source)), name=str(source), capacity=capacity)
 
 
 def _read_graphml(path: Path) -> nx.Graph:
     try:
         return nx.read_graphml(path)
-    except Exception as error:  # networkx raises whatever the parser below it raises
-        raise TopologyError(f"{path}: is not GraphML: {error}") from error
+    except Exception as error:  # networkx also raises any error of its parser
+        raise TopologyError(f"{path}: must be GraphML: {error}") from error
 
 
 def _read_json(path: Path) -> nx.Graph:
@@ -221,13 +226,13 @@ def _read_json(path: Path) -> nx.Graph:
         data = json.loads(path.read_text(encoding="utf-8-sig"))
         return _node_link(data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise TopologyError(f"{path}: is not a graph in node-link format: {error!r}") from error
+        raise TopologyError(f"{path}: must be a graph in node-link format: {error!r}") from error
 
 
 def _node_link(data: Mapping[str, Any]) -> nx.Graph:
-    """Graph of a node-link document; nodes numbered by integers come in the order of their numbers.
+    """Return the graph of a node-link document; integral nodes are in the order of their numbers.
 
-    Files of this kind list nodes in any order, while the matrices that go with them have one row a number.
+    In such files nodes have any order, while the corresponding matrices have one row per number.
     """
     kinds = ((nx.Graph, nx.MultiGraph), (nx.DiGraph, nx.MultiDiGraph))
     graph = kinds[bool(data.get("directed", False))][bool(data.get("multigraph", False))]()
@@ -239,7 +244,7 @@ def _node_link(data: Mapping[str, Any]) -> nx.Graph:
     for link in data["links"] if "links" in data else data["edges"]:
         for end in ("source", "target"):
             if link[end] not in known:
-                raise ValueError(f"link {link['source']} -> {link['target']}: {link[end]!r} is no node")
+                raise ValueError(f"link {link['source']} -> {link['target']}: {link[end]!r}: must be a node")
         extra = {key: value for key, value in link.items() if key not in ("source", "target", "key")}
         graph.add_edge(link["source"], link["target"], **extra)
     return graph
@@ -250,8 +255,8 @@ def _from_topohub(name: str) -> nx.Graph:
         import topohub
     try:
         return _node_link(topohub.get(name))
-    except Exception as error:  # a missing topology raises whatever reading a missing file raises
-        raise TopologyError(f"{name!r} is neither a file nor a topology of topohub") from error
+    except Exception as error:  # for a missing topology, topohub raises any error of reading a missing file
+        raise TopologyError(f"{name!r}: must be a file or a topology of topohub") from error
 
 
 def _capacity(name: str, tail: Hashable, head: Hashable, value: object) -> float:
@@ -272,7 +277,7 @@ def _largest_component(
     graph.add_nodes_from(nodes)
     graph.add_edges_from(links)
     if len(graph) == 0:
-        raise TopologyError(f"topology {name!r} has no nodes")
+        raise TopologyError(f"topology {name!r}: must have at least one node")
     largest = max(nx.strongly_connected_components(graph), key=len)
     return [node for node in graph if node in largest]
 
@@ -288,9 +293,9 @@ def _position(node: Hashable, pair: object) -> Floats:
 
 
 def _positions(graph: nx.Graph, nodes: list[Hashable]) -> Floats | None:
-    """Return the coordinates from the attributes that files use; a node without lies amid its neighbours.
+    """Return coordinates from the files' attributes; a node without any gets its neighbours' mean.
 
-    In many files of the Topology Zoo a few nodes could not be located.
+    In many files of the Topology Zoo, some nodes have no known location.
     """
     found: dict[Hashable, Floats] = {}
     for node in nodes:

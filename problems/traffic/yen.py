@@ -1,8 +1,8 @@
 """The k shortest simple paths between two nodes, after Yen (1971) with Lawler's rule.
 
-Every further path leaves one already found at some node, the spur node.  The rest of it is searched for by A*
-with the distances to the target in the whole network as the bound, which are exact wherever the shortest way
-is not blocked, so most searches visit little more than the path that they find.
+Every new path leaves an earlier one at some node, the spur node.  The rest of the path is found by A*, with
+the distances to the target in the whole network as the bound.  The bound is exact unless the shortest way is
+blocked, so most searches visit few nodes other than those of the path.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, topology: Topology, weight: Floats) -> Weighted:
-        """Return the links of a topology; one of infinite weight is left out."""
+        """Return the links of a topology, without those of infinite weight."""
         usable = np.flatnonzero(np.isfinite(weight))
         link = usable[np.argsort(topology.tail[usable], kind="stable")].astype(np.int32)
         degrees = np.bincount(topology.tail[link], minlength=topology.n_nodes)
@@ -48,13 +48,13 @@ class Weighted(NamedTuple):
 
 @kernel(allocates=True, inner=True)
 def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # type: ignore[no-untyped-def]
-    """Shortest way from a spur node to the target that avoids blocked nodes and banned links.
+    """Return the length of the shortest way from a spur node to the target without blocked nodes and links.
 
-    Returns its length with `done`, that of the path up to the spur node, or infinity where it would not be
-    below `bound`; the way is in `by`, the link by which each node was reached.
+    The length includes `done`, that of the path up to the spur node, and is infinite if not below `bound`.
+    The way is in `by`, the link by which each node was reached.
 
-    ``state[u]`` is the least length to ``u`` so far, infinite before and after; ``blocked`` and ``banned``
-    are flags of nodes and links.
+    ``state[u]`` is the least length to ``u`` so far, infinite before and after the search; ``blocked`` and
+    ``banned`` are flags of nodes and links.
     """
     left = net.remaining[target]
     queue = [(done + left[spur], -done, np.int64(spur))]
@@ -87,16 +87,16 @@ def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # ty
 
 @kernel(allocates=True)
 def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
-    """The k shortest paths from one node to others: number of each, hops of each path, links of all paths.
+    """Return the k shortest paths from one node to others: their numbers, hops of each, and the links of all.
 
-    `targets` (T,). Result: (T,), 0 where the target cannot be reached.
+    `targets` (T,). The numbers (T,) are 0 for unreachable targets.
     """
     n_nodes = net.start.size - 1
     blocked = np.zeros(n_nodes, np.bool_)
     banned = np.zeros(net.tail.size, np.bool_)
     state = np.full(n_nodes, np.inf)
     by = np.empty(n_nodes, np.int32)
-    # Paths found are rows 0 to found - 1; candidates lie in any of the other rows, `live` of them.
+    # Found paths are the rows 0 to found - 1; candidates are the rows k to k + live - 1.
     ways = np.empty((2 * k, n_nodes), np.int32)
     sizes = np.zeros(2 * k, np.int64)
     lengths = np.empty(2 * k)
@@ -128,7 +128,7 @@ def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
             _move(best, found, ways, sizes, lengths, leaves)
             found += 1
             live -= 1
-            # Candidates stay in the order in which they were found: the first of equals is chosen.
+            # Candidates stay in the order in which they were found, so the first of equals is chosen.
             for row in range(best, k + live):
                 _move(row + 1, row, ways, sizes, lengths, leaves)
         counts[t] = found
@@ -149,9 +149,9 @@ def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
 def _spurs(  # type: ignore[no-untyped-def]
     net, target, k, found, live, blocked, banned, state, by, ways, sizes, lengths, leaves
 ):
-    """Add the paths that leave the last one found, from where it left its parent on; number of candidates.
+    """Add the paths that leave the last path after its own spur node; return the number of candidates.
 
-    Only the best ``k - found`` candidates can ever be chosen, so a search stops at the worst of these.
+    Only the best ``k - found`` candidates can be chosen, so a search stops at the worst of these.
     """
     last = found - 1
     wanted = k - found
@@ -198,7 +198,7 @@ def _same(one, other, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def _write(net, spur, target, at, by, way, sizes, row):  # type: ignore[no-untyped-def]
-    """Put the way from a spur node to the target behind the `at` links that a path has already."""
+    """Append the way from a spur node to the target to the first `at` links of a path."""
     size = at
     v = target
     while v != spur:
@@ -222,7 +222,7 @@ def _move(row, to, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def
 
 @kernel(allocates=True, inner=True)
 def _drop_worst(k, live, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def]
-    """Forget the longest candidate, the last found of equals; number of candidates that stay."""
+    """Remove the longest candidate, the last found of equals; return the number of candidates."""
     worst = k
     for row in range(k + 1, k + live):
         if lengths[row] >= lengths[worst]:

@@ -56,7 +56,7 @@ class SampleTuning:
     ----------
     columns, columns_a_row : least number of columns in a sample, and per row; the larger one counts
         (+1%, -1%), (chosen).  On full-mesh Kdl the bound by 40,000 of a million columns is within 0.01% of
-        the optimum after most changes (docs/explanation/algorithm.md)
+        the optimum after most changes (docs/explanation/column-screening.md)
     least_requests : least number of requests in a sample, and at least one a row, because fewer cannot
         determine the price of every row (chosen)
     small_share : share of the requests up to which the least number is drawn, however many columns it has.

@@ -26,7 +26,6 @@ def test_a_command_without_arguments_prints_its_help(group, capsys, monkeypatch)
     assert "Usage: " in "".join(capsys.readouterr())
 
 
-
 @pytest.fixture
 def copter(monkeypatch, capfd):
     """The command as a user runs it, in this process: exit code, standard output and standard error."""

@@ -107,9 +107,9 @@ def test_what_is_no_linear_program(tmp_path, text, why):
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(CopterError, match="no such file"):
         read_mps(tmp_path / "nowhere.mps")
-    with pytest.raises(FileError, match=r"letter\.mps, line 1: 'Dear' is no section"):
+    with pytest.raises(FileError, match=r"letter\.mps, line 1: 'Dear' is not a section"):
         read_mps(written(tmp_path, "Dear Sir or Madam,", "letter.mps"))
-    with pytest.raises(FileError, match=r"letter\.txt: its name ends neither in \.mps nor in \.lp"):
+    with pytest.raises(FileError, match=r"letter\.txt: must have a name that ends in \.mps or \.lp"):
         read_mps(written(tmp_path, "Dear Sir or Madam,", "letter.txt"))
 
 
@@ -125,7 +125,7 @@ def test_text_that_is_no_number_is_named_with_its_line(tmp_path, old, new, odd):
     path = tmp_path / "odd.mps"
     path.write_text(MAXIMISE.replace(old, new))
     line = next(n for n, text in enumerate(MAXIMISE.splitlines(), 1) if old in text)
-    with pytest.raises(CopterError, match=f"line {line}, [A-Z]+: '{odd}' is no number"):
+    with pytest.raises(CopterError, match=f"line {line}, [A-Z]+: '{odd}' is not a number"):
         read_mps(path)
 
 
@@ -133,10 +133,10 @@ def test_text_that_is_no_number_is_named_with_its_line(tmp_path, old, new, odd):
 # What other readers let pass: where it stands, what it says in strict files, and the program without strict.
 # Each is (old, new, line and what is said, a figure of the program that strict=False makes, its value).
 DOUBTS = [
-    ("x high 3.5 other 7", "x high 3.5 hihg 7", "12, COLUMNS: no row is called 'hihg'", "A", 2.0),
-    ("RHS same -2", "RHS smae -2", "18, RHS: no row is called 'smae'", "row_lower", [2, 1, 0, -2.5]),
-    ("RNG wide", "RNG wiide", "21, RANGES: no row is called 'wiide'", "row_lower", [2, 1, -2, 0]),
-    ("FX BND z 0.5", "FX BND zz 0.5", "26, BOUNDS: no column is called 'zz'", "lower", [-INF, -INF, 0]),
+    ("x high 3.5 other 7", "x high 3.5 hihg 7", "12, COLUMNS: there is no row 'hihg'", "A", 2.0),
+    ("RHS same -2", "RHS smae -2", "18, RHS: there is no row 'smae'", "row_lower", [2, 1, 0, -2.5]),
+    ("RNG wide", "RNG wiide", "21, RANGES: there is no row 'wiide'", "row_lower", [2, 1, -2, 0]),
+    ("FX BND z 0.5", "FX BND zz 0.5", "26, BOUNDS: there is no column 'zz'", "lower", [-INF, -INF, 0]),
     ("FX BND z 0.5", "UP BND y 8", "26, BOUNDS: column 'y' has 10 for its upper", "upper", [INF, 10, INF]),
     (
         "FX BND z 0.5",
@@ -160,14 +160,14 @@ DOUBTS = [
     (
         " E wide",
         " E wide\n G low",
-        "10, ROWS: row 'low' is there since line 6",
+        "10, ROWS: row 'low' is defined in line 6 already",
         "row_lower",
         [2, 1, -2, -2.5],
     ),
-    ("ROWS", "OBJSENSE\n FOO\nROWS", "4, OBJSENSE: 'FOO' is no sense", "c", [1, -0.125, 0]),
-    ("ROWS", "OBJSENSE FOO\nROWS", "3, OBJSENSE: 'FOO' is no sense", "c", [1, -0.125, 0]),
+    ("ROWS", "OBJSENSE\n FOO\nROWS", "4, OBJSENSE: 'FOO' is not a sense", "c", [1, -0.125, 0]),
+    ("ROWS", "OBJSENSE FOO\nROWS", "3, OBJSENSE: 'FOO' is not a sense", "c", [1, -0.125, 0]),
     ("ENDATA\n", "", "26, BOUNDS: the file ends without ENDATA", "c", [1, -0.125, 0]),
-    (" RHS low 5 high 1", "R low 5 high 1", "17, RHS: 'R' is no section", "row_upper", [5, 5, -2, 0]),
+    (" RHS low 5 high 1", "R low 5 high 1", "17, RHS: 'R' is not a section", "row_upper", [5, 5, -2, 0]),
 ]
 # fmt: on
 
@@ -273,15 +273,15 @@ def test_lp_files_with_ranges_constants_and_variables_on_the_right(tmp_path):
     [
         (" b: x + 3", " b: x y + 3", "line 5: the row has no <=, >= or = before 'y'"),
         (" b: x + 3", " b: 2 3 x", "line 5: the row has no"),
-        ("<= 5", "<= z", "line 4: is not a number, <=, a sum"),
+        ("<= 5", "<= z", "line 4: must have the form: number <= sum of variables"),
         ("-x >= -7", "-x >=", "line 10: a sum of variables, or a number, is missing"),
-        (" 2 >= z", " 2 >= 3 z", "line 13: is no bound"),
+        (" 2 >= z", " 2 >= 3 z", "line 13: must be a bound"),
         ("Minimize\n", "max: x\n", "line 1: 'max' is neither Minimize nor Maximize"),
         ("b: x + 3", "b: x * 3", "line 5: has a quadratic term or a product"),
-        (" 2 >= z", " 2 >= w", "line 13: the variable 'w' is in no row"),
+        (" 2 >= z", " 2 >= w", "line 13: the variable 'w' is neither in a row nor in the objective"),
         (" 2 >= z", " 3 >= x", "line 13: 'x' has 4 for its upper bound already, from line 12"),
         (" 2 >= z", " z <= -2", "line 13: 'z' has the lower bound 0, 0 by default, and"),
-        (" c: -4", " b: -4", "line 6: a row is called 'b' since line 5"),
+        (" c: -4", " b: -4", "line 6: the name 'b' is that of a row in line 5, too"),
         ("End\n", "", "line 13: the file ends without End"),
     ],
 )

@@ -34,7 +34,7 @@ class Claim(NamedTuple):
     status: str
     objective: float
     bound: float
-    size: float
+    gap_denominator: float
     gap: float
     rounding: float
     relative: float
@@ -216,9 +216,10 @@ def _judge_allocation(model: Model, x: np.ndarray, claim: Claim, tolerance: floa
             cost += _log(term, float(np.dot(term.image, x[model.first[b] : model.first[b + 1]])))[0]
             terms += abs(cost)
     require(abs(cost - claim.objective) <= 1e-9 * terms + 1e-300, "objective", claim.objective, "is", cost)
-    if claim.size > 0 and math.isfinite(claim.bound) and claim.objective - claim.bound > claim.rounding:
-        gap = (claim.objective - claim.bound) / claim.size
-        require(claim.gap >= gap - 1e-9 * (1.0 + terms / claim.size), "gap", claim.gap, "is", gap)
+    size, apart = claim.gap_denominator, claim.objective - claim.bound
+    if size > 0 and math.isfinite(claim.bound) and apart > claim.rounding:
+        gap = apart / size
+        require(claim.gap >= gap - 1e-9 * (1.0 + terms / size), "gap", claim.gap, "is", gap)
     if exactly:
         norm, each = excess(model, x)
         noise = 1e-13 * sum(size for _, size in each)
@@ -278,7 +279,7 @@ def _judge_by_highs(right: Truth, claim: Claim, tolerance: float, model: Model) 
     noise = 1e-7 * cost_range + 1e-9 * float(np.abs(model.c).max(initial=0.0))
     require(claim.bound <= right.objective + noise, "bound", claim.bound, "above", right.objective)
     if claim.status == "optimal":
-        allowed = 3.0 * tolerance * claim.size + noise
+        allowed = 3.0 * tolerance * claim.gap_denominator + noise
         require(
             abs(claim.objective - right.objective) <= allowed,
             "objective",
@@ -286,5 +287,5 @@ def _judge_by_highs(right: Truth, claim: Claim, tolerance: float, model: Model) 
             "is",
             right.objective,
             "size",
-            claim.size,
+            claim.gap_denominator,
         )

@@ -293,7 +293,7 @@ FILES = [
 # Left to `make test-long`.
 LARGE = ("STOCFOR3", "PILOT", "PILOT87", "QAP12", "MAROS-R7", "GREENBEA", "FIT2D", "DEGEN3", "D6CUBE")
 # Badly scaled: 5 s to minutes on a quiet machine, not all end within the limit
-# (docs/explanation/algorithm.md, limits).
+# (docs/reference/limits.md).
 HARD = pytest.mark.skipif("COPTER_HARD" not in os.environ, reason="badly scaled, slow: COPTER_HARD tries it")
 OPTIMAL = [
     "adlittle",
@@ -423,5 +423,5 @@ def test_no_file(tmp_path):
 
 def test_a_file_that_is_no_program(tmp_path):
     (tmp_path / "bad.mps").write_text("this is not\nan MPS file\n")
-    with pytest.raises(CopterError, match=r"bad\.mps, line 1: .* is no section"):
+    with pytest.raises(CopterError, match=r"bad\.mps, line 1: .* is not a section"):
         read_mps(tmp_path / "bad.mps")
