@@ -1,10 +1,10 @@
-"""AFS: elastic sharing of GPUs by job length and by how well jobs use more (Hwang et al., NSDI 2021).
+"""AFS: elastic sharing of GPUs by job length and by the speedup from more GPUs (Hwang et al., NSDI 2021).
 
 The policies are :class:`AfsL`, :class:`AfsP` and :class:`AfsS`; :func:`afs_shares` is Algorithm 1.
 
-Read `allocation.py` (who gets the next GPU) and `policies.py` (the frame of a policy that is asked at events,
-and these three) first; `roster.py` keeps the jobs as arrays for them.  `models.py` and `traces.py` are the
-workloads, `reproductions.py` and its table the figures of the paper.
+Read `allocation.py` (the shares of GPUs) and `policies.py` (the base class of policies at events, and these
+three) first.  `roster.py` keeps the jobs as arrays for them.  `models.py` and `traces.py` are the workloads;
+`reproductions.py` and its table are the figures of the paper.
 """
 
 from copter.lazy import attach

@@ -1,22 +1,23 @@
-r"""Shares of GPUs by AFS: who gets the next GPU, and how counts become what nodes can hold.
+r"""Shares of GPUs by AFS: the order in which jobs get GPUs, and rounding to counts that nodes can hold.
 
-Jobs have throughput curves :math:`p_k(r)`, not decreasing up to the count :math:`\bar r_k` at which they are
-fastest.  Let a job hold r GPUs, and write :math:`p = p(r)`, :math:`p' = p(r + 1)`.  AFS assumes that whoever
-is there keeps what he has: a job that finishes hands on the one GPU in question and nothing else.  Under that
-assumption the average completion time of two jobs, a the one that finishes first, is lower if b gets the GPU
-exactly when
+Jobs have throughput curves :math:`p_k(r)`, nondecreasing up to the count :math:`\bar r_k` at which they are
+fastest. Let a job hold r GPUs, and let :math:`p = p(r)`, :math:`p' = p(r + 1)`.  AFS assumes that present
+jobs keep their GPUs: a job that completes frees only the one GPU in question.  Under this assumption, let a
+be the one of two jobs that finishes first.  Then the average completion time of both is lower if b gets the
+GPU exactly when
 
 .. math:: g_b = \frac{p'_b - p_b}{p'_b} > \frac{p'_a - p_a}{p_a} = h_a . \tag{3}
 
-So a job is an interval :math:`[g, h]`; of two whose intervals do not overlap the higher one wins whoever is
-shorter, otherwise the shorter one wins.  Algorithm 1 gives every job one GPU, shortest first (stage one), and
-each further GPU to the winner of all such comparisons (stage two).
+So a job is an interval :math:`[g, h]`.  If the intervals of two jobs do not overlap, the higher one wins,
+independent of length; otherwise the shorter job wins.  Algorithm 1 gives every job one GPU, shortest first
+(stage one), and each further GPU to the winner of all such comparisons (stage two).
 
-The paper proves that (3) is transitive; with the rule for overlaps it is not: a, b and c by ascending
-length with a and b, b and c overlapping and :math:`g_c > h_a` beat each other in a circle.  Which job comes
-out on top then depends on who meets whom, which the paper leaves open ("any job").  Here they meet in a
-knock-out in order of arrival: it takes n - 1 comparisons for the first GPU and log n for each further one,
-as only the last winner has changed, in place of the M n of the paper's scan.
+The paper proves that (3) is transitive, but with the rule for overlaps it is not.  Let a, b and c have
+ascending lengths, let a and b, and b and c, overlap, and let :math:`g_c > h_a`: then they win against each
+other in a cycle.  The winner then depends on the order of comparisons, which the paper leaves open ("any
+job").  Here the comparisons are a knockout tournament in order of arrival.  It takes n - 1 comparisons for
+the first GPU and log n for each further one, because only the last winner has changed, instead of the M n of
+the paper's scan.
 
 Source: AFS (Hwang et al., NSDI 2021), sections 3.2 and 3.3, Algorithm 1, appendices C and E.
 """
@@ -32,12 +33,12 @@ from copter.compile.kernels import kernel
 
 
 class Curves(NamedTuple):
-    """Throughput of n jobs by GPU count, one after the other.
+    """Throughput of n jobs by GPU count, in one array.
 
-    `speed`: from 0 GPUs up to `top` of each job: 0 below `first`, not decreasing from there on, units of work
-    a second. Between counts that can be given out it is interpolated. `unit`: which counts can be given out;
-    `first` and `top` among them. `begin`: where each job's curve begins. `first`, `top`: the smallest count
-    that runs the job, and the one at which it is fastest.
+    `speed`: from 0 GPUs up to `top` of each job, in units of work per second: 0 below `first`, nondecreasing
+    from there on, and interpolated between permitted counts. `unit`: whether a count is permitted; `first`
+    and `top` are. `begin`: index of each job's curve. `first`, `top`: the smallest count that runs the job,
+    and the one at which it is fastest.
     """
 
     speed: Floats
@@ -52,9 +53,11 @@ def afs_shares(
 ) -> Ints:
     """Return the GPUs of each job by Algorithm 1.
 
-    `key`: remaining work, which makes lengths (AFS-L), or, where those are not known, ranks (AFS-P): the
-    lower one counts as the shorter job. `gpus`: GPUs to share out. `ahead`: jobs that get their first GPU
-    before the others. Result: at most `gpus` in all, each 0 or from the job's first to its top count.
+    There are at most `gpus` in total, and each count is 0 or from the job's first to its top count.
+
+    `key`: remaining work, from which lengths are computed (AFS-L), or ranks if it is unknown (AFS-P); a lower
+    rank counts as a shorter job. `gpus`: GPUs to share. `ahead`: jobs that get their first GPU before the
+    others.
     """
     length = key / curves.speed[curves.begin + curves.first] if key_is_work else key
     order = np.argsort(length, kind="stable") if ahead is None else np.lexsort((length, ~ahead))
@@ -67,10 +70,9 @@ def afs_shares(
 
 
 def first_shares(first: Ints, order: Ints, gpus: int) -> tuple[Ints, int]:
-    """Stage one: the smallest count that runs it to each job, in order, as long as there are GPUs.
+    """Return the counts and remaining GPUs of stage one, which gives each job, in order, its smallest count.
 
-    `order`: a permutation of the jobs. Result: counts, and GPUs that are left; a job that does not fit is
-    passed over.
+    `order`: a permutation of the jobs. A job that does not fit is skipped.
     """
     count = np.zeros_like(first)
     needs = first[order]
@@ -86,7 +88,7 @@ def first_shares(first: Ints, order: Ints, gpus: int) -> tuple[Ints, int]:
 
 @kernel(inlined=True)
 def _wins(a, b, speed, begin, top, key, key_is_work, count):  # type: ignore[no-untyped-def]
-    """The one of two jobs that is to get a GPU; -1 if neither can use it."""
+    """Return which of two jobs gets a GPU; -1 if neither can use it."""
     if a < 0 or count[a] == 0 or count[a] >= top[a]:
         a = -1
     if b < 0 or count[b] == 0 or count[b] >= top[b]:
@@ -96,14 +98,14 @@ def _wins(a, b, speed, begin, top, key, key_is_work, count):  # type: ignore[no-
     pa, pb = speed[begin[a] + count[a]], speed[begin[b] + count[b]]
     na, nb = speed[begin[a] + count[a] + 1], speed[begin[b] + count[b] + 1]
     longer = key[a] / pa > key[b] / pb if key_is_work else key[a] > key[b]
-    if longer:  # (3) is about the shorter one, a, and the longer one, b
+    if longer:  # in (3), a is the shorter job and b the longer one
         return a if (na - pa) / na > (nb - pb) / pb else b
     return b if (nb - pb) / nb > (na - pa) / pa else a
 
 
 @kernel(allocates=True)
 def _knock_out(speed, begin, top, key, key_is_work, count, left):  # type: ignore[no-untyped-def]
-    """Stage two: give out GPUs one by one; ``count`` grows."""
+    """Apply stage two: give GPUs one by one, which increases `count`."""
     n = count.size
     leaves = 1
     while leaves < n:
@@ -126,15 +128,15 @@ def _knock_out(speed, begin, top, key, key_is_work, count, left):  # type: ignor
 
 
 def even_shares(first: Ints, top: Ints, order: Ints, gpus: int) -> Ints:
-    """Max-min fair whole numbers of GPUs: everybody the same, but for those who need more or can use less.
+    """Return max-min fair whole numbers of GPUs: equal, except for jobs that need more or can use less.
 
-    `first`, `top`: the least and the most that each job can use. `order`: who gets the first GPUs if there
-    are fewer than jobs, and the ones that cannot be divided evenly.
+    `first`, `top`: the least and the largest count of each job. `order`: order in which jobs get their first
+    GPUs if there are fewer GPUs than jobs, and those that cannot be divided equally.
     """
     count, left = first_shares(first, order, gpus)
     there = count > 0
     low, high = 0, int(top.max(initial=0))
-    while low < high:  # the highest level that everybody can be raised to
+    while low < high:  # the highest level to which all jobs can be raised
         level = (low + high + 1) // 2
         need = np.clip(level, first, top)[there].sum() - count[there].sum()
         low, high = (level, high) if need <= left else (low, level - 1)
@@ -146,12 +148,12 @@ def even_shares(first: Ints, top: Ints, order: Ints, gpus: int) -> Ints:
 
 
 def regulate(curves: Curves, count: Ints) -> Ints:
-    """Return the counts that can be given out, near those that were shared out (network packing, appendix E).
+    """Return permitted counts near given shares (network packing, appendix E).
 
-    Each share falls to the largest unit within it.  GPUs that this sets free raise shares to the next
-    unit, first where that comes nearest to what was shared out, as long as there are GPUs (Proposition 2).
+    Each share falls to the largest unit within it.  Freed GPUs raise shares to the next unit, first where the
+    result is nearest to the given share, while there are GPUs (Proposition 2).
 
-    Result: no more GPUs in all; units of the curves, 0 only where `count` is 0.
+    The result has no more GPUs in total, and is 0 only where `count` is 0.
     """
     given = count.copy()
     _fall(curves.unit, curves.begin, given)
@@ -180,7 +182,7 @@ def _fall(unit, begin, count):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def steps(unit, begin, top, count):  # type: ignore[no-untyped-def]
-    """GPUs from the count of each job up to its next unit; 0 if it has none."""
+    """Return the GPUs from each job's count to its next unit; 0 if there is no next unit."""
     step = np.zeros_like(count)
     for job in range(count.size):
         if count[job] < top[job]:

@@ -1,18 +1,17 @@
-r"""Throughput curves that stand in for the nine models of the AFS paper, and curves that were measured.
+r"""Synthetic throughput curves for the nine models of the AFS paper, and measured curves.
 
-The paper prints of each model only with how many GPUs its training is fastest at a fixed batch size (Table
-4). Here the time of an iteration on k GPUs, relative to one GPU, is
+For each model, the paper gives only the number of GPUs with which training is fastest at a fixed batch size
+(Table 4).  Here the time of an iteration on k GPUs, relative to one GPU, is
 
 .. math:: T(k) = e + \frac{1 - e}{k} + c (k - 1):
 
-a share e that does not shrink, computation that does, and communication that grows with the number of
-workers.  T is smallest at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For
-e the measured curves of ElasticFlow are fitted (:func:`fit`).  Those on A100 were measured at the batch
-sizes of Table 4 (64 to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits miss T by 3%): a
-model that scales further has less that does not shrink.  Those on T4 have batches of 64 to 32,768 and s =
-0.4.  So a model like the paper's, of best count k* = 28, runs 4.5 times as fast there as on one GPU.
-``copter reproduce afs-curves`` prints the fits; measured curves can be drawn in place of stand-ins
-(:func:`measured`).
+a constant share e, computation that is divided, and communication that grows with the number of workers.  T
+is least at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For e, the formula is
+fitted to measured curves of ElasticFlow (:func:`fit`).  Those on A100 were measured at the batch sizes of
+Table 4 (64 to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits differ from T by 3%): models
+that scale further have a smaller constant share. Those on T4 have batches of 64 to 32,768 and s = 0.4.  So a
+model like the paper's, with best count k* = 28, is 4.5 times as fast there as on one GPU.  ``copter reproduce
+afs-curves`` prints the fits; measured curves can be used instead of synthetic ones (:func:`measured`).
 
 Sources: AFS, Table 4; ElasticFlow (Gu et al., ASPLOS 2023), the artifact's ``throughputs_A100`` (8 GPUs a
 node) and ``throughputs_T4`` (4 GPUs a node).
@@ -47,21 +46,20 @@ _BEST_COUNTS = {
     "Deep Speech 2": 20,
     "Transformer": 44,
 }
-"""GPUs with which each model of the paper is fastest (Table 4)."""
+"""Numbers of GPUs with which the paper's models are fastest (Table 4)."""
 
 _MEASURED_COUNTS = (1, 2, 4, 8, 16, 32, 64)
-"""GPUs on which ElasticFlow measured."""
+"""Numbers of GPUs in ElasticFlow's measurements."""
 
 _ELASTICFLOW = "pkusys_ElasticFlow/ElasticFlow/scheduler"
-"""Where ElasticFlow's measurements lie in the folder of real data."""
+"""Folder of ElasticFlow's measurements in the data folder."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelCurve:
     """Throughput of one model at its batch size, by GPU count.
 
-    `counts`: ascending from 1 up to the count at which it is fastest. `speedup`: throughput relative to one
-    GPU.
+    `counts`: ascending from 1 to the count at which it is fastest. `speedup`: throughput relative to one GPU.
     """
 
     name: str
@@ -70,13 +68,13 @@ class ModelCurve:
 
     @property
     def best(self) -> int:
-        """GPUs with which it is fastest."""
+        """Number of GPUs with which the model is fastest."""
         return int(self.counts[-1])
 
     def on(self, counts: ArrayLike) -> ModelCurve:
-        """Return the curve at other counts, interpolated; the best one stays the last.
+        """Return the curve at other counts, by interpolation; the best count stays the last.
 
-        `counts`: counts that can be given out; those above the best one are dropped.
+        `counts`: permitted counts; those above the best count are omitted.
         """
         wanted = np.unique(np.asarray(counts, np.int64))
         wanted = wanted[wanted <= self.best]
@@ -84,7 +82,7 @@ class ModelCurve:
 
 
 def stand_ins() -> list[ModelCurve]:
-    """Return the curves with the best counts of the paper's nine models. Result: in the order of Table 4."""
+    """Return curves with the best counts of the paper's nine models, in the order of Table 4."""
     curves = []
     for name, best in _BEST_COUNTS.items():
         counts = np.arange(1, best + 1)
@@ -97,7 +95,7 @@ def stand_ins() -> list[ModelCurve]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A measured curve by the formula of this module.
+    """Parameters of this module's formula for a measured curve.
 
     `share`, `growth`: e and c. `error`: root mean square of the relative errors of T.
     """
@@ -120,12 +118,12 @@ def fit(counts: ArrayLike, speedup: ArrayLike) -> _Fit:
 
 
 def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
-    """Return ElasticFlow's measured curves, up to where each model is fastest, one for each batch size.
+    """Return ElasticFlow's measured curves, up to the best count, one for each batch size.
 
-    Counts that are no faster than a smaller one are left out, models that gain less than half from any number
-    of GPUs too.
+    Counts that are not faster than a smaller one are omitted, and also models whose gain is below half for
+    all counts. They are ordered by name and batch size.
 
-    `data`: folder of real traces. Result: by name and batch size.
+    `data`: folder of real traces.
     """
     found = []
     for name, counts, speedup in measurements(data, gpu):
@@ -136,7 +134,7 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
 
 
 def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, Ints, Floats]]:
-    """Return all that ElasticFlow measured on one type of GPU."""
+    """Yield all curves that ElasticFlow measured on one type of GPU."""
     folder = find(Path(data), f"{_ELASTICFLOW}/throughputs_{gpu}")
     if folder is None:
         raise InputError(Path(data) / _ELASTICFLOW, f"throughputs_{gpu}", "does not exist")

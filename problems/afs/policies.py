@@ -1,14 +1,14 @@
-"""Policies that share out GPUs at events: their frame, and AFS-L, AFS-P and AFS-S.
+"""Policies that share GPUs at events: their base class, and AFS-L, AFS-P and AFS-S.
 
-AFS-L knows how long jobs are, AFS-P and AFS-S do not.  All three share out GPUs at each arrival and
-completion.  While there are no more jobs than GPUs every job has at least one, and :mod:`.allocation` says
-who gets the others; AFS-L goes by the lengths of jobs, AFS-P breaks ties at random (by a rank drawn when a
-job arrives, so that shares do not change for no reason), and AFS-S, which knows only with how many GPUs a job
-is fastest, shares evenly up to there.  When there are more jobs than GPUs, AFS-L runs the shortest ones on
-one GPU each; the others share processors: a job that was run for one unit of time (2 h) makes room for the
-one that was run for the fewest units.
+AFS-L knows the lengths of jobs; AFS-P and AFS-S do not.  All three share GPUs at each arrival and completion.
+If there are at most as many jobs as GPUs, every job has at least one, and :mod:`.allocation` assigns the
+others.  AFS-L uses the lengths of jobs.  AFS-P breaks ties at random, by a rank drawn at a job's arrival, so
+that shares change only for a reason.  AFS-S, which knows only the best GPU count of a job, shares equally up
+to it.  If there are more jobs than GPUs, AFS-L runs the shortest ones on one GPU each.  The others use
+processor sharing: a job that ran for one unit of time (2 h) is replaced by the job that ran for the fewest
+units.
 
-A job that needs more than one GPU counts as one here too: its first share is what it needs.
+A job that needs more than one GPU counts as one too: its first share is the number that it needs.
 
 Source: AFS, section 3.3 and appendix D.
 """
@@ -29,26 +29,26 @@ from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
 
 _UNIT_SECONDS = 7200.0
-"""Unit of processor sharing (footnote 11)."""
+"""Unit of processor sharing in seconds (footnote 11)."""
 _ROUNDING = 1e-9
 
 
 _Gain: TypeAlias = Callable[[Ints, Floats, Floats], Floats]
-"""What jobs gain, from their positions and their speeds before and after."""
+"""Function that returns the gains of jobs from their positions and their speeds before and after."""
 
 
 class SharePolicy(ABC):
-    """A policy that is asked at events and answers with a number of GPUs for every job.
+    """A policy that runs at events, and returns a number of GPUs for every job.
 
-    Shares become counts that nodes can hold by network packing (:func:`.allocation.regulate`).
+    Network packing (:func:`.allocation.regulate`) rounds shares to counts that nodes can hold.
 
-    `seed`: seed of what the policy draws.
+    `seed`: seed of the policy's random numbers.
     """
 
     name: str
     kind: Kind = "strong-scaling"
     watch: tuple[str, ...] = ()
-    """What of running jobs it goes by, see :class:`.roster.Roster`."""
+    """Quantities of running jobs that the policy uses; see :class:`.roster.Roster`."""
 
     def __init__(self, *, seed: int = 0) -> None:
         self.round_seconds: float | None = None
@@ -56,7 +56,7 @@ class SharePolicy(ABC):
         self.roster = Roster(self.rng, self.watch)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the share out the GPUs of each type, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Share the GPUs of each type; see :class:`~copter.problems.cluster.policy.Policy`."""
         roster = self.roster
         roster.update(now)
         pools, given = roster.pools(now)
@@ -69,10 +69,9 @@ class SharePolicy(ABC):
 
     @abstractmethod
     def shares(self, pool: GpuPool, now: ClusterState) -> Ints:
-        """Return the GPUs of each job of a pool.
+        """Return the GPUs of each job of a pool, which must be units of the curves, or what users requested.
 
-        `now`: to be asked again at a time; the pool says the rest. Result: counts that can be given out:
-        units of the curves, or what the users asked for.
+        `now`: state to request another event at a given time; all other data is in the pool.
         """
 
 
@@ -82,10 +81,9 @@ def packed(pool: GpuPool, count: Ints) -> Ints:
 
 
 def raise_by_gain(pool: GpuPool, jobs: Ints, count: Ints, free: int, gain: _Gain) -> int:
-    """Raise counts unit by unit, the largest gain for a GPU first, as long as there are GPUs.
+    """Raise counts unit by unit, the largest gain per GPU first, and return the GPUs that no job can use.
 
-    `jobs`: whose counts may grow. `count`: changed in place. `free`: GPUs to give out. Result: GPUs that
-    nobody can use.
+    `jobs`: jobs whose counts may grow. `count`: changed in place. `free`: GPUs to assign.
     """
     curves = pool.curves
     while free > 0:
@@ -115,7 +113,7 @@ class AfsL(SharePolicy):
 
 
 class AfsP(SharePolicy):
-    """Algorithm 1 without lengths, and processor sharing of jobs that are too many."""
+    """Algorithm 1 without lengths, with processor sharing if there are too many jobs."""
 
     name = "afs-p"
     watch = ("ran",)
@@ -135,19 +133,19 @@ class AfsP(SharePolicy):
         count, _ = first_shares(pool.curves.first, pool.order(~stays, units), pool.gpus)
         ends = (units + 1) * self.unit_seconds - pool.rows["ran"]
         next_end = ends[count > 0].min(initial=np.inf)
-        if np.isfinite(next_end):  # else all GPUs in reach are held by jobs that must not be preempted
+        if np.isfinite(next_end):  # otherwise jobs that must not be preempted hold all usable GPUs
             now.wake(now.time + float(next_end))
         return count
 
     def uncrowded(self, pool: GpuPool) -> Ints:
-        """Return the shares when every job can have some, shape (n,)."""
+        """Return the shares, shape (n,), if every job can have some GPUs."""
         return afs_shares(
             pool.curves, pool.rows["rank"], pool.gpus, key_is_work=False, ahead=pool.rows["reserved"]
         )
 
 
 class AfsS(AfsP):
-    """AFS-P with even shares: all that is known of a job is with how many GPUs it is fastest."""
+    """AFS-P with equal shares, because only the best GPU count of a job is known."""
 
     name = "afs-s"
 

@@ -1,12 +1,14 @@
 """Simulations for tables and figures of the AFS paper, which `reproductions.toml` names.
 
-The paper prints its figures as plots without numbers, and ranges in the text: those stand beside ours.
+The paper has its figures as plots without numbers, and ranges in the text; these ranges are given next to
+copter's values.
 
-Figure 8 (section 5.3) says what cheap resizes are worth to one job among others that arrive in a burst.
-The monitored job trains Video Prediction from before a burst on.  In the first case 19 short jobs arrive 2 to
-70 seconds apart; in the second 68 jobs are there at once.  CoDDL lets a job run on while GPUs get ready and
-cancels orders that are outdated; without cancellation an order waits for the one before; without either every
-change is a full restart.  Restarts take tens of seconds (Figure 1), drawn here from 20 to 60 s a model.
+Figure 8 (section 5.3) measures the benefit of fast resizes for one job among others that arrive in a burst.
+The monitored job trains Video Prediction and starts before the burst.  In the first case, 19 short jobs
+arrive 2 to 70 seconds apart; in the second, 68 jobs are present at once.  CoDDL lets a job run while GPUs are
+prepared, and cancels outdated orders.  Without cancellation, an order waits for the previous one; without
+both, every change is a full restart. Restarts take tens of seconds (Figure 1), here 20 to 60 s, random for
+each model.
 """
 
 from __future__ import annotations
@@ -32,21 +34,21 @@ from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 _HEAD = 3000
-"""Jobs of a trace, the first ones; traces 2, 3, 5 and 10 have more."""
+"""Largest number of first jobs of a trace; traces 2, 3, 5 and 10 have more."""
 _QUICK = (4, 7, 9)
-"""Traces of a quick look: few jobs."""
+"""Traces with few jobs, for quick runs."""
 _VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "themis-e, f = 0.8": ("themis-e", {"filter": 0.8}),
     "tiresias-l, 7 queues": ("tiresias-l", {"limits": [4.0**k * 3600.0 for k in range(6)]}),
 }
-"""Policies with other settings than their own."""
+"""Policies with settings other than their defaults."""
 _RESTART_SECONDS = (20.0, 60.0)
 _SYSTEMS = {
     "CoDDL": Coddl,
     "no cancellation": lambda: Coddl(cancellation=False),
     "full restarts": CheckpointRestart,
 }
-"""Resize models by name, the full system first."""
+"""Resize models by name, starting with the full system."""
 _MONITORED = "Video Prediction"
 _SHORT_GPU_SECONDS, _LONG_GPU_SECONDS = (60.0, 600.0), 3600.0
 _UNITS = {"average JCT": "h", "p99 JCT": "h"}
@@ -54,7 +56,7 @@ _UNITS = {"average JCT": "h", "p99 JCT": "h"}
 
 @dataclass(frozen=True, eq=False)
 class PlayedScenario:
-    """A scenario, and the simulator that played it to the end."""
+    """A scenario, and the simulator that replayed it."""
 
     scenario: Scenario
     simulator: Simulator
@@ -65,9 +67,10 @@ class PlayedScenario:
         return np.array([job.jct for job in self.simulator.job_results()])
 
     def regime(self) -> dict[str, float]:
-        """Averages over time of queue length, cluster efficiency and blocking index (section 2.2)."""
+        """Return means over time of queue length, cluster efficiency and blocking index (section 2.2)."""
         simulator = self.simulator
-        # Figures are those of the moment of an event, at which the pauses of 4 ms begin: they do not count.
+        # Figures are those at the time of an event, at which the pauses of 4 ms begin, so pauses do not
+        # count.
         held = [replace(segment, restart_seconds=0.0) for segment in simulator.segments]
         over_time = indices(self.scenario, simulator.job_results(), simulator.records, held)
         seconds = np.array([record.seconds for record in simulator.records])
@@ -79,7 +82,7 @@ class PlayedScenario:
 
 
 def play(scenario: Scenario, policy: str, resize: Resize | None = None) -> PlayedScenario:
-    """Simulate a policy, by its name in the registry or one of the variants', to the end."""
+    """Replay a scenario under a policy, by its name in the registry or its name among the variants."""
     name, settings = _VARIANTS.get(policy, (policy, {}))
     return PlayedScenario(scenario, Simulator(scenario, make_policy(name, **settings), resize=resize).play())
 
@@ -87,21 +90,21 @@ def play(scenario: Scenario, policy: str, resize: Resize | None = None) -> Playe
 def _play_trace(
     effort: Effort, trace: int, policy: str, seed: int, share: float = 1.0, **settings: Any
 ) -> PlayedScenario:
-    """Play a virtual cluster's jobs, or a share of all that they take over CoDDL."""
+    """Replay a virtual cluster's jobs, or a share of their time and work with CoDDL."""
     effort.say(f"trace {trace} ({VIRTUAL_CLUSTERS[trace - 1]}), {policy}, seed {seed}")
     scenario = virtual_cluster(testbed(), seed, effort.data, vc=str(trace), jobs=_HEAD, **settings)
     return play(_quickly(scenario, share, seed), policy, Coddl()) if share < 1.0 else play(scenario, policy)
 
 
 def simulated(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Return the policies on traces, see `_sample`."""
+    """Return the figures of policies on traces; see `_sample`."""
     return grid(effort, _sample, _UNITS, **settings)
 
 
 def _sample(
     effort: Effort, row: str, k: int, *, trace: int, policy: str, regime: bool = False, **settings: Any
 ) -> dict[str, float]:
-    """Return the hours of completion times and, with `regime`, averages over time."""
+    """Return completion times in hours and, with `regime`, means over time."""
     run = _play_trace(effort, trace, policy, effort.seed + k, **settings)
     hours = {
         "average JCT": float(run.jct.mean()) / 3600.0,
@@ -113,13 +116,13 @@ def _sample(
 def reductions(
     effort: Effort, *, baseline: str, policies: Sequence[str], field: str = "average JCT"
 ) -> list[PaperFigure]:
-    """How many times lower a statistic is than a baseline's, by trace, and the range over the traces."""
+    """Return the ratios of a baseline's statistic to the policies', by trace, and their range."""
     axes = {"trace": _traces(effort), "policy": (baseline, *policies)}
     return _ranged(effort, axes, "{trace}, {policy}", f"{{trace}}, {baseline}", "{trace}, {policy}", field)
 
 
 def requests(effort: Effort, *, policies: Sequence[str]) -> list[PaperFigure]:
-    """How many times higher the average JCT is when jobs ask for the GPUs with which they are fastest."""
+    """Return the ratios of average JCTs if jobs request their best GPU counts to those otherwise."""
     asked = {"own": {"peak_requests": False}, "peak": {"peak_requests": True}}
     axes = {"trace": _traces(effort), "policy": policies, "asked": asked}
     row, peak, own = (f"{{trace}}, {{policy}}, {which}" for which in ("{asked}", "peak", "own"))
@@ -133,7 +136,7 @@ def _traces(effort: Effort) -> Sequence[int]:
 def _ranged(
     effort: Effort, axes: Mapping[str, Any], row: str, of: str, over: str, field: str, **settings: Any
 ) -> list[PaperFigure]:
-    """Return the ratios by trace, and the least and the most of them."""
+    """Return the ratios by trace, and the least and the largest ratio."""
     ratio = {"column": "{policy}", "of": of, "over": over, "field": field}
     derived = [
         ratio | {"row": "trace {trace}"},
@@ -144,7 +147,7 @@ def _ranged(
 
 
 def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str]) -> list[PaperFigure]:
-    """Return the JCT under Tiresias-L over that under policies, by fifths of the jobs' lengths."""
+    """Return the ratio of JCTs under Tiresias-L to those under policies, by fifths of the jobs' lengths."""
     figures = []
     for trace in traces:
         base = _play_trace(effort, trace, "tiresias-l", effort.seed).simulator.job_results()
@@ -158,9 +161,9 @@ def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str])
 
 
 def _ratios_by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins: int) -> list[float]:
-    """Return how many times sooner groups of jobs complete than under a base policy, the shortest jobs first.
+    """Return the ratios of base completion times to those of groups of jobs, the shortest jobs first.
 
-    The groups are of about equal size, by completion time under the base policy.
+    The groups have about equal sizes, by completion time under the base policy.
     """
     mine, theirs = np.array([job.jct for job in jobs]), np.array([job.jct for job in base])
     groups = np.array_split(np.argsort(theirs, kind="stable"), bins)
@@ -168,9 +171,9 @@ def _ratios_by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins
 
 
 def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
-    """Return the jobs with a share of the submission times and of the iterations, and real restarts.
+    """Return the jobs with a share of their submission times and iterations, and full restarts.
 
-    The seed is that of the seconds of a restart, which are a model's own.
+    `seed`: seed of the seconds of a restart, which each model has of its own.
     """
     rng = np.random.default_rng(seed)
     restarts: dict[str, float] = {}
@@ -189,7 +192,7 @@ def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
 
 
 def bursts(effort: Effort) -> list[PaperFigure]:
-    """Return how much sooner a job completes with CoDDL's resizes than without parts of them."""
+    """Return the ratios of a job's completion times without parts of CoDDL's resizes to those with it."""
     ratio = {"row": "{burst} jobs arrive", "column": "{system}"}
     derived = [ratio | {"of": "{burst}, {system}", "over": "{burst}, CoDDL"}]
     axes = {"burst": ("few", "many"), "system": tuple(_SYSTEMS)}
@@ -207,7 +210,7 @@ def _monitored_hours(burst: str, system: str, seed: int) -> float:
 
 
 def _burst_of(kind: str, seed: int) -> Scenario:
-    """Return the job "monitored" and others, "few" one after the other or "many" at once."""
+    """Return the job "monitored" and others: "few" in sequence, or "many" at once."""
     rng = np.random.default_rng(seed)
     cluster = testbed()
     models = [curve.on(cluster.configurations.gpus) for curve in stand_ins()]
@@ -234,8 +237,8 @@ def _burst_of(kind: str, seed: int) -> Scenario:
 
 
 def curves(effort: Effort) -> list[PaperFigure]:
-    """Return the fits of the formula of the stand-ins to ElasticFlow's measured curves."""
-    assert effort.data is not None  # the command asks for it
+    """Return the fits of the synthetic curves' formula to ElasticFlow's measured curves."""
+    assert effort.data is not None  # the command requires it
     figures = []
     for gpu in ("A100", "T4"):
         shares, slopes = [], []

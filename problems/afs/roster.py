@@ -1,9 +1,7 @@
-"""Jobs as arrays, kept from event to event: a policy that is asked tens of thousands of times touches only
-what changed.
+"""Arrays of jobs that are kept from event to event, so that policies with many events process only changes.
 
-Policies here know one kind of GPU, as AFS does.  In a cluster of several types each job is bound, when it
-arrives, to the type that can run it and has the fewest jobs for its GPUs, and every type is shared out on its
-own.
+Policies here use one type of GPU, as in AFS.  In a cluster of several types, each job is bound at its arrival
+to a type that can run it, the one with the fewest jobs per GPU.  Every type is shared separately.
 """
 
 from __future__ import annotations
@@ -47,13 +45,13 @@ _NO_TYPE = -1
 
 @dataclass(frozen=True, eq=False)
 class GpuPool:
-    """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
+    """Free GPUs of one type, and the n jobs bound to it in order of arrival, without reserved ones.
 
-    `time`: seconds. `gpus`: GPUs to share out. `rows`: a copy, with the fields `arrived` (seconds), `work`
-    (progress that is left), `done` (progress made), `ran` (seconds), `units`, `since` and `mark` (the
-    policy's own; at first 0, the time of submission and NaN), `rank` (uniform in [0, 1), drawn at the
-    arrival), `runs` and `reserved` (bool), `request` (GPUs that its user asked for) and `request_speed`
-    (progress a second with them). `slots`: where those rows lie in the roster.
+    `time`: seconds. `gpus`: GPUs to share. `rows`: a copy, with the fields `arrived` (seconds), `work`
+    (remaining progress), `done` (progress so far), `ran` (seconds), `units`, `since` and `mark` (for the
+    policy; first 0, the time of submission and NaN), `rank` (uniform in [0, 1), drawn at the arrival), `runs`
+    and `reserved` (bool), `request` (GPUs that the user requested) and `request_speed` (progress per second
+    with them). `slots`: indices of these rows in the roster.
     """
 
     time: float
@@ -73,24 +71,24 @@ class GpuPool:
         return bool(self.curves.first.sum() > self.gpus)
 
     def order(self, *keys: NDArray[Any]) -> Ints:
-        """Jobs by keys, the first one foremost; those with a reservation first, equal ones as they came."""
+        """Return jobs in order of the keys, first those with a reservation; ties are in order of arrival."""
         return np.lexsort((*keys[::-1], ~self.rows["reserved"]))
 
     def step(self, jobs: Ints, count: Ints) -> Ints:
-        """GPUs from a count up to the next unit of some jobs; 0 for those that have all they can use."""
+        """Return the GPUs from a count to the next unit for some jobs; 0 for jobs at their best count."""
         curves = self.curves
         return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
 
     def speed(self, count: Ints) -> Floats:
-        """Return the progress a second of each job with so many GPUs."""
+        """Return the progress per second of each job with a number of GPUs."""
         return self.curves.speed[self.curves.begin + count]
 
 
 class Roster:
     """The jobs of a simulation.
 
-    `rng`: for the ranks. `watch`: what is looked up at every event of each job that runs: its progress
-    (`done` and `work`), the seconds that it ran (`ran`). What is not watched is that of the arrival.
+    `rng`: for the ranks. `watch`: quantities of running jobs that are updated at every event: their progress
+    (`done` and `work`), or the seconds that they ran (`ran`). Others remain those of the arrival.
     """
 
     def __init__(self, rng: np.random.Generator, watch: Collection[str]) -> None:
@@ -113,7 +111,7 @@ class Roster:
     # ---- events ----------------------------------------------------------------------------------
 
     def update(self, now: ClusterState) -> None:
-        """Take in what happened since the last time."""
+        """Process the changes since the last event."""
         cluster = now.cluster
         for job in now.left:
             slot = self._slots.pop(job.name)
@@ -162,7 +160,7 @@ class Roster:
         self._bind(slot, cluster)
 
     def _compact(self) -> None:
-        """Close the gaps of jobs that left, once they are many."""
+        """Remove the rows of completed jobs if there are many."""
         if self._size < 64 or len(self._slots) * 2 > self._size:
             return
         keep = np.flatnonzero(self.rows["there"][: self._size])
@@ -174,7 +172,7 @@ class Roster:
         self._size = keep.size
 
     def _bind(self, slot: int, cluster: Cluster) -> None:
-        """Bind a job to a type: the one that it is on, or the emptiest that runs it."""
+        """Bind a job to a type: the one of its GPUs, or the one with fewest jobs that runs it."""
         job, rows = self._jobs[slot], self.rows[: self._size]
         rows["type"][slot] = _NO_TYPE
         held = None if job.allocation is None else job.allocation.type
@@ -191,7 +189,7 @@ class Roster:
     # ---- curves ----------------------------------------------------------------------------------
 
     def _describe(self, slot: int, cluster: Cluster) -> None:
-        """Set the curve of a job from what is known of it now."""
+        """Set the curve of a job from its present state."""
         job, row = self._jobs[slot], self.rows[slot]
         self._seen[slot], self._levels[slot] = job.seen, job.level
         if row["type"] == _NO_TYPE:
@@ -204,13 +202,13 @@ class Roster:
         row["begin"], row["first"], row["top"] = curve
         request = job.gpus or job.submission.tuned_gpus or int(row["first"])
         speed = job.speed(cluster.packed(cluster.names[position], request))
-        if speed <= 0:  # it cannot be had: what is nearest to it
+        if speed <= 0:  # the request is impossible; use the nearest count
             request = int(np.clip(request, row["first"], row["top"]))
             speed = self._speed[row["begin"] + request]
         row["request"], row["request_speed"] = request, speed
 
     def _curve(self, job: Job, cluster: Cluster, position: int) -> tuple[int, int, int] | None:
-        """Begin, first and top of the curve of a job on a type; None if the type cannot run it."""
+        """Return begin, first and top of a job's curve on a type; None if the type cannot run it."""
         level = min(job.level, job.seen.n_levels - 1)
         key = (job.seen, level, position, job.gpus)
         if key not in self._curves:
@@ -244,7 +242,7 @@ class Roster:
     # ---- pools -----------------------------------------------------------------------------------
 
     def pools(self, now: ClusterState) -> tuple[list[tuple[str, GpuPool]], dict[str, Configuration]]:
-        """Return the GPUs to share out by type, and those that jobs keep which must not be preempted."""
+        """Return the GPUs to share by type, and those of jobs that must not be preempted."""
         free = now.cluster.capacity
         kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
         rows = self.rows[: self._size]
@@ -269,7 +267,7 @@ class Roster:
         return given
 
     def remember(self, given: dict[str, Configuration]) -> None:
-        """Note who has GPUs from now on, and so changes until the next event."""
+        """Store the configurations until the next event."""
         lost = [name for name in self._held if name not in given]
         for name in lost:
             self.rows["runs"][self._slots[name]] = False

@@ -1,13 +1,13 @@
-"""Philly's virtual clusters as AFS plays them: every job trains one of nine models, on a cluster of 64 GPUs.
+"""Philly's virtual clusters as in AFS: every job trains one of nine models, on a cluster of 64 GPUs.
 
-A trace names when a job was submitted, for how many seconds it ran, and on how many GPUs.  As in the paper
-each job trains a model drawn at random from those that scale to the GPUs asked for, and has as much work as
-it takes to run for its time on them; all jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs
-(its section 5.1; Table 3 prints the sizes of Philly's own clusters, on which nothing would queue).
+A trace has the time of submission, run time in seconds and number of GPUs of each job.  As in the paper, each
+job trains a random model among those that scale to the requested GPUs.  Its work is such that it runs for its
+time on them.  The jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs (its section 5.1).  On
+Philly's own clusters, whose sizes are in Table 3, there would be no queues.
 
-The public file, which the authors of Pollux ship, has fewer jobs than the paper's Table 3: 41,226 of 51,288
-of virtual cluster 6214e9, 82,229 of 109,861 in all.  Jobs that ask for more GPUs than any model can use ask
-for the most that one can.
+The public file, which the authors of Pollux distribute, has fewer jobs than the paper's Table 3: 41,226 of
+51,288 of virtual cluster 6214e9, and 82,229 of 109,861 in total.  Jobs that request more GPUs than any model
+can use request the largest number that a model can use.
 
 Source: AFS, section 5.1 and appendix F; Philly (Jeon et al., ATC 2019).
 """
@@ -45,7 +45,7 @@ VIRTUAL_CLUSTERS = (
     "11cb48",
     "ed69ec",
 )
-"""Those of Table 3, in its order: trace 1 of the paper is the first one."""
+"""Virtual clusters in the order of Table 3: trace 1 of the paper is the first one."""
 
 _RESIZE_SECONDS = 0.004
 """Seconds without progress at a change of GPUs under CoDDL (section 4.3)."""
@@ -57,10 +57,11 @@ def testbed() -> Cluster:
 
 
 def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
-    """Return the jobs of one of Philly's virtual clusters.
+    """Return the jobs of one of Philly's virtual clusters, in order of submission, with the first at 0.
 
-    `data`: folder of real traces. `name`: such as "6214e9", or its number in Table 3, such as "5". Result: by
-    time of submission, the first one at 0; without those that ran for no time.
+    Jobs with run time 0 are omitted.
+
+    `data`: folder of real traces. `name`: such as "6214e9", or its number in Table 3, such as "5".
     """
     path = find(Path(data), FILE, "philly.csv")
     if path is None:
@@ -69,23 +70,23 @@ def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
         name = VIRTUAL_CLUSTERS[int(name) - 1]
     jobs = [job for job in philly_jobs(path) if job.tenant == name and job.seconds > 0]
     if not jobs:
-        raise InputError(path, "cluster", f"no job of {name!r}; the paper has {', '.join(VIRTUAL_CLUSTERS)}")
+        raise InputError(path, "cluster", f"{name!r}: must be one of {', '.join(VIRTUAL_CLUSTERS)}")
     return [replace(job, time=job.time - jobs[0].time) for job in jobs]
 
 
 def _generate_virtual_cluster(
     rng: np.random.Generator, *, jobs: int = 400, gpu_load: float = 0.6, mean_burst: float = 4.0
 ) -> list[TracedJob]:
-    """Return the jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
+    """Return jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
 
-    `gpu_load`: GPU-seconds asked for over those of the testbed until the last arrival. `mean_burst`: mean
-    number of jobs that one script submits, a minute apart (sweeps of parameters). Result: by time of
+    `gpu_load`: requested GPU-seconds over those of the testbed until the last arrival. `mean_burst`: mean
+    number of jobs that one script submits, a minute apart (sweeps of parameters). Jobs are in order of
     submission.
     """
     if jobs < 1 or not gpu_load > 0 or not mean_burst >= 1:
         wrong = f"jobs = {jobs}, gpu_load = {gpu_load}, mean_burst = {mean_burst}"
         raise ValueError(f"{wrong}: jobs and mean_burst must be at least 1, gpu_load positive")
-    # Like the public file: median 0.6 h, mean 3.3 h, at most 30 days; GPUs of traces 1 and 7.
+    # As in the public file: median 0.6 h, mean 3.3 h, at most 30 days; GPUs of traces 1 and 7.
     seconds = np.minimum(rng.lognormal(math.log(2000.0), 1.9, jobs), 30 * 86400.0)
     gpus = rng.choice([1, 2, 4, 8, 16], jobs, p=[0.78, 0.06, 0.1, 0.05, 0.01])
     span = float((seconds * gpus).sum()) / (testbed().gpus * gpu_load)
@@ -99,17 +100,17 @@ def _generate_virtual_cluster(
 
 
 def _curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
-    """Return the curves to draw models from.
+    """Return the curves from which models are drawn.
 
-    `name`: stand-ins with the paper's best counts, or ElasticFlow's measurements. `data`: folder of real
-    traces, for the measured ones.
+    `name`: synthetic curves with the paper's best counts, or ElasticFlow's measurements. `data`: folder of
+    real traces, for measured curves.
     """
     if name == "table-4":
         return stand_ins()
     if name not in ("A100", "T4"):
         raise ValueError(f"curves = {name!r}: must be table-4, A100 or T4")
     if data is None:
-        raise ValueError(f"curves = {name!r} needs the folder of real traces")
+        raise ValueError(f"curves = {name!r}: must be table-4 without the folder of real traces")
     return measured(data, name)
 
 
@@ -122,11 +123,13 @@ def make_scenario(
     peak_requests: bool = False,
     restart_seconds: float = _RESIZE_SECONDS,
 ) -> Scenario:
-    """Return the jobs that train models drawn at random, with the work of a trace.
+    """Return jobs that train random models, with the work of a trace.
 
-    `cluster`: the curves hold on each of its types. `peak_requests`: jobs ask for the GPUs with which they
-    are fastest, not for those of the trace (Figure 6); their work is the same. `restart_seconds`: at each
-    change of GPUs. Result: one profile a job, as each has its own work; its category is the model.
+    Each job has a profile with its own work; its category is the model.
+
+    `cluster`: the curves apply to each of its types. `peak_requests`: whether jobs request their best GPU
+    counts instead of those of the trace (Figure 6), with the same work. `restart_seconds`: time of each
+    change of GPUs.
     """
     configurations = cluster.configurations
     pieces = [curve.on(configurations.gpus) for curve in curves]
@@ -162,9 +165,9 @@ def virtual_cluster(
 ) -> Scenario:
     """Return the jobs of one of Philly's virtual clusters, or, without data, of a generated one.
 
-    `seed`: seed of the models drawn, and of a generated trace. `data`: folder of real traces. `vc`: virtual
-    cluster, by name or number. `jobs`: the first ones only; of a generated trace their number. `gpu_load`:
-    the load of a generated trace, see `_generate_virtual_cluster`.
+    `seed`: seed of the random models, and of a generated trace. `data`: folder of real traces. `vc`: virtual
+    cluster, by name or number. `jobs`: number of first jobs, or of jobs of a generated trace. `gpu_load`:
+    load of a generated trace, as in `_generate_virtual_cluster`.
     """
     rng = np.random.default_rng(seed)
     if data is None:

@@ -5,12 +5,12 @@ completion times, so the best schedule is an assignment of minimal cost
 
     c_j(t, k) = k R_jt + t_j
 
-with R_jt the run time left on type t at the speed of now, and t_j the age.  It is solved over the ``filter``
-share of the waiting jobs that arrived first (no fewer than there are queues).  A job that leads a queue gets
-that type, and a job on one GPU keeps it until it completes.
+with R_jt the remaining run time on type t at the present speed, and t_j the age.  The assignment includes the
+``filter`` share of the waiting jobs that arrived first (at least as many as queues).  The first job of a
+queue gets that type, and a job on one GPU keeps it until it completes.
 
-Source: AlloX (Le et al., EuroSys 2020), section 4, for jobs on one GPU; jobs on more are treated as in
-Shockwave's authors' public code, as if one GPU's queue were theirs.
+Source: AlloX (Le et al., EuroSys 2020), section 4, for jobs on one GPU.  Jobs on more GPUs are treated as in
+Shockwave's authors' public code, as if they had the queue of one GPU.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from copter.problems.policies.mechanism import RESET_SECONDS, ROUND_SECONDS, Mec
 from copter.problems.policies.themis import checked_filter
 
 _FILTER = 0.2
-"""Filter of Shockwave's authors' runs."""
+"""Filter in the runs of Shockwave's authors."""
 
 
 class AlloX(Mechanism):
-    """Time for the jobs that lead a queue.
+    """Policy that gives time to the first jobs of the queues.
 
     `filter`: share of the waiting jobs, the oldest, that are matched, in (0, 1].
     """
@@ -67,11 +67,12 @@ class AlloX(Mechanism):
 
 
 def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
-    """Return which jobs begin a queue in the matching with the smallest sum of completion times.
+    """Return the queue of each job that is first in the matching with least sum of completion times.
 
-    `seconds`: run time left on each type; infinite where a job cannot run. `age`: seconds since the
-    submission. `queues`: free GPUs of each type, each with a queue. Result: type of the queue that a job
-    begins, -1 for none.
+    The result is the type of that queue, -1 for other jobs.
+
+    `seconds`: remaining run time on each type; infinite if a job cannot run on it. `age`: seconds since the
+    submission. `queues`: number of free GPUs of each type, each with a queue.
     """
     heads = np.full(age.size, -1)
     usable = (queues > 0)[None, :] & np.isfinite(seconds)
@@ -81,7 +82,8 @@ def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
     slots = _slots(able.size, queues)
     type, _, place = slots
     run = seconds[np.ix_(able, type)]
-    # What cannot be is dearer than everything else together: at most the jobs that can run go there.
+    # An impossible pair costs more than all possible ones together, so it has at most the jobs that cannot
+    # run.
     cost = run * place + age[able, None]
     finite = np.isfinite(cost)
     cost[~finite] = 2.0 * able.size * float(cost[finite].max()) + 1.0
@@ -98,12 +100,12 @@ def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
 
 
 def _slots(count: int, queues: Ints) -> Ints:
-    """Return the places that the best matching of so many jobs can use.
+    """Return the places that the best matching of a number of jobs can use.
 
-    Queues of one type are alike: no more of them than jobs are of use, and their lengths need not differ by
-    more than one.
+    Queues of one type are interchangeable.  So at most as many as jobs are useful, and their lengths need not
+    differ by more than one.
 
-    Result: type, queue within the type, and place from the end of each.
+    The result has type, queue within the type, and place from the end of each.
     """
     own = np.minimum(queues, count)
     most = -(-count // np.maximum(own, 1))

@@ -1,8 +1,8 @@
 """First come, first served: the rule of a queue without preemption.
 
-Jobs start in the order of their arrival, each with the GPUs that its user asked for, and keep them until they
-complete.  A job that does not fit yet blocks those behind it.  It starts on the type with room on which it
-runs fastest.
+Jobs start in the order of their arrival, each with the GPUs that its user requested, and keep them until they
+complete. A job that does not fit yet blocks later ones.  A job starts on the type with free GPUs on which it
+is fastest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FirstCome:
         self.round_seconds: float | None = round_seconds
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Running jobs, and waiting ones in order; see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return configurations of running jobs, and of waiting ones in order of arrival."""
         given: dict[str, Configuration] = {}
         free = now.cluster.capacity
         for name, job in now.jobs.items():
@@ -48,9 +48,9 @@ class FirstCome:
 
 
 def _speeds(job: Job, cluster: Cluster) -> dict[Configuration, float]:
-    """Return the progress a second of a job on each type of the cluster that can run it."""
+    """Return the progress per second of a job on each type of the cluster that can run it."""
     gpus = job.gpus
     if gpus is None:
-        raise PolicyError(f"job {job.name!r} is {job.kind}: the policy is for rigid jobs")
+        raise PolicyError(f"job {job.name!r}: kind = {job.kind}: must be rigid for this policy")
     there = [cluster.packed(type.name, gpus) for type in cluster.types if gpus <= type.gpus]
     return {one: speed for one in there if (speed := job.speed(one)) > 0}

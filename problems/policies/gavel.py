@@ -1,4 +1,4 @@
-"""Gavel's policies: linear programs over shares of time on types, which live through a simulation.
+"""Gavel's policies: linear programs over shares of time on types, kept during a simulation.
 
 Shares x_jt >= 0 of time of job j, with g_j GPUs, on type t, which has M_t of them:
 
@@ -9,9 +9,9 @@ and one of two objectives:
     greatest sum        maximise  sum_jt w_jt x_jt
     greatest least      maximise  theta   s.t.  theta <= sum_t r_jt x_jt for all j
 
-The greatest least leaves open who has what the poorest cannot use; a small gain of time for all decides it
-(`_LEFTOVER`).  Every job is a request with one column for each type that can run it; jobs that come and
-go, and rates that change, are edits, and every program is solved warm.
+The greatest least does not determine the use of time that the poorest job cannot use; a small gain of time
+for all jobs does (`_LEFTOVER`).  Every job is a request with one column for each type that can run it.  Jobs
+that arrive and leave, and rates that change, are edits, and every program is solved with a warm start.
 
 Source: Gavel (Narayanan et al., OSDI 2020), sections 3.1 and 4.
 """
@@ -32,13 +32,13 @@ from copter.solvers.registry import make_solver
 _LEFTOVER = 1e-3
 """Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
 _MOST = 1e4
-"""Largest rate on a job's best type: larger ones, of jobs that are all but done, only spoil the scaling."""
+"""Largest rate on a job's best type; larger ones, of almost completed jobs, only worsen the scaling."""
 _MOST_PROGRAMS = 12
-"""Programs that are solved for one set of shares of finish-time fairness, at most."""
+"""Largest number of programs that are solved for one set of shares of finish-time fairness."""
 _PROGRESS = 1e-3
-"""Relative fall of the worst rho below which that method stops."""
+"""Relative decrease of the worst rho below which that method stops."""
 _STARVED = 1e-6
-"""Share of the fastest job if the LP gives it none; the authors' interior point leaves such small shares."""
+"""Share of the fastest job if the LP gives it 0; the authors' interior point leaves such small shares."""
 _LEAST_SECONDS = 1e-6
 _THETA = ("theta",)
 
@@ -65,15 +65,15 @@ class _Gavel(Mechanism):
         return self._solve(now)
 
     def _greatest_least(self, now: RigidRound, rates: Floats) -> Floats:
-        """Return the shares with the greatest rate of the job that is worst off.
+        """Return the shares with the greatest rate of the job with the least rate.
 
-        (n, T) rates are what a job makes of its time on each type, in a unit in which the least is near 1; a
-        job that makes more than `_MOST` counts as one that makes so much.
+        Rates (n, T) are those of each job's time on each type, in a unit in which the least one is near 1.
+        Rates above `_MOST` count as `_MOST`.
         """
         rates = rates / np.maximum(rates.max(axis=1, keepdims=True) / _MOST, 1.0)
         gain = _LEFTOVER / len(now.jobs)
         costs = -gain * now.relative_speed * (now.gpus / now.gpus.max())[:, None]
-        # The common bound refers to every job's row, so it goes first and comes last.
+        # The common bound is in every job's row, so it is removed first and added last.
         if _THETA in self.program:
             self.program.remove_request(_THETA)
         self._edit(now, costs, rates)
@@ -82,7 +82,7 @@ class _Gavel(Mechanism):
         return self._solve(now)
 
     def _edit(self, now: RigidRound, costs: Floats, rates: Floats | None) -> None:
-        """Bring capacities and jobs up to date: costs (n, T), and rates (n, T) of the jobs' own rows."""
+        """Update capacities and jobs with costs (n, T), and rates (n, T) of the jobs' own rows."""
         for type in now.cluster.types:
             if type.name not in self._types:
                 self.program.add_resource(_gpus(type.name), 0.0)
@@ -123,7 +123,7 @@ class _Gavel(Mechanism):
         self.program.add_request(name, own, usage, total=1.0)
 
     def _solve(self, now: RigidRound) -> Floats:
-        """Solve, and read the shares of all jobs, shape (n, T)."""
+        """Solve the program, and return the shares of all jobs, shape (n, T)."""
         solution = self.solver.solve(self.program)
         if not solution.found:
             raise SolverError(f"shares of {len(now.jobs)} jobs: {solution.status}: {solution.reason}")
@@ -160,33 +160,33 @@ class MaxMinFairness(_Gavel):
 
 
 class Makespan(_Gavel):
-    """The jobs that are there complete as early as they can, together.
+    """Least makespan: the present jobs complete together as early as possible.
 
         minimise  max_j  R_j / sum_t v_jt x_jt      =      maximise  min_j  sum_t (v_jt / R_j) x_jt
 
-    with R_j the progress that job j has to make yet and v_jt its speed on type t.
+    with R_j the remaining progress of job j and v_jt its speed on type t.
 
-    Source: section 4.2 ("minimize makespan"; the authors' code calls it min total duration and bisects, where
-    here it is one linear program).
+    Source: section 4.2 ("minimize makespan").  The authors' code calls it min total duration and uses
+    bisection; here it is one linear program.
     """
 
     name = "gavel-makespan"
 
     def shares(self, now: RigidRound) -> Floats:  # noqa: D102
         seconds = now.seconds_left.clip(min=_LEAST_SECONDS)
-        # No makespan is shorter than these two; in their unit the program's optimum is near 1.
+        # These two values are lower bounds on the makespan; in their unit, the program's optimum is near 1.
         quickest = seconds.min(axis=1)
         bound = max(float(quickest.max()), float(quickest @ now.gpus) / now.cluster.gpus)
         return self._greatest_least(now, bound / seconds)
 
 
 class MaxSumThroughput(_Gavel):
-    """The most training steps a second in all; who needs many GPUs for a step may starve.
+    """Largest total of training steps per second; jobs that need many GPUs for a step may starve.
 
         maximise  sum_jt v_jt x_jt
 
-    with v_jt in training steps a second, batches as they are, so that models with quick steps go first.  It
-    is what Sia's authors run as Gavel (thesis section 3.4) and the "MST" of Shockwave's section 8.2.
+    with v_jt in training steps per second for the actual batches, so that models with quick steps come first.
+    Sia's authors run it as Gavel (thesis section 3.4), and it is the "MST" of Shockwave's section 8.2.
 
     Source: section 4.2.
     """
@@ -194,21 +194,21 @@ class MaxSumThroughput(_Gavel):
     name = "gavel-max-sum"
 
     def shares(self, now: RigidRound) -> Floats:
-        """Return the shares of time; jobs without one come by throughput a GPU where GPUs are left."""
+        """Return the shares of time; jobs with share 0 get idle GPUs in order of throughput per GPU."""
         steps = now.steps_per_second
         shares = self._greatest_sum(now, steps)
         return np.maximum(shares, _STARVED * steps / (now.gpus[:, None] * steps.max()))
 
 
 class FinishTimeFairness(_Gavel):
-    """Finish-time fairness: no job later than need be, against 1/n of the cluster for itself.
+    """Finish-time fairness: the least delay of jobs compared with 1/n of the cluster for each job alone.
 
         minimise  max_j rho_j,      rho_j = (t_j + R_j / sum_t v_jt x_jt) / D_j
 
-    with t_j the age of job j, R_j the progress that it has to make yet, v_jt its speed on type t, and D_j the
-    time that it would take in all on its 1/n of every type.  A given rho is met if every job makes R_j / (rho
-    D_j - t_j) a second, which is a linear program; the rho that its answer really has is the next one to beat
-    (Dinkelbach's method), until it falls no more.
+    with t_j the age of job j, R_j its remaining progress, v_jt its speed on type t, and D_j its total time on
+    1/n of every type.  A given rho is met if the progress of every job is R_j / (rho D_j - t_j) per second,
+    which is a linear program. The actual rho of its answer is the next rho to improve (Dinkelbach's method),
+    until it falls no further.
 
     Source: section 4.2; Themis (Mahajan et al., NSDI 2020) for rho.
     """
@@ -233,7 +233,8 @@ class FinishTimeFairness(_Gavel):
             needed = now.left / (worst * finish - now.age)
             better = self._greatest_least(now, now.speed / needed[:, None])
             rho = _worst_rho(now, better, finish)
-            # Of two with the same worst rho the program's is better: it leaves no time unused.
+            # Of two answers with the same worst rho, the program's is better, because it leaves no time
+            # unused.
             if rho <= worst * (1.0 + _PROGRESS):
                 shares = better
             if rho >= worst * (1.0 - _PROGRESS):
@@ -242,7 +243,7 @@ class FinishTimeFairness(_Gavel):
         return shares
 
     def _seconds_alone(self, now: RigidRound, speed: Floats) -> Floats:
-        """D_j: what the progress so far would have taken on 1/n of the cluster, and what is left would."""
+        """Return D_j: the time on 1/n of the cluster for the progress so far and the remaining progress."""
         alone: dict[str, tuple[float, float, float]] = {}
         for job, own, left in zip(now.jobs, speed.tolist(), now.left.tolist(), strict=True):
             before, at, seconds = self._alone.get(job.name, (0.0, own, 0.0))
@@ -253,13 +254,13 @@ class FinishTimeFairness(_Gavel):
 
 
 def _equal_shares(now: RigidRound) -> Floats:
-    """Shares of time that 1/n of the GPUs of every type come to, at most all of it, shape (n, T)."""
+    """Return the shares of time equal to 1/n of the GPUs of every type, at most all time, shape (n, T)."""
     shares = np.where(now.speed > 0, now.capacity / (len(now.jobs) * now.gpus[:, None]), 0.0)
     return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
 
 
 def _worst_rho(now: RigidRound, shares: Floats, finish: Floats) -> float:
-    """Return the largest rho of all jobs. `finish`: seconds that each job would take on its own share."""
+    """Return the largest rho of all jobs. `finish`: seconds of each job on its own share."""
     speed = (shares * now.speed).sum(axis=1)
     left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)
     return float(((now.age + left) / finish).max())

@@ -13,10 +13,10 @@ from copter.problems.policies.mechanism import Mechanism, RigidRound
 
 
 class MaxMin(SharePolicy):
-    """Elastic max-min: the same number of GPUs for every job, up to the one with which it is fastest.
+    """Elastic max-min: the same number of GPUs for every job, up to its best count.
 
-    Shares are whole GPUs; jobs that came first get those that cannot be divided evenly, and if there are more
-    jobs than GPUs they are the ones that run.
+    Shares are whole GPUs.  Jobs that arrived first get those that cannot be divided equally, and if there are
+    more jobs than GPUs, only these jobs run.
 
     Source: AFS, section 2.2 (max-min fairness over GPUs, re-adjusted at each arrival and completion).
     """
@@ -28,9 +28,10 @@ class MaxMin(SharePolicy):
 
 
 class GandivaFair(Mechanism):
-    """Lottery tickets by GPUs: every job has the share min(1, M / n) of time, whatever its GPUs.
+    """Lottery tickets by GPUs: every job has the share min(1, M / n) of time, independent of its GPUs.
 
-    Jobs go to the type with room on which they complete first; users do not trade types with each other here.
+    Jobs go to the type with free GPUs on which they complete first; users do not trade types with each other
+    here.
 
     Source: Shockwave, section 8.2; Chaudhary et al., "Balancing efficiency and fairness in heterogeneous GPU
     clusters for deep learning" (EuroSys 2020).

@@ -1,16 +1,16 @@
-"""Gavel's mechanism, which turns shares of time into rounds, and a round as policies of rigid jobs see it.
+"""Gavel's mechanism, which turns shares of time into rounds, and the rounds of policies of rigid jobs.
 
-A rigid job runs with all of its GPUs, of one type and on as few nodes as they fit into, or not at all.  A
-policy gives each job the share x_jt of time for which it should run on GPUs of type t.  In every round pairs
-(job, type) are taken by the ratio of that share to the share of the type's time that the job has had since
-the last reset, the highest first, as long as they fit; ties go to the larger deficit, the time that a job was
-owed at resets.  A policy that is blind to types gives each job one share of time on any; its jobs go to the
-type with room on which they complete first, restarts counted.  GPUs that are left over go to whoever fits.
-Shares are computed anew when jobs came or went, but not more often than every ``reset_seconds``; a job that
-came since then has no share and runs only on GPUs that nobody else takes.
+A rigid job runs with all of its GPUs, of one type and on the fewest nodes that have them, or not at all.  A
+policy gives each job the share x_jt of time for which it should run on GPUs of type t.  In every round, pairs
+(job, type) are ranked by the ratio of this share to the share of the type's time that the job has had since
+the last reset.  The pairs with the highest ratios are used, as far as they fit.  Ties are broken by the
+larger deficit, the time that a job was owed at resets.  A policy that ignores types gives each job one share
+of time on any type.  Its jobs go to the type with free GPUs on which they complete first, including restarts.
+Idle GPUs go to any job that fits.  New shares are computed when jobs arrive or leave, but at most once in
+``reset_seconds``.  A job that arrived since then has no share, and runs only on GPUs that no other job uses.
 
-Source: Gavel's scheduling mechanism (Narayanan et al., OSDI 2020, section 5), which Shockwave's authors
-keep for all baselines; constants are those of their public code.
+Source: Gavel's scheduling mechanism (Narayanan et al., OSDI 2020, section 5), which Shockwave's authors keep
+for all baselines; constants are those of their public code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from copter.problems.cluster.policy import ClusterState, PolicyError, pinned
 from copter.problems.cluster.workload import Kind
 
 RESET_SECONDS = 1000.0
-"""Least time between two computations of shares."""
+"""Least time between two computations of shares in seconds."""
 _NEVER_RAN = 1e9
 _NO_SHARE = 1e-9
 ROUND_SECONDS = 360.0
@@ -38,10 +38,10 @@ ROUND_SECONDS = 360.0
 
 @dataclass(frozen=True, eq=False)
 class RigidRound:
-    """The jobs that can run on some type, n of them in order of arrival, and the T types.
+    """The n jobs that can run on some type, in order of arrival, and the T types.
 
-    `time`, `seconds`: start of the round, and its length. `gpus`: GPUs of each job. `speed`: progress a
-    second on each type; 0 where it cannot run.
+    `time`, `seconds`: start of the round, and its length. `gpus`: GPUs of each job. `speed`: progress per
+    second on each type; 0 if the job cannot run on it.
     """
 
     time: float
@@ -68,12 +68,12 @@ class RigidRound:
 
     @cached_property
     def left(self) -> Floats:
-        """Progress that each job has to make yet, shape (n,)."""
+        """Remaining progress of each job, shape (n,)."""
         return np.array([max(job.work - job.progress, 0.0) for job in self.jobs])
 
     @cached_property
     def mean_speed(self) -> Floats:
-        """Speed of each job over the types that can run it, by their GPUs, shape (n,)."""
+        """Mean speed of each job over the types that can run it, weighted by their GPUs, shape (n,)."""
         weights = np.where(self.speed > 0, self.capacity, 0).astype(np.float64)
         weights /= weights.sum(axis=1, keepdims=True)
         return (weights * self.speed).sum(axis=1)
@@ -85,13 +85,13 @@ class RigidRound:
 
     @cached_property
     def seconds_left(self) -> Floats:
-        """Run time left at the speed of now on each type, shape (n, T); infinite where it cannot run."""
+        """Remaining run time at the present speed on each type, shape (n, T); infinite if it cannot run."""
         out = np.full(self.speed.shape, np.inf)
         return np.divide(self.left[:, None], self.speed, out=out, where=self.speed > 0)
 
     @cached_property
     def mean_seconds_left(self) -> Floats:
-        """Run time left at the mean speed of now, shape (n,): what a policy blind to types goes by."""
+        """Remaining run time at the present mean speed, shape (n,), for policies that ignore types."""
         return self.left / self.mean_speed
 
     @cached_property
@@ -105,23 +105,23 @@ class RigidRound:
         return self.cluster.packed(self.cluster.names[type], int(self.gpus[job]))
 
     def type_of(self, job: int) -> int | None:
-        """Return the position of the type that a job holds now."""
+        """Return the position of the type that a job holds."""
         held = self.jobs[job].allocation
         return None if held is None else self.cluster.names.index(held.type)
 
     def preferences(self, job: int) -> list[int]:
-        """Types that can run a job, the one on which it completes first first, restarts counted."""
+        """Return the types that can run a job, in the order of its completion on them, including restarts."""
         held, speed, left = self.type_of(job), self.speed[job].tolist(), float(self.left[job])
         restart = self.jobs[job].seen.restart_seconds
         seconds = {t: left / v + restart * (t != held) for t, v in enumerate(speed) if v > 0}
         return sorted(seconds, key=seconds.__getitem__)
 
     def pack(self, candidates: Iterable[tuple[int, Sequence[int]]]) -> dict[int, int]:
-        """Take candidates in order as far as they fit; one that does not fit is passed over.
+        """Place candidates in order as far as they fit; a candidate that does not fit is skipped.
 
         Running jobs that must not be preempted come first, with the GPUs that they hold.
 
-        `candidates`: positions; a job that comes twice is placed once.
+        `candidates`: positions; a job that occurs twice is placed once.
         """
         there = self.cluster.capacity
         kept = pinned(self.jobs, there)
@@ -142,19 +142,19 @@ class RigidRound:
         return placed
 
     def allocation(self, placed: dict[int, int]) -> dict[str, Configuration]:
-        """Return the configurations by name of the job, of what :meth:`pack` returned."""
+        """Return the configurations by name of the job, from the result of :meth:`pack`."""
         return {self.jobs[job].name: self.configuration(job, type) for job, type in placed.items()}
 
 
 def look(now: ClusterState) -> RigidRound:
-    """Return the round as a policy of rigid jobs sees it; jobs that no type can run now are left out."""
+    """Return the round for a policy of rigid jobs, without jobs that no type can run now."""
     cluster = now.cluster
     jobs: list[Job] = []
     speed: list[list[float]] = []
     for job in now.jobs.values():
         count = job.gpus
         if count is None:
-            raise PolicyError(f"job {job.name!r} is {job.kind}: the policy is for rigid jobs")
+            raise PolicyError(f"job {job.name!r}: kind = {job.kind}: must be rigid for this policy")
         row = [
             job.speed(cluster.packed(type.name, count)) if count <= type.gpus else 0.0
             for type in cluster.types
@@ -193,13 +193,13 @@ class Mechanism(ABC):
 
     @abstractmethod
     def shares(self, now: RigidRound) -> Floats:
-        """Return the shares of time in [0, 1], computed anew when jobs came or went.
+        """Return the shares of time in [0, 1] on each type, or on any, after changes of jobs.
 
-        `now`: has at least one job. Result: on each type, or on any.
+        `now`: has at least one job.
         """
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the jobs of a round, and what they get."""
+        """Return the configurations of the jobs that run in a round."""
         here = look(now)
         self._account(here)
         self._changed |= here.names != self._known
@@ -218,7 +218,7 @@ class Mechanism(ABC):
         return here.allocation(placed)
 
     def _account(self, now: RigidRound) -> None:
-        """Write down what the jobs of the last round have had, and begin to count for those that came."""
+        """Record the time of the jobs of the last round, and start records of new jobs."""
         ran = {job.name: job.run_seconds for job in now.jobs}
         for name, (at, before) in self._last.items():
             if name in ran:
@@ -251,7 +251,7 @@ class Mechanism(ABC):
         self._changed = False
 
     def _ranked(self, now: RigidRound) -> list[tuple[int, list[int]]]:
-        """Jobs, with the types to try, by priority."""
+        """Return the jobs, with the types to try, by priority."""
         none = np.zeros(self._width)
         share = np.array([self._shares.get(name, none) for name in now.names])
         deficit = np.array([self._deficits[name] for name in now.names])

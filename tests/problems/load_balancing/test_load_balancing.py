@@ -258,7 +258,8 @@ def test_what_the_memory_cannot_hold_is_named():
         balancer.round(solver)
     balancer.remove_shard("z")  # 6 of 6, but three shards of 2 do not fit on two servers of 3
     with pytest.raises(
-        LoadBalancingError, match="must fit in the memory of a server.*proven by branch and bound.*total size = 6"
+        LoadBalancingError,
+        match="must fit in the memory of a server.*proven by branch and bound.*total size = 6",
     ):
         balancer.round(solver)
     assert balancer.number == 0

@@ -129,7 +129,10 @@ def test_the_benchmark_writes_movements_and_imbalance(tmp_path):
         (("bench", "load-balancing", "--solvers", "pop-0"), "no solver is called 'pop-0'"),
         (("bench", "load-balancing", "--solvers", "heuristics"), "did you mean heuristic?"),
         (("bench", "sia", "--solvers", "heuristic"), "no solver is called 'heuristic'"),
-        (("bench", "load-balancing", "--servers", "4", "--solvers", "pop-8"), "pop-8: must have at most 4 parts"),
+        (
+            ("bench", "load-balancing", "--servers", "4", "--solvers", "pop-8"),
+            "pop-8: must have at most 4 parts",
+        ),
         (("bench", "load-balancing", "--memory", "0.5"), "must be at least 1"),
         (("run", "load-balancing", "--workload", "none.csv"), "none.csv is no file"),
     ],
