@@ -32,7 +32,7 @@ def commit() -> str:
 
     Documents and tests do not count; empty without a repository.
     """
-    there = ("--", ":/", *(f":(top,exclude){each}" for each in ("docs", "tests", "*.md")))
+    there = ("--", ":/", *(f":(top,exclude){each}" for each in ("bench/results", "docs", "tests", "*.md")))
     here = Path(__file__).resolve()
     commands = (
         ("ls-files", "--error-unmatch", here.name),  # copter may be installed inside another repository

@@ -133,3 +133,15 @@ def test_the_page_of_errors_lists_every_error_and_status():
         )
     statuses = re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)
     assert sorted(statuses) == sorted(str(status) for status in Status)
+
+
+def test_the_glossary_defines_the_term_of_every_public_class():
+    import copter
+
+    page = (ROOT / "docs/reference/glossary.md").read_text()
+    classes = {name for name in copter.__all__ if isinstance(getattr(copter, name), type)}
+    assert len(classes) > 20 and set(re.findall(r"`([A-Z]\w+)`", page)) == classes
+    functions = set(re.findall(r"`([a-z_]+)`", page)) & set(copter.__all__)
+    assert functions == {"certify"}
+    assert hasattr(copter.make_solver("copter"), "warm_up")
+    assert hasattr(copter.ContinualProgram(), "primal_repair")

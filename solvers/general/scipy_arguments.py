@@ -29,7 +29,6 @@ STATUS = {
     Status.UNBOUNDED: (3, "The problem is unbounded.", "10: Unbounded"),
     Status.UNPROVED: (4, "No optimum was proved.", "15: Unknown"),
     Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered.", "4: Solve error"),
-    Status.UNPROVED: (4, "Numerical difficulties encountered.", "4: Solve error"),
 }
 _INTEGER, _SEMI_INTEGER = 1, 3
 _CONSTRAINTS = (

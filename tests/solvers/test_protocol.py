@@ -5,7 +5,6 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-import copter
 from copter import ContinualProgram, Status, make_solver
 from copter.errors import (
     CopterError,
@@ -17,7 +16,9 @@ from copter.errors import (
 )
 from copter.models.files import read_mps
 from copter.solution import ColdStart, check_found
+from copter.solvers import api
 from copter.solvers.api import SOLVERS
+from copter.solvers.base import Solver
 from copter.solvers.general import solve_lp
 from copter.solvers.registry import Registry
 
@@ -123,9 +124,8 @@ def test_a_model_that_was_lost_or_is_of_another_program_is_no_first_round():
     assert solver.solve(program).cold_start is ColdStart.FIRST_ROUND
 
 
-def test_the_names_of_this_page_are_exported():
-    assert copter.NotOptimalError is NotOptimalError
-    assert copter.SolverError is SolverError and copter.Solver is not None
+def test_authors_of_solvers_get_the_names_that_solvers_are_made_of():
+    assert api.Solver is Solver and api.SOLVERS is SOLVERS and api.ColdStart is ColdStart
 
 
 def test_a_name_of_this_package_stays_what_it_is_whoever_takes_it_too(monkeypatch):
