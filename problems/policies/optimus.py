@@ -1,17 +1,17 @@
-"""Optimus: GPUs go, one after the other, where they cut the time left the most; batch sizes are fixed.
+"""Optimus: GPUs are given one by one where they reduce the remaining time most; batch sizes are fixed.
 
-Every job gets the fewest GPUs that it can run on, as far as they reach, in order of that number and then of
-arrival.  The others are given one at a time to the job j with the largest
+Every job gets the fewest GPUs on which it can run, while there are any, in order of that number and then of
+arrival. The others are given one at a time to the job j with the largest
 
     seconds left with n_j GPUs - seconds left with n_j + 1 GPUs,
 
-until none gains.  How many steps each job has left is known (Optimus+Oracle: the paper's Optimus extrapolates
-the loss, which learning-rate schedules defeat); the time of a step is as far as is known.
+until no job gains.  The remaining steps of each job are known (Optimus+Oracle: the paper's Optimus
+extrapolates the loss, which fails with learning-rate schedules).  The time of a step is the known one.
 
-In a cluster of several types a job is put on the type where most GPUs are free, and grows there.  Running
-jobs that must not be preempted keep what they hold, and the others get what that leaves.
+In a cluster of several types, a job is put on the type with most free GPUs, and grows there.  Running jobs
+that must not be preempted keep their GPUs, and the others share the rest.
 
-Source: Peng et al., Optimus (EuroSys '18), as Pollux' authors run it (Pollux section 5.2, Optimus+Oracle).
+Source: Peng et al., Optimus (EuroSys '18), as run by Pollux' authors (Pollux section 5.2, Optimus+Oracle).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 
 _KEPT = 4096
-"""Curves of speed that are remembered."""
+"""Largest number of cached speed curves."""
 
 
 class Optimus:
@@ -51,7 +51,7 @@ class Optimus:
         self._known: dict[tuple[int, int, str, int | None], tuple[Profile, list[int], list[float]]] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the GPUs by marginal gain, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the configurations by marginal gain."""
         free = now.cluster.capacity
         kept = pinned(now.jobs.values(), free)
         curves = [self._curves(job, now.cluster) for name, job in now.jobs.items() if name not in kept]
@@ -77,7 +77,7 @@ class Optimus:
         return kept | given
 
     def _curves(self, job: Job, cluster: Cluster) -> dict[str, _Curve]:
-        """Return the seconds left by GPUs, for each type that can run a job."""
+        """Return the remaining seconds by GPUs, for each type that can run a job."""
         if cluster.types != self._types:
             self._types, self._known = cluster.types, {}
         found = {}
@@ -89,7 +89,7 @@ class Optimus:
         return found
 
     def _speeds(self, job: Job, type: GpuType, cluster: Cluster) -> tuple[list[int], list[float]]:
-        """Numbers of GPUs that can run a job, and its speeds; the same for jobs of one application."""
+        """Return the GPU counts that can run a job, and its speeds; jobs of one application share them."""
         key = (id(job.seen), min(job.level, job.seen.n_levels - 1), type.name, job.gpus)
         if key not in self._known:
             wanted = range(1, min(type.gpus, self._max_gpus) + 1) if job.gpus is None else [job.gpus]
@@ -97,20 +97,20 @@ class Optimus:
             speeds = {one.gpus: speed for one in options if (speed := job.speed(one)) > 0}
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            # The profile too: its id is not used again while it lives.
+            # Keep the profile too, so that its id is not used again.
             self._known[key] = job.seen, list(speeds), list(speeds.values())
         return self._known[key][1:]
 
 
 def _work_left(job: Job, configuration: Configuration) -> float:
-    """Progress left if the efficiency of now held to the end: true seconds left times the speed of now."""
+    """Return the remaining progress at the present efficiency: true remaining seconds times present speed."""
     now = job.profile.curve(configuration)[min(job.level, job.profile.n_levels - 1)] / job.profile.calibration
     return job.true_seconds(configuration) * float(now)
 
 
 @dataclass
 class _Curve:
-    """What a job may get of a type: numbers of GPUs, seconds left with them, and which one it gets so far."""
+    """Possible GPU counts of a job on a type, remaining seconds with them, and its present count."""
 
     job: str
     type: str
@@ -120,24 +120,24 @@ class _Curve:
 
     @property
     def more(self) -> int:
-        """GPUs up to the next number."""
+        """Number of GPUs up to the next count."""
         return self.counts[self.at + 1] - self.counts[self.at]
 
     @property
     def gain(self) -> float:
-        """Seconds that the next number saves, for each GPU; none after the last."""
+        """Seconds that the next count saves per GPU; 0 after the last count."""
         if self.at + 1 == len(self.counts):
             return 0.0
         return (self.seconds[self.at] - self.seconds[self.at + 1]) / self.more
 
 
 class OptimusEvents(SharePolicy):
-    """Optimus asked at events, without rounds, for traces of months.
+    """Optimus at events, without rounds, for traces of months.
 
-    Every job gets the fewest GPUs that it can run on, in order of arrival; the others go one unit at a time
-    to the job whose time left falls most for a GPU.
+    Every job gets the fewest GPUs on which it can run, in order of arrival.  The others are given one unit at
+    a time to the job whose remaining time falls most per GPU.
 
-    Source: AFS runs Optimus with known lengths too (section 5.1).
+    Source: AFS also runs Optimus with known lengths (section 5.1).
     """
 
     name = "optimus-events"

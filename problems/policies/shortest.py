@@ -1,12 +1,12 @@
-"""Policies that put short jobs first: SRTF, SRSF and SRPT, and open shop scheduling.
+"""Policies that run short jobs first: SRTF, SRSF and SRPT, and open shop scheduling.
 
-SRTF and SRSF are asked at events.  Jobs get the GPUs that their users asked for or none, the one with the
-least time (SRTF) or service (SRSF: time times the GPUs asked for) left first; one that does not fit is passed
-over.  By service a job that asks for many GPUs stands back, which favours those that use them well.  SRTF-E
-and SRSF-E are altruistic: GPUs that nobody asked for then go, one by one, to the running job whose throughput
-relative to one GPU grows most.
+SRTF and SRSF run at events.  Jobs get the GPUs that their users requested, or none.  The job with the least
+remaining time (SRTF) or service (SRSF: time times requested GPUs) comes first; one that does not fit is
+skipped.  By service, jobs that request many GPUs come later, which favours those that use them well.  SRTF-E
+and SRSF-E are altruistic: GPUs that no job requested are then given one by one to the running job whose
+throughput relative to one GPU grows most.
 
-SRPT and open shop scheduling have rounds, and jobs that are rigid.
+SRPT and open shop scheduling have rounds, and rigid jobs.
 
 Sources: AFS, sections 2.2 and 5.5; SRTF is Schrage and Miller's rule (Operations Research 14(4), 1966), SRSF
 that of Tiresias (Gu et al., NSDI 2019); open shop: Shockwave, section 8.2, and the authors' public code.
@@ -49,7 +49,7 @@ class Srtf(SharePolicy):
 
 
 class SrtfElastic(Srtf):
-    """SRTF, and what is left over to running jobs."""
+    """SRTF, with idle GPUs given to running jobs."""
 
     name = "srtf-e"
     kind: Kind = "strong-scaling"
@@ -63,7 +63,7 @@ class Srsf(Srtf):
 
 
 class SrsfElastic(Srtf):
-    """SRSF, and what is left over to running jobs."""
+    """SRSF, with idle GPUs given to running jobs."""
 
     name = "srsf-e"
     kind: Kind = "strong-scaling"
@@ -71,10 +71,10 @@ class SrsfElastic(Srtf):
 
 
 class ShortestFirst:
-    """SRPT: the jobs with the shortest remaining run time that fit, anew each round.
+    """SRPT: in each round, the fitting jobs with the shortest remaining run times.
 
-    Run time left is that at the speed of now on the job's fastest type.  Jobs go to the type with room on
-    which they complete first, restarts counted.
+    The remaining run time is that at the present speed on the job's fastest type.  Jobs go to the type with
+    free GPUs on which they complete first, including restarts.
     """
 
     name = "srpt"
@@ -84,20 +84,21 @@ class ShortestFirst:
         self.round_seconds: float | None = round_seconds
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the shortest jobs that fit, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the configurations of the shortest jobs that fit."""
         here = look(now)
         order = np.argsort(here.seconds_left.min(axis=1, initial=np.inf), kind="stable").tolist()
         return here.allocation(here.pack((job, here.preferences(job)) for job in order))
 
 
 class OpenShop(Mechanism):
-    """Open shop scheduling: every job the least share of time with which all meet the smallest makespan.
+    """Open shop scheduling: for every job the least share of time with which all reach the least makespan.
 
-    With R_j the run time left, blind to types and to what is to come, of jobs with g_j GPUs, on M GPUs:
+    With the remaining run times R_j, ignoring types and the future, of jobs with g_j GPUs, on M GPUs:
 
         H = max(sum_j g_j R_j / M, max_j R_j),      x_j = R_j / H.
 
-    R_j is that at the mean speed of now over the types.  On one type this is Gavel's makespan policy.
+    R_j is that at the mean of the present speeds over the types.  On one type, this is Gavel's makespan
+    policy.
     """
 
     name = "ossp"

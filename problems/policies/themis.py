@@ -1,4 +1,4 @@
-r"""Themis: the jobs that are furthest behind by finish-time fairness first, rigid or with elastic shares.
+r"""Themis: first the jobs that are furthest behind by finish-time fairness, rigid or with elastic shares.
 
 Source: Themis (Mahajan et al., NSDI 2020).
 """
@@ -16,25 +16,25 @@ from copter.problems.cluster.policy import ClusterState
 from copter.problems.policies.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 
 _FILTER = 1.0
-"""Filter of Shockwave's authors' runs."""
+"""Filter in the runs of Shockwave's authors."""
 _BISECTIONS = 60
 _LEAST_SECONDS = 1e-9
 
 
 _LEASE_SECONDS = 1200.0
 _PHASES = 10
-"""Leases end at multiples of a tenth of their length: as many auctions in the time of a lease, at most."""
+"""Leases end at multiples of a tenth of their length, which limits the auctions in the time of a lease."""
 _ROUNDING = 1e-6
 
 
 class Themis(Mechanism):
-    """Shares of the smallest worst finish-time fairness among the jobs that are furthest behind.
+    """Shares with the least worst finish-time fairness among the jobs that are furthest behind.
 
         minimise  rho    s.t.    x_j >= R_j / (rho E_j - t_j),    sum_j g_j x_j <= M
 
-    with g_j the GPUs of job j, t_j its age, R_j its run time left at the mean speed of now over the types,
-    and E_j its finish time on 1/n of the cluster; over the ``filter`` share of the jobs that are furthest
-    behind now.  Found by bisection.
+    with g_j the GPUs of job j, t_j its age, R_j its remaining run time at the mean of the present speeds over
+    the types, and E_j its finish time on 1/n of the cluster.  Only the ``filter`` share of the jobs that are
+    furthest behind is included. The solution is found by bisection.
 
     Source: Themis (Mahajan et al., NSDI 2020) as in Shockwave, section 8.2 and the authors' public code; the
     filter is that of Shockwave's section 2.1.
@@ -82,7 +82,7 @@ class Themis(Mechanism):
         return shares
 
     def _alone_so_far(self, now: RigidRound, alone: Floats) -> Floats:
-        """Return the time that the run time so far would have taken on 1/n of the cluster, shape (n,)."""
+        """Return the time on 1/n of the cluster for the run time so far, shape (n,)."""
         isolated: dict[str, float] = {}
         for job in now.jobs:
             before, share = self._ran.get(job.name, (0.0, 1.0))
@@ -94,7 +94,7 @@ class Themis(Mechanism):
 
 
 def checked_filter(filter: float) -> float:
-    """Return a share of the jobs, in (0, 1]; an error says so otherwise."""
+    """Return a share of the jobs in (0, 1]; raise an error for another value."""
     if not 0 < filter <= 1:
         raise ValueError(f"filter = {filter}: must be in (0, 1]")
     return filter
@@ -103,28 +103,27 @@ def checked_filter(filter: float) -> float:
 class ThemisElastic(SharePolicy):
     r"""Themis with elastic shares: leases of GPUs, auctioned among the jobs that are furthest behind.
 
-    A job is behind by its finish-time fairness, the progress that a fair share would have made over what it
-    made,
+    The delay of a job is measured by its finish-time fairness, the progress with a fair share over its own
+    progress,
 
     .. math:: \rho_j = \frac{a_j \, p_j(\bar r_j) / \bar n_j}{w_j}
 
-    with a_j its age, w_j its progress, p_j at the count with which it is fastest, and n_j the mean number of
-    jobs since it arrived: it is due an n-th of the time on as many GPUs as it can use.  A lease lasts 20
-    minutes.  When leases end, and whenever GPUs are free in between, the share 1 - f of the jobs without a
-    lease that are furthest behind bids:  GPUs go one unit at a time to the bidder whose value 1 / rho at the
-    end of the lease grows most in proportion, which maximises the product of the values (the partial
-    allocation without its hidden payments, so that nothing is left over on purpose).  What bidders cannot use
-    goes to other jobs at random.
+    with a_j its age, w_j its progress, p_j its speed at its best count, and n_j the mean number of jobs since
+    it arrived.  So its fair share is an n-th of the time on as many GPUs as it can use.  A lease lasts 20
+    minutes.  When leases end, or GPUs are free in between, the share 1 - f of the jobs without a lease that
+    are furthest behind bids.  GPUs are given one unit at a time to the bidder whose value 1 / rho at the end
+    of the lease grows most in proportion.  This maximises the product of the values (the partial allocation
+    without its hidden payments, which would leave GPUs idle on purpose).  GPUs that bidders cannot use go to
+    other jobs at random.
 
-    Themis' own f = 0.8 is for jobs that can use no more than they ask for.  Here a few bidders take all GPUs
-    up to where they are fastest, however little the last ones give; by default everybody bids (f = 0), the
-    stronger baseline.
+    Themis' own f = 0.8 is for jobs that can use no more GPUs than they request.  Here, few bidders would take
+    all GPUs up to their best counts, even if the last GPUs give little.  So by default all jobs bid (f = 0),
+    which is the stronger baseline.
 
-    Source: Themis (Mahajan et al., NSDI 2020), sections 3 and 4; as a
-    job-length-unaware elastic policy it is AFS's baseline (AFS, sections 5.1 and 6, footnote 13).
+    Source: Themis (Mahajan et al., NSDI 2020), sections 3 and 4; as an elastic policy without job lengths it
+    is AFS's baseline (AFS, sections 5.1 and 6, footnote 13).
 
-    `filter`: share of the jobs that may not bid, from 0 to below 1. `seed`: seed of what goes to other jobs
-    at random.
+    `filter`: share of the jobs that may not bid, in [0, 1). `seed`: seed of the random order of other jobs.
     """
 
     name = "themis-e"
@@ -134,7 +133,7 @@ class ThemisElastic(SharePolicy):
         super().__init__(seed=seed)
         if not lease_seconds > 0 or not 0 <= filter < 1:
             wrong = f"lease_seconds = {lease_seconds}, filter = {filter}"
-            raise ValueError(f"{wrong}: must be positive, and from 0 to below 1")
+            raise ValueError(f"{wrong}: must be positive, and in [0, 1)")
         self.lease_seconds, self.filter = float(lease_seconds), float(filter)
         self._time = self._job_seconds = 0.0
         self._jobs = 0
@@ -178,7 +177,7 @@ class ThemisElastic(SharePolicy):
 
 
 def _hand_out(pool: GpuPool, count: Ints, order: Ints, free: int) -> None:
-    """Raise counts by a unit in turn, as long as there are GPUs."""
+    """Raise counts by one unit in turn, while there are GPUs."""
     while free > 0:
         step = pool.step(order, count[order])
         order, step = order[(step > 0) & (step <= free)], step[(step > 0) & (step <= free)]

@@ -1,11 +1,11 @@
 """Tiresias: least attained service first, in a few queues, for rigid jobs.
 
-A job begins in the first queue and falls to the next when its GPUs times the seconds that it held them reach
-that queue's limit.  Earlier queues go first, and within one the job that entered it first; what does not fit
-is passed over.  Jobs are preempted for those before them.
+A job starts in the first queue, and moves to the next one when its GPUs times the seconds that it held them
+reach the queue's limit.  Earlier queues come first, and within a queue the job that entered first; a job that
+does not fit is skipped.  Later jobs are preempted.
 
 Source: Gu et al., Tiresias (NSDI '19), discretised two-dimensional LAS without promotion; two queues with a
-limit of 16 GPU-hours as in the simulations that the authors of Pollux ship (section 5.2, TunedJobs).
+limit of 16 GPU-hours as in the simulations that the authors of Pollux distribute (section 5.2, TunedJobs).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from copter.problems.cluster.workload import Kind
 from copter.problems.policies.mechanism import look
 
 _LIMITS = (16 * 3600.0,)
-"""GPU-seconds at which a job leaves each queue but the last."""
+"""GPU-seconds at which a job leaves each queue except the last."""
 
 
 _ROUNDING = 1e-6
@@ -45,7 +45,7 @@ class Tiresias:
         self._count = 0
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the jobs by queue, as they fit, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the configurations of the jobs that fit, by queue."""
         here = look(now)
         for name, service in zip(here.names, (job.gpu_seconds for job in here.jobs), strict=True):
             queue = sum(service >= limit for limit in self._limits)
@@ -59,11 +59,11 @@ class Tiresias:
 
 
 class TiresiasL(SharePolicy):
-    """Tiresias asked at events, without rounds, for traces of months: a job that falls to a queue is one.
+    """Tiresias at events, without rounds, for traces of months; moves to a later queue are events.
 
-    Source: AFS compares with it (section 5.1) and names no limits: those of :class:`Tiresias` are used.
+    Source: AFS compares with it (section 5.1) but gives no limits; those of :class:`Tiresias` are used.
 
-    `limits`: GPU-seconds at which a job leaves each queue but the last, ascending.
+    `limits`: GPU-seconds at which a job leaves each queue except the last, ascending.
     """
 
     name = "tiresias-l"

@@ -1,8 +1,9 @@
-"""Experiments on the measurements and workloads that Pollux' authors published, as their simulator has them.
+"""Experiments on the published measurements and workloads of Pollux' authors, as in their simulator.
 
-16 nodes with 4 T4 each, rounds of 60 s, 30 s without progress at each start and change (section 5.3).  NeuMF
-jobs run on one GPU under every policy, under Pollux at a batch size of 32,768.  Pollux chooses nodes; for
-Tiresias and Optimus GPUs are counted, and every job is as close together as its GPUs allow.
+The cluster has 16 nodes with 4 T4 each.  Rounds last 60 s, and each start or change takes 30 s without
+progress (section 5.3).  NeuMF jobs run on one GPU under every policy, and under Pollux at a batch size of
+32,768.  Pollux chooses nodes.  For Tiresias and Optimus, GPUs are counted, and every job is on the fewest
+nodes for its GPUs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from copter.problems.reading import find
 CLUSTER = Cluster([GpuType("t4", 4, 16)])
 _NEUMF_BATCH = 32768
 _QUICK_JOBS = 40
-"""Jobs of a workload in a quick look."""
+"""Number of jobs of a workload in quick runs."""
 
 
 @cache
@@ -42,14 +43,14 @@ def _profiles(root: Path) -> dict[str, Profile]:
 class Artifact:
     """The files of the artifact in the folder of real traces.
 
-    `root`: the folder of the artifact. `numbers`: the numbers of the workloads to run: of the eight, as many
-    as there are seeds, from the first seed on. `profiles`: by application.
+    `root`: the folder of the artifact. `numbers`: numbers of the workloads to run: among the eight, one for
+    each seed, starting at the first seed. `profiles`: by application.
     """
 
     def __init__(self, effort: Effort) -> None:
         root = find(effort.data, FOLDER)
         if root is None:
-            raise InputError(effort.data or Path("data"), FOLDER, "is not there: it is Pollux' artifact")
+            raise InputError(effort.data or Path("data"), FOLDER, "must exist: it is Pollux' artifact")
         self.root, self._quick = root, effort.quick
         self.numbers = [1 + (effort.seed + k) % WORKLOADS for k in range(min(effort.seeds, WORKLOADS))]
         self.profiles = _profiles(root)
@@ -64,7 +65,7 @@ class Artifact:
         return jobs[:_QUICK_JOBS] if self._quick else jobs
 
     def shipped(self, result: str, numbers: Sequence[int]) -> float:
-        """Mean over workloads of the seconds that jobs took in a result of the authors' simulator."""
+        """Return the mean over workloads of the completion times in a result of the authors' simulator."""
         with open(self.root / result / "summary.json", encoding="utf-8") as file:
             averages = json.load(file)["avgs"]
         return float(np.mean([averages[f"workload-{number}"] for number in numbers]))
@@ -72,7 +73,7 @@ class Artifact:
     def simulator(
         self, policy: str, jobs: list[JobSubmission], *, slowdown: float = 0.0, **settings: Any
     ) -> Simulator:
-        """Return jobs under a policy with settings, not yet played.
+        """Return a simulator of jobs under a policy with settings, before its first round.
 
         `slowdown` is that of distributed jobs that share a node.
         """

@@ -1,8 +1,8 @@
-"""Training one large model in the cloud: cluster size by goodput against cluster size by throughput.
+"""Training of one large model in the cloud: cluster size by goodput compared with cluster size by throughput.
 
-Throughput does not change in the course of training: a scheduler that scales by it (Or et al., 2020) goes out
-to many nodes and a large batch size at once and stays there.  Goodput begins small and grows with the
-statistical efficiency of large batches.
+Throughput is constant during training.  So a scheduler that scales by it (Or et al., 2020) uses many nodes
+and a large batch size from the beginning.  Goodput starts small and grows with the statistical efficiency of
+large batches.
 
 Source: Pollux section 5.3.3.
 """
@@ -29,15 +29,15 @@ _GPUS_PER_NODE, _MAX_NODES = 4, 16
 
 
 _PATIENCE = 15
-"""Rounds over which utility is averaged before the size changes."""
+"""Number of rounds over which utility is averaged before the size changes."""
 
 
 @dataclass(frozen=True)
 class _CloudRun:
     """A model trained in the cloud.
 
-    `hours`: until it is trained. `node_hours`: paid for. `nodes`: hours from which on there were so many
-    nodes.
+    `hours`: training time. `node_hours`: paid node hours. `nodes`: start times in hours, each with a number
+    of nodes.
     """
 
     hours: float
@@ -46,9 +46,9 @@ class _CloudRun:
 
 
 def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = _MAX_NODES) -> _CloudRun:
-    """Train a model on as many nodes as its utility asks for.
+    """Train a model on a number of nodes that follows its utility.
 
-    `profile`: on the type "t4". `by_goodput`: otherwise the batch size is the largest one throughout.
+    `profile`: on the type "t4". `by_goodput`: if False, the batch size is always the largest one.
     """
     fixed = not by_goodput and isinstance(profile, MeasuredProfile)
     job = JobSubmission(
@@ -82,17 +82,17 @@ class AutoscalingPollux(Pollux):
 
         UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs                                                         (17)
 
-    When its mean over the last rounds leaves the range from `low` to `high`, a binary search looks for the
-    number of nodes whose best allocation has a utility closest to the middle; the genetic algorithm runs for
-    each number tried.  Utility falls with the number of nodes.  Jobs whose statistical efficiency rises get
-    more nodes later.  There are never fewer nodes than a job needs to run at all, nor than those hold that
-    must not be preempted.
+    When its mean over the last rounds leaves the range from `low` to `high`, a binary search finds the number
+    of nodes whose best allocation has a utility closest to the middle.  The genetic algorithm runs for each
+    tried number. Utility falls with the number of nodes.  Jobs whose statistical efficiency rises get more
+    nodes later.  There are always enough nodes for each job to run, and for jobs that must not be preempted
+    to keep their GPUs.
 
     Source: Pollux section 4.2.2.
 
-    `low`, `high`: range of utility in which the size stays; by default that of the published scheduler.
-    `patience`: rounds over which utility is averaged. `type`: GPU type whose nodes come and go; the cluster's
-    first by default. `settings`: settings of :class:`.policy.Pollux`.
+    `low`, `high`: range of utility in which the size is kept; default: that of the published scheduler.
+    `patience`: number of rounds over which utility is averaged. `type`: GPU type whose nodes are added and
+    removed; default: the cluster's first. `settings`: settings of :class:`.policy.Pollux`.
     """
 
     name = "pollux-autoscaling"
@@ -121,7 +121,7 @@ class AutoscalingPollux(Pollux):
         self._recent: deque[float] = deque(maxlen=patience)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
-        """Return the share out the GPUs that are there, and ask for others, see :class:`.policy.Pollux`."""
+        """Share the present GPUs, and request a number of nodes; see :class:`.policy.Pollux`."""
         name = self._name(now.cluster)
         there = next(type.nodes for type in now.cluster.types if type.name == name)
         answer = super().schedule(now)
@@ -138,7 +138,7 @@ class AutoscalingPollux(Pollux):
         return answer
 
     def _fewest(self, now: ClusterState, name: str) -> int:
-        """Nodes without which a job could not run, or one that must not be preempted would lose some."""
+        """Return the fewest nodes on which all jobs can run, and jobs that must keep their GPUs do."""
         size = next(type.gpus_per_node for type in now.cluster.types if type.name == name)
         fewest = self._range[0]
         for job in now.jobs.values():
@@ -150,11 +150,11 @@ class AutoscalingPollux(Pollux):
         return fewest
 
     def _name(self, cluster: Cluster) -> str:
-        """Return the GPU type whose nodes come and go."""
+        """Return the GPU type whose nodes are added and removed."""
         if self._type is None:
             return cluster.names[0]
         if self._type not in cluster.names:
-            raise PolicyError(f"type = {self._type!r}: the cluster has {list(cluster.names)}")
+            raise PolicyError(f"type = {self._type!r}: must be one of {list(cluster.names)}")
         return self._type
 
     def _best_size(self, now: ClusterState) -> int:
@@ -170,7 +170,7 @@ class AutoscalingPollux(Pollux):
         return min(least, most, key=lambda nodes: abs(self.utility_of(now, nodes) - target))
 
     def utility_of(self, now: ClusterState, nodes: int) -> float:
-        """Return the utility of the best allocation found for the jobs of now on so many nodes."""
+        """Return the utility of the best allocation found for the present jobs on a number of nodes."""
         cluster = now.cluster.copy()
         cluster.set_nodes(self._name(cluster), nodes)
         jobs, there = list(now.jobs.values()), nodes_of(cluster, now.down)

@@ -1,27 +1,27 @@
-"""Fitness of an allocation: speedups of the jobs, their weights, and what a restart costs them.
+"""Fitness of an allocation: speedups of the jobs, their weights, and the cost of restarts.
 
     SPEEDUP_j(A_j) = max_m GOODPUT_j(A_j, m) / max_m GOODPUT_j(a, m)                                  (15)
 
     FITNESS(A) = sum_j w_j SPEEDUP_j / sum_j w_j,     w_j = min(1, threshold / GPU-time_j)^decay  (14), (16)
 
-with a one GPU, and SPEEDUP_j less a constant penalty for every job that restarts: :data:`WEIGHTED_MEAN`, the
-text of the paper (Pollux section 4.2).
+with a equal to one GPU, and SPEEDUP_j minus a constant penalty for every job that restarts.  This is
+:data:`WEIGHTED_MEAN`, the text of the paper (Pollux section 4.2).
 
-The scheduler that the authors published, whose results they ship and which Sia's thesis compares with
-(section 3.4.3: p = -1), takes the power mean
+The scheduler that the authors published uses the power mean
 
     FITNESS_p(A) = (mean_j SPEEDUP_j^p)^(1/p)
 
-with a the fair share of the GPUs, and multiplies the SPEEDUP of a job that restarts by
+with a equal to the fair share of the GPUs, and multiplies the SPEEDUP of a job that restarts by
 
-    max(age - restarts delay, 0) / (age + delay):
+    max(age - restarts delay, 0) / (age + delay).
 
-:data:`POWER_MEAN`.  It is fair where the sum is not, and restarts jobs the less the more often it did.
+This is :data:`POWER_MEAN`.  The authors distribute its results, and Sia's thesis compares with it (section
+3.4.3: p = -1). It is fair, unlike the sum, and restarts a job less often if the job has restarted more often.
 
-Both are sums over the jobs of an increasing function of the speedup, which the genetic algorithm maximizes:
-:meth:`Fitness.value`.
+Both are sums over the jobs of an increasing function of the speedup, :meth:`Fitness.value`, which the genetic
+algorithm maximizes.
 
-    UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs     with a one GPU                                           (17)
+    UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs     with a equal to one GPU                                  (17)
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from copter.arrays import Floats
 from copter.problems.cluster.jobs import Job
 
 _FLOOR = 1e-3
-"""Added to speedups under a power mean, so that its value without GPUs is finite."""
+"""Constant added to speedups under a power mean, so that its value without GPUs is finite."""
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """How good an allocation is.
+    """Fitness function of allocations.
 
-    `power`: p of the power mean. `fair_share`: whether speedups are relative to the fair share of the GPUs,
-    not to one. `restart_penalty`: taken off the speedup of a job that restarts; None for the factor by age
-    and restarts. `decay`: lambda, how fast weights fall with GPU-time. `threshold`: GPU-seconds up to which
-    the weight is 1.
+    `power`: p of the power mean. `fair_share`: whether speedups are relative to the fair share of the GPUs
+    instead of one GPU. `restart_penalty`: penalty on the speedup of a job that restarts; None: the factor by
+    age and restarts. `decay`: lambda, the exponent by which weights fall with GPU-time. `threshold`:
+    GPU-seconds up to which the weight is 1.
     """
 
     power: float = -1.0
@@ -60,23 +60,23 @@ class Fitness:
         return min(1.0, self.threshold / gpu_seconds) ** self.decay if gpu_seconds > 0 else 1.0
 
     def restarted(self, speedup: Floats, job: Job) -> Floats:
-        """Return the speedup of a job that is to start or restart."""
+        """Return the speedup of a job that starts or restarts."""
         if math.isnan(job.started):
-            return speedup  # a first start restarts nothing
+            return speedup  # a first start is not a restart
         if self.restart_penalty is not None:
             return speedup - self.restart_penalty
         delay = job.seen.restart_seconds
         return speedup * (max(job.age - job.restarts * delay, 0.0) / max(job.age + delay, 1e-9))
 
     def value(self, speedup: Floats) -> Floats:
-        """Return what a job of weight 1 adds to the sum that is maximized."""
+        """Return the summand of a job of weight 1 in the sum that is maximized."""
         if self.power == 1.0:
             return speedup
         above = np.maximum(speedup, 0.0) + _FLOOR
         return np.log(above) if self.power == 0.0 else math.copysign(1.0, self.power) * above**self.power
 
     def __call__(self, speedups: Sequence[float], weights: Sequence[float] | None = None) -> float:
-        """Return the fitness of an allocation. `speedups`: the speedups of each job, less penalties."""
+        """Return the fitness of an allocation. `speedups`: speedup of each job, minus penalties."""
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
         mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())
         if self.power == 1.0:
@@ -87,15 +87,16 @@ class Fitness:
 
 
 WEIGHTED_MEAN = Fitness(power=1.0, fair_share=False, restart_penalty=0.25, decay=0.5)
-"""The value in the paper's text."""
+"""Fitness of the paper's text."""
 POWER_MEAN = Fitness()
-"""The value in the published scheduler."""
+"""Fitness of the published scheduler."""
 
 
 def utility(speedups: Sequence[float], gpus: int) -> float:
-    """Return how well the GPUs of a cluster are used (17).
+    """Return the utility of the GPUs of a cluster (17).
 
-    `speedups`: the speedups of each job over one GPU. `gpus`: the GPUs of the cluster. Result: from 0 to 1 if
-    no job scales better than linearly.
+    It is from 0 to 1 if no job has more than linear speedup.
+
+    `speedups`: speedup of each job over one GPU. `gpus`: number of GPUs of the cluster.
     """
     return math.fsum(speedups) / gpus if gpus else 0.0

@@ -1,23 +1,24 @@
-"""Genetic algorithm over allocation matrices: which job gets how many GPUs on which node.
+"""Genetic algorithm over allocation matrices: the GPUs of each job on each node.
 
-Maximizes over matrices A (jobs j x nodes n, whole numbers)
+It maximizes over matrices A (jobs j x nodes n, integers)
 
-    sum_j  f_j(nodes and GPUs of row j)        where row j is not what job j holds
-           h_j                                 where it is
+    sum_j  f_j(nodes and GPUs of row j)        if row j differs from the GPUs that job j holds
+           h_j                                 otherwise
 
 subject to  sum_j A_jn <= capacity_n,  least_j <= sum_n A_jn <= most_j or row j = 0, and, with interference
 avoidance, at most one distributed job (one on several nodes) on every node.
 
-Source: Pollux section 4.2.1.  A population of distinct matrices is kept; a generation makes as many children.
-Parents are picked by tournament, rows are mixed at random between them, elements mutate to a random number of
-GPUs, and the child is repaired.  The worst of parents and children are dropped.
+Source: Pollux section 4.2.1.  The algorithm keeps a population of distinct matrices, and a generation makes
+equally many children.  Parents are chosen by tournament, their rows are mixed at random, and elements mutate
+to a random number of GPUs.  Then the child is repaired.  The worst of parents and children are dropped.
 
-The text mutates every element with probability 1 / nodes, so that in every child each job is hit once on
-average, and hardly one is better than its parents: with 15 jobs on 16 nodes of 4 GPUs the harmonic mean of
-the speedups is 13% lower after 100 generations than with rates as here.  The rate is drawn for each child,
-log-uniformly between one element of the matrix and the text's rate, and one row in ten goes back to what its
-job holds, which undoes moves that are not worth a restart.  Free GPUs of a node go, half of the time, to that
-of two random jobs which has fewer GPUs; where a node has too few, that of two which has more gives one up.
+The text mutates every element with probability 1 / nodes.  So in every child, each job mutates once on
+average, and hardly any child is better than its parents.  With 15 jobs on 16 nodes of 4 GPUs, the harmonic
+mean of the speedups after 100 generations is 13% lower than with the rates here.  Here the rate is random for
+each child, log-uniform between one element of the matrix and the text's rate.  One row in ten returns to the
+GPUs that its job holds, which undoes moves that do not justify a restart.  In half of the cases, free GPUs of
+a node go to the one of two random jobs with fewer GPUs.  On a node with too few GPUs, the one of two random
+jobs with more GPUs loses one.
 """
 
 from __future__ import annotations
@@ -38,19 +39,18 @@ _Matrices: TypeAlias = NDArray[np.int8]
 
 GENERATIONS, POPULATION = 100, 100
 _RESET = 0.1
-"""Share of rows of a child that go back to what the job holds."""
+"""Share of a child's rows that return to the GPUs that the job holds."""
 
 
 @dataclass(frozen=True)
 class AllocationProblem:
-    """What is to be maximized, for J jobs on N nodes.
+    """Problem to maximize, for J jobs on N nodes.
 
-    `capacity`: GPUs of each node, at most 127. `held`: what the jobs hold. `least`, `most`: limits on the
-    GPUs of a job that has any. `pinned`: jobs that must keep what they hold. `stay`: value of each job if it
-    keeps what it holds. `move`: its value with g GPUs on n nodes otherwise; G is at least the largest of
-    `most`, M at least min(N, G). `unit`: a node counts as one for every so many GPUs that are taken of it; at
-    least the largest capacity if all nodes are of one kind. `avoid`: whether no two distributed jobs may
-    share a node.
+    `capacity`: GPUs of each node, at most 127. `held`: GPUs that the jobs hold. `least`, `most`: limits on
+    the GPUs of a job that has any. `pinned`: jobs that must keep their GPUs. `stay`: value of each job if it
+    keeps its GPUs. `move`: its value with g GPUs on n nodes otherwise; G is at least the largest of `most`, M
+    at least min(N, G). `unit`: number of used GPUs of a node that count as one node; at least the largest
+    capacity if all nodes are equal. `avoid`: whether distributed jobs must not share a node.
     """
 
     capacity: Ints
@@ -66,15 +66,15 @@ class AllocationProblem:
     def __post_init__(self) -> None:
         jobs, nodes = self.held.shape
         if self.capacity.shape != (nodes,) or not (self.capacity <= 127).all():
-            raise ValueError(f"capacity {self.capacity}: must be at most 127 GPUs for each of {nodes} nodes")
+            raise ValueError(f"capacity = {self.capacity}: must be at most 127 GPUs on each of {nodes} nodes")
         for name in ("least", "most", "pinned", "stay"):
             if getattr(self, name).shape != (jobs,):
-                raise ValueError(f"{name} has the shape {getattr(self, name).shape}: must be ({jobs},)")
+                raise ValueError(f"{name}: shape = {getattr(self, name).shape}: must be ({jobs},)")
         largest = int(self.most.max(initial=0))
         if self.move.shape[0] != jobs or min(self.move.shape[1] - 1, nodes) > self.move.shape[2] - 1:
-            raise ValueError(f"move has the shape {self.move.shape}: not for {jobs} jobs on {nodes} nodes")
+            raise ValueError(f"move: shape = {self.move.shape}: must fit {jobs} jobs on {nodes} nodes")
         if self.move.shape[1] <= largest:
-            raise ValueError(f"move knows up to {self.move.shape[1] - 1} GPUs, a job may get {largest}")
+            raise ValueError(f"move: has up to {self.move.shape[1] - 1} GPUs: must have up to {largest}")
 
     def value(self, matrix: _Matrix) -> float:
         """Return the value of an allocation matrix."""
@@ -89,10 +89,10 @@ def evolve(
     generations: int = GENERATIONS,
     population: int = POPULATION,
 ) -> tuple[_Matrices, Floats]:
-    """Evolve a population of allocation matrices.
+    """Evolve a population of allocation matrices, and return it with its values, best first.
 
-    `start`: matrices to begin with, S >= 1; they are repaired, and mutants of them fill the population up.
-    `rng`: decides all that is random. Result: best first.
+    `start`: first matrices, S >= 1; they are repaired, and their mutants complete the population. `rng`:
+    source of all random numbers.
     """
     return _evolve(
         start,
@@ -160,7 +160,7 @@ def _tournament(parents: Ints, values: Floats, rng: Generator) -> int:
 
 @kernel(allocates=True, inner=True)
 def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
-    """Best matrices, of equal values only one as long as there are others; and all the rest."""
+    """Return the best matrices, with equal values only if necessary, and all the others."""
     order = np.argsort(-values, kind="mergesort")
     keep, drop = np.empty(size, np.int64), np.empty(values.size, np.int64)
     kept = dropped = 0
@@ -242,7 +242,7 @@ def _repair(
 
 @kernel(inner=True)
 def _limit(row: _Matrix, most: int, rng: Generator) -> None:
-    """Take GPUs away from a row, from a random node on, until there are no more than allowed."""
+    """Remove GPUs from a row, starting at a random node, until it has no more than allowed."""
     total = 0
     for node in range(row.size):
         total += row[node]
@@ -289,7 +289,7 @@ def _fit(
     there: Ints,
     rng: Generator,
 ) -> None:
-    """Take single GPUs away from random jobs until a node holds no more than it has."""
+    """Remove single GPUs from random jobs until a node is within its capacity."""
     count = 0
     for job in range(spans.size):
         if matrix[job, node] > 0 and not pinned[job]:
@@ -312,12 +312,12 @@ def _fit(
 def _complete(
     matrix: _Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
 ) -> None:
-    """Fill a row up to the least that its job needs, on free GPUs, or empty it."""
+    """Fill a row up to the fewest GPUs that its job needs, on free GPUs, or empty it."""
     row = matrix[job]
     missing = least - row.sum()
     if missing <= 0 or missing == least:
         return
-    for own in (True, False):  # nodes that it is on already come first
+    for own in (True, False):  # the job's own nodes come first
         for node in range(row.size):
             free = capacity[node] - used[node]
             if missing <= 0 or free <= 0 or (row[node] > 0) != own:
@@ -346,7 +346,7 @@ def _has_distributed(matrix: _Matrix, node: int, spans: Ints) -> bool:
 
 @kernel(inner=True)
 def _clashes(matrix: _Matrix, job: int, spans: Ints) -> bool:
-    """Whether a distributed job shares a node with another one."""
+    """Return whether a distributed job shares a node with another one."""
     if spans[job] < 2:
         return False
     for node in range(matrix.shape[1]):

@@ -1,13 +1,13 @@
-"""Pollux: shares out GPUs by the goodput of jobs that choose their batch size themselves.
+"""Pollux: shares GPUs by the goodput of jobs that choose their own batch sizes.
 
-Every round a genetic algorithm (:mod:`.genetic`) looks for the allocation of the greatest fitness
-(:mod:`.fitness`) and begins with what it had found in the round before.  A job may get at most twice the GPUs
-that it had at most before, and begins with one.
+In every round, a genetic algorithm (:mod:`.genetic`) searches for the allocation of greatest fitness
+(:mod:`.fitness`), starting from its result of the previous round.  A job may get at most twice its largest
+number of GPUs so far, and starts with one.
 
-Pollux knows one kind of GPU.  With several types, the algorithm runs on the nodes of all, and a job that it
-put on more than one type keeps the type of which it got the most GPUs, of equals the one that it is faster on
-(thesis section 3.4.3); the other GPUs stay idle.  A rigid job that has too few of each type gets what is left
-of one type (:meth:`Pollux._gather`).
+Pollux has one type of GPU.  With several types, the algorithm runs on the nodes of all types.  A job on more
+than one type keeps the type with most of its GPUs, or among equals the one on which it is faster (thesis
+section 3.4.3).  Its other GPUs stay idle.  A rigid job with too few GPUs of each type gets free GPUs of one
+type (:meth:`Pollux._gather`).
 
 Source: Pollux section 4.2.
 """
@@ -33,11 +33,11 @@ _Node = tuple[str, int]
 
 
 _KEPT = 4096
-"""Tables that are remembered; jobs of one application at one level share theirs."""
+"""Largest number of cached tables; jobs of one application at one level share one."""
 
 
 class Pollux:
-    """The policy.
+    """Pollux as a policy.
 
     Parameters
     ----------
@@ -45,17 +45,16 @@ class Pollux:
         :data:`.fitness.POWER_MEAN`, of the published scheduler, or :data:`.fitness.WEIGHTED_MEAN`, of the
         text.
     avoid_interference : bool
-        Whether no two distributed jobs may share a node.
+        Whether distributed jobs must not share a node.
     generations, population : int
-        Those of the genetic algorithm.
+        Number of generations and size of the population of the genetic algorithm.
     max_gpus : int
         Largest number of GPUs of a job.
 
     Attributes
     ----------
     figures : dict of str to float
-        The figures of the last answer: "fitness" (of the allocation that the algorithm found) and "utility"
-        (17).
+        Figures of the last answer: "fitness" (of the allocation that the algorithm found) and "utility" (17).
     """
 
     name = "pollux"
@@ -89,7 +88,7 @@ class Pollux:
         self._columns: dict[_Node, int] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
-        """Return the fittest allocation found, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the fittest allocation found."""
         jobs = list(now.jobs.values())
         nodes = nodes_of(now.cluster, now.down)
         problem = self.problem(jobs, now.cluster, nodes)
@@ -115,7 +114,7 @@ class Pollux:
     # ---- the problem of a round ------------------------------------------------------------------
 
     def problem(self, jobs: list[Job], cluster: Cluster, nodes: list[_Node]) -> AllocationProblem:
-        """Return what is to be maximized.
+        """Return the problem of a round.
 
         Parameters
         ----------
@@ -143,7 +142,7 @@ class Pollux:
         return self._tables
 
     def _take_held(self, job: Job, row: NDArray[np.int8], column: Mapping[_Node, int]) -> None:
-        """Note what a job holds: on the simulator's nodes or, if that only counts, on those of the answer."""
+        """Set the GPUs that a job holds, on the simulator's nodes or else on those of the last answer."""
         if job.allocation is None:
             return
         self._most[job.name] = max(self._most.get(job.name, 0), job.allocation.gpus)
@@ -168,7 +167,7 @@ class Pollux:
         return least, max(least, min(2 * self._most.get(job.name, 0), int(runs[-1])))
 
     def _fair_share(self, jobs: int, tables: _GoodputTables) -> tuple[int, int]:
-        """Return the GPUs that each job would get if all got the same, and on how many nodes."""
+        """Return the GPUs of each job if all had equally many, and the number of their nodes."""
         assert self._cluster is not None
         gpus = min(-(-self._cluster.gpus // jobs), tables.max_gpus)
         return gpus, -(-gpus // tables.unit)
@@ -176,7 +175,7 @@ class Pollux:
     def _fill_values(
         self, job: Job, held: NDArray[np.int8], fair: tuple[int, int], stay: Floats, move: Floats
     ) -> None:
-        """Compute what a job adds to the fitness with any allocation."""
+        """Compute the summand of a job in the fitness for any allocation."""
         assert self._tables is not None
         goodput = self._tables.usable(job, self._tables.home(job))
         base = goodput[fair] or goodput[goodput > 0].min(initial=np.inf)
@@ -187,7 +186,7 @@ class Pollux:
         move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
 
     def _carried_over(self, jobs: list[Job], nodes: list[_Node], held: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return what jobs hold, and the population of the last round, with the jobs and nodes of now."""
+        """Return the GPUs that jobs hold, and the last population, for the present jobs and nodes."""
         count = min(len(self._population), self._size - 1)
         states = np.zeros((count, len(jobs), len(nodes)), np.int8)
         rows = [(new, self._rows[job.name]) for new, job in enumerate(jobs) if job.name in self._rows]
@@ -203,7 +202,7 @@ class Pollux:
     def _settled(
         self, jobs: list[Job], matrix: NDArray[np.int8], nodes: list[_Node], cluster: Cluster
     ) -> dict[str, Placement]:
-        """Return what the jobs get by an allocation matrix."""
+        """Return the placements of the jobs by an allocation matrix."""
         answer, without = dict[str, Placement](), list[Job]()
         for job, row in zip(jobs, matrix, strict=True):
             placement = self._settle(job, row, nodes)
@@ -218,10 +217,10 @@ class Pollux:
     def _gather(
         self, jobs: list[Job], answer: dict[str, Placement], nodes: list[_Node], cluster: Cluster
     ) -> None:
-        """Rigid jobs that the algorithm put on several types, too few of each, on what is left of one type.
+        """Place rigid jobs that have GPUs of several types, too few of each, on free GPUs of one type.
 
-        That is a node, or nodes of which nobody else has any; without it they could wait for ever, for the
-        algorithm finds such a matrix as fit as any.
+        These are on one node, or on nodes that no other job uses.  Without this rule such jobs might wait for
+        ever, because the algorithm considers such a matrix as fit as any.
         """
         sizes = {type.name: type.gpus_per_node for type in cluster.types}
         free: dict[str, dict[int, int]] = {name: {} for name in cluster.names}
@@ -241,7 +240,7 @@ class Pollux:
                     break
 
     def _fitting(self, job: Job, type: str, free: Mapping[int, int], size: int) -> Placement | None:
-        """A rigid job's GPUs on one node, or on wholly free ones; where it runs, else as tight as it goes."""
+        """Return GPUs of a rigid job on one node, or on free nodes: first its own nodes, then the fullest."""
         assert job.gpus is not None
         runs_here = job.allocation is not None and job.allocation.type == type
         mine = dict(job.place or ()) if runs_here else {}
@@ -255,7 +254,7 @@ class Pollux:
         return None if left else self._runnable(job, type, place)
 
     def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[_Node]) -> Placement | None:
-        """Return the GPUs of one type for a job, as many of those that it was given as it can run on."""
+        """Return the placement of a job on one type, with as many of its given GPUs as it can run on."""
         by_type: dict[str, dict[int, int]] = {}
         for at in np.flatnonzero(row).tolist():
             type, node = nodes[at]
@@ -268,7 +267,7 @@ class Pollux:
         return self._runnable(job, type, by_type[type])
 
     def _runnable(self, job: Job, type: str, place: dict[int, int]) -> Placement | None:
-        """Return the GPUs on these nodes that a job can run on; a single one at a time is given back."""
+        """Return a placement on these nodes on which a job can run; GPUs are removed one at a time."""
         assert self._tables is not None
         table = self._tables.goodput(job, type)
         while place:
@@ -294,7 +293,7 @@ class Pollux:
 
 
 def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node]:
-    """Return the nodes of a cluster that work: types and numbers. `down`: nodes of each type that failed."""
+    """Return the types and numbers of a cluster's working nodes. `down`: failed nodes of each type."""
     none: frozenset[int] = frozenset()
     return [
         (type.name, node) for type in cluster.types for node in working_nodes(type, down.get(type.name, none))
@@ -304,11 +303,12 @@ def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node
 class _GoodputTables:
     """Goodput of a job by number of nodes and GPUs, for all shapes that the genetic algorithm may find.
 
-    Pollux knows one kind of node.  In a cluster with several, a node with k times the GPUs of the smallest
-    counts as k nodes, as in Sia's evaluation of it (thesis section 3.4.3), and a job is modelled by the GPUs
-    that it is on.
+    Pollux has one type of node.  In a cluster with several, a node with k times the GPUs of the smallest one
+    counts as k nodes, as in Sia's evaluation of Pollux (thesis section 3.4.3), and a job is modelled by its
+    present type of GPU.
 
-    `unit`: GPUs of the smallest node. `max_gpus`, `max_nodes`: largest of a table; nodes are of `unit` GPUs.
+    `unit`: GPUs of the smallest node. `max_gpus`, `max_nodes`: largest entries of a table; nodes have `unit`
+    GPUs.
     """
 
     def __init__(self, cluster: Cluster, max_gpus: int) -> None:
@@ -331,16 +331,16 @@ class _GoodputTables:
         self._known: dict[tuple[int, int, str], tuple[Profile, Floats, Floats]] = {}
 
     def goodput(self, job: Job, type: str) -> Floats:
-        """Return the goodput of a job on a type of GPUs now, as far as is known; 0 where it cannot run.
+        """Return the known present goodput of a job on a type of GPUs; 0 where it cannot run.
 
-        Result: by GPUs and nodes; not to be changed.
+        The table by GPUs and nodes must not be changed.
         """
         return self._tables(job, type)[0]
 
     def usable(self, job: Job, type: str) -> Floats:
-        """Return its goodput if it may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
+        """Return the goodput of a job that may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
 
-        Result: not to be changed.
+        The table must not be changed.
         """
         return self._tables(job, type)[1]
 
@@ -354,12 +354,12 @@ class _GoodputTables:
             columns, values = columns[mine], values[mine]
             table = np.zeros((self.max_gpus + 1, self.max_nodes + 1))
             table[self._shapes.gpus[columns], self._shapes.nodes[columns]] = values
-            # The profile too: its id is not used again while it lives.
+            # Keep the profile too, so that its id is not used again.
             self._known[key] = job.seen, table, self._in_units(_filled(table), self._sizes[type])
         return self._known[key][1:]
 
     def _in_units(self, table: Floats, size: int) -> Floats:
-        """Return a table by nodes of `size` GPUs, read by nodes of :attr:`unit` GPUs."""
+        """Convert a table from nodes of `size` GPUs to nodes of :attr:`unit` GPUs."""
         if size == self.unit:
             return table
         gpus, nodes = (np.arange(length) for length in table.shape)
@@ -367,14 +367,14 @@ class _GoodputTables:
         return table[gpus[:, None], np.minimum(real, table.shape[1] - 1)]
 
     def home(self, job: Job) -> str:
-        """Type of GPUs by which a job is modelled: the one that it is on, or the first that can run it."""
+        """Return the GPU type by which a job is modelled: its present one, or the first that can run it."""
         if job.allocation is not None and job.allocation.type in self.types:
             return job.allocation.type
         return next((type for type in self.types if self.goodput(job, type).any()), self.types[0])
 
 
 def _filled(table: Floats) -> Floats:
-    """Return the goodput by GPUs and nodes, where the job cannot run that of the best part of them."""
+    """Return the goodput by GPUs and nodes; where a job cannot run, that of its best part."""
     filled = table.copy()
     for gpus in range(2, filled.shape[0]):
         fewer = filled[gpus - 1]

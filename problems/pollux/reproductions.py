@@ -1,11 +1,11 @@
 """Pollux' evaluation (section 5) on the authors' measurements and workloads, for `reproductions.toml`.
 
-Figures 2b and 3 show how close its models of efficiency and throughput come to measurements.  Figure 2b
-predicts the statistical efficiency at every batch size from the gradient noise measured at one, here the
-artifact's 3,200 (the paper's 4,000 is not in it), and compares it with that from each batch size's own noise.
-Figure 3 fits the throughput model to measured steps; the paper draws ImageNet, here are all models, as
-their median relative error over the placements on up to four nodes, and over the larger clusters that the fit
-did not see.
+Figures 2b and 3 compare its models of efficiency and throughput with measurements.  Figure 2b predicts the
+statistical efficiency at every batch size from the gradient noise measured at one batch size.  Here it is the
+artifact's 3,200, because the paper's 4,000 is not in it.  The prediction is compared with the efficiency from
+each batch size's own noise.  Figure 3 fits the throughput model to measured steps.  The paper shows ImageNet;
+here are all models, with their median relative errors over the placements on up to four nodes, and over the
+larger clusters without data in the fit.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from copter.problems.pollux.fitness import WEIGHTED_MEAN
 _POLICIES = ("pollux", "optimus", "tiresias")
 _HOUR = 3600.0
 _TESTBED_WORKLOAD = 6
-"""The workload of the experiments on the testbed."""
+"""Number of the workload of the experiments on the testbed."""
 _EPOCH, _BATCH_SIZE = 15, 3200
 _NODES = 4
-"""The cluster on which all placements were measured (section 5.3)."""
+"""Number of nodes of the cluster on which all placements were measured (section 5.3)."""
 _JCT = ("average JCT", "p50 JCT", "p99 JCT")
 
 
 def simulated(effort: Effort, *, shipped: str = "", **settings: Any) -> list[PaperFigure]:
-    """Policies on the authors' workloads, see `_sample`, beside the result that the authors ship."""
+    """Return the figures of policies on the authors' workloads (`_sample`), with the published result."""
     units, artifact = dict.fromkeys(_JCT, "s"), Artifact(effort)
 
     def paper(effort: Effort, **case: Any) -> dict[str, float]:
@@ -62,10 +62,10 @@ def _sample(
     decay: float | None = None,
     **settings: Any,
 ) -> dict[str, float]:
-    """Return the seconds of completion times on a workload of a load.
+    """Return completion times in seconds on a workload of a load.
 
-    Pollux is played "with" or "without" avoidance of interference, or with a decay of the weights of jobs in
-    the mean of their speedups.
+    Pollux runs "with" or "without" avoidance of interference, or with a decay of the weights of jobs in the
+    mean of their speedups.
     """
     artifact = Artifact(effort)
     jobs = artifact.jobs(artifact.numbers[k], "workloads" if load == 1.0 else f"workloads-{load}")
@@ -84,9 +84,9 @@ def _times(simulator: Simulator) -> Floats:
 
 
 def realistic(effort: Effort, *, shares: Sequence[float]) -> list[PaperFigure]:
-    """Return the average JCT over Pollux' by the share of jobs as their users configured them."""
+    """Return the average JCT over Pollux' by the share of jobs with the configuration of their users."""
     artifact, figures = Artifact(effort), []
-    # Pollux goes by neither the GPUs nor the batch sizes of users.
+    # Pollux uses neither the GPUs nor the batch sizes of users.
     runs = [artifact.simulator("pollux", artifact.jobs(number)) for number in artifact.numbers]
     pollux = float(np.mean([_times(run).mean() for run in runs]))
     for share in shares:
@@ -100,7 +100,7 @@ def realistic(effort: Effort, *, shares: Sequence[float]) -> list[PaperFigure]:
 
 
 def _mixed(artifact: Artifact, number: int, share: float) -> list[JobSubmission]:
-    """Return a workload in which a share of the jobs are as their users configured them."""
+    """Return a workload in which a share of the jobs has the configuration of their users."""
     tuned, configured = artifact.jobs(number), artifact.jobs(number, "workloads-realistic")
     picked = np.random.default_rng(number).permutation(len(tuned))[: round(share * len(tuned))]
     chosen = set(picked.tolist())
@@ -108,7 +108,7 @@ def _mixed(artifact: Artifact, number: int, share: float) -> list[JobSubmission]
 
 
 def testbed(effort: Effort) -> list[PaperFigure]:
-    """JCT and makespan of the testbed's workload; efficiency, throughput and goodput as the text has them."""
+    """Return JCT and makespan of the testbed's workload, and the text's efficiency and throughput."""
     artifact, figures = Artifact(effort), []
     jobs, trained = artifact.jobs(_TESTBED_WORKLOAD), {}
     for policy in _POLICIES:
@@ -134,11 +134,11 @@ def testbed(effort: Effort) -> list[PaperFigure]:
 
 @dataclass(frozen=True)
 class _Trained:
-    """How jobs trained.
+    """Measures of the training of jobs.
 
-    `efficiency`: statistical efficiency, a mean over the jobs that run at any time. `throughput`, `goodput`:
-    by job, over the rounds at whose end it ran: batches of its initial size a second, and such of which each
-    is worth as much as one at that size.
+    `efficiency`: statistical efficiency, a mean over the running jobs at all times. `throughput`, `goodput`:
+    by job, over the rounds at whose end it ran: batches of its initial size per second, and the same in
+    batches as useful as those at that size.
     """
 
     efficiency: float
@@ -147,7 +147,7 @@ class _Trained:
 
     @classmethod
     def under(cls, simulator: Simulator) -> _Trained:
-        """Play a simulation, and look at its jobs in every round."""
+        """Replay a simulation, and measure its jobs in every round."""
         seen: list[float] = []
         examples: dict[str, list[float]] = {}
         useful: dict[str, list[float]] = {}
@@ -167,7 +167,7 @@ class _Trained:
 
 
 def cloud(effort: Effort) -> list[PaperFigure]:
-    """Return the cost and time of training ImageNet in the cloud, by goodput over by throughput."""
+    """Return the cost and time of training ImageNet in the cloud by goodput over those by throughput."""
     profile = Artifact(effort).profiles["imagenet"]
     goodput, throughput = (train_in_the_cloud(profile, by_goodput=by) for by in (True, False))
     ratio = "goodput over throughput"
@@ -182,7 +182,7 @@ def cloud(effort: Effort) -> list[PaperFigure]:
 
 
 def efficiencies(effort: Effort) -> list[PaperFigure]:
-    """Statistical efficiency of ImageNet by batch size, and as predicted from the noise at one of them."""
+    """Return the statistical efficiency of ImageNet by batch size, and its prediction from one of them."""
     gradients = read_pollux_measurements(Artifact(effort).root / "traces")["imagenet"].gradients
     initial, sizes = float(gradients.batch_sizes[0]), gradients.batch_sizes
     noise = noise_scale(gradients.squared_norm[_EPOCH], gradients.variance[_EPOCH], initial)

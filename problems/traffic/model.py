@@ -172,7 +172,7 @@ class TrafficEngineering(TrafficState):
         absent = ~self._present[which]
         if absent.any():
             name = self.pair_name(int(which[absent][0]))
-            raise EditError(name, "pair", int(which[absent][0]), "has no demand")
+            raise EditError(name, "pair", int(which[absent][0]), "must have a demand")
         self.program.remove_requests(which.tolist())
         self._present[which], self.volume[which] = False, 0.0
         self._moved += which.size

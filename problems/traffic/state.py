@@ -104,7 +104,7 @@ class TrafficState:
         if lost.any():
             k = int(lost.argmax())
             raise EditError(
-                self.pair_name(int(which[k])), "volume", float(volume[k]), "has no path: must be 0"
+                self.pair_name(int(which[k])), "volume", float(volume[k]), "must be 0 without a path"
             )
         moved = which[volume != self.volume[which]]
         self.volume[which] = volume

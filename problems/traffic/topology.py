@@ -75,7 +75,7 @@ class Topology:
             outside = (end < 0) | (end >= self.n_nodes)
             if outside.any():
                 raise TopologyError(
-                    f"topology {self.name!r}: node {end[outside][0]}: not in [0, {self.n_nodes})"
+                    f"topology {self.name!r}: node {end[outside][0]}: must be in [0, {self.n_nodes})"
                 )
         loops = np.flatnonzero(self.tail == self.head)
         if loops.size:

@@ -234,9 +234,9 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--matrix", "fog"], "neither one of gravity"),
-        (["--demands", "0"], "neither all nor a number"),
-        (["--demands", "some"], "neither all nor a number"),
+        (["--matrix", "fog"], "'fog': must be one of gravity"),
+        (["--demands", "0"], "'0': must be all or a positive number"),
+        (["--demands", "some"], "'some': must be all or a positive number"),
         (["--objective", "max-fun"], "there are: max-flow, min-mlu"),
         (["--path-kind", "scenic"], "there are: edge-disjoint, shortest"),
         (["--change", "all"], "there are: independent, source"),
@@ -255,7 +255,7 @@ def test_wrong_arguments_exit_with_2_and_say_what_to_do(topology_file, options, 
 
 def test_a_topology_that_is_none_is_named(tmp_path):
     result = invoke("run", "traffic", "--topology", tmp_path / "nowhere.graphml", code=1)
-    assert "nowhere.graphml: no such file" in str(result.exception)
+    assert "nowhere.graphml: does not exist" in str(result.exception)
 
 
 @pytest.mark.parametrize("name", ["poisson-flat", "flat-poisson"])

@@ -148,18 +148,20 @@ def test_files_that_are_no_matrix(ring, tmp_path):
         return str(raised.value)
 
     eye = np.eye(5)
-    assert "4 x 5; 'ring' with 5 nodes needs 5 x 5" in error("a.npy", lambda path: np.save(path, eye[1:]))
-    assert "holds no matrix" in error("b.npy", lambda path: np.save(path, np.zeros((0, 5, 5))))
+    assert "shape = 4 x 5: must be 5 x 5, the nodes of 'ring'" in error(
+        "a.npy", lambda path: np.save(path, eye[1:])
+    )
+    assert "must have at least one matrix" in error("b.npy", lambda path: np.save(path, np.zeros((0, 5, 5))))
     assert "pickle" in error("c.npy", lambda path: np.save(path, eye.astype(object), allow_pickle=True))
-    assert "not numbers" in error("d.npy", lambda path: np.save(path, np.full((5, 5), "x")))
-    assert "must hold one" in error("e.npz", lambda path: np.savez(path, a=eye, b=eye))
-    assert "cannot be read" in error("f.npz", lambda path: path.write_bytes(b"PK\x03\x04"))
-    assert "cannot be read" in error("g.csv", lambda path: path.write_text("1,2\n3,x\n"))
+    assert "must be numbers" in error("d.npy", lambda path: np.save(path, np.full((5, 5), "x")))
+    assert "must be one array" in error("e.npz", lambda path: np.savez(path, a=eye, b=eye))
+    assert "must be readable" in error("f.npz", lambda path: path.write_bytes(b"PK\x03\x04"))
+    assert "must be readable" in error("g.csv", lambda path: path.write_text("1,2\n3,x\n"))
     assert "1 x 2" in error("h.csv", lambda path: path.write_text("1,2\n"))
     assert ".npy, .npz, .csv" in error("i.pkl", lambda path: path.write_bytes(b""))
-    with pytest.raises(MatrixError, match="no such file"):
+    with pytest.raises(MatrixError, match="does not exist"):
         read_matrices(tmp_path / "j.npy", ring)
-    with pytest.raises(MatrixError, match="'chaos' is neither a model"):
+    with pytest.raises(MatrixError, match="'chaos': must be a model"):
         make_matrix("chaos", ring)
 
 
@@ -216,7 +218,7 @@ def test_wrong_changes_are_named(ring):
         drift("chaos", [0], [1.0], seed=0)
     with pytest.raises(ValueError, match=r"amplitude = 1\.5"):
         drift("global", [0], [1.0], seed=0, amplitude=1.5)
-    with pytest.raises(ValueError, match="count = 6: 'ring' has 5 lines"):
+    with pytest.raises(ValueError, match="count = 6: must be from 0 to 5, the lines of 'ring'"):
         failures(ring, 6, seed=0)
 
 

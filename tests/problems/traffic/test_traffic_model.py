@@ -280,19 +280,19 @@ def make(objective="max-flow"):
         (lambda t: t.set_volumes(np.inf, [2]), ["b -> a", "volume", "inf"]),
         (lambda t: t.set_volumes("much", [2]), ["volumes", "numbers"]),
         (lambda t: t.set_volumes([1.0, 2.0]), ["volumes", "shape (6,)"]),
-        (lambda t: t.set_volumes(1.0, [99]), ["99", "no pair of this number", "6"]),
-        (lambda t: t.set_volumes(1.0, [-1]), ["-1", "no pair of this number"]),
-        (lambda t: t.set_volumes(1.0, [3, 3]), ["3", "given twice"]),
+        (lambda t: t.set_volumes(1.0, [99]), ["99", "must be the number of a pair", "6"]),
+        (lambda t: t.set_volumes(1.0, [-1]), ["-1", "must be the number of a pair"]),
+        (lambda t: t.set_volumes(1.0, [3, 3]), ["3", "must be given only once"]),
         (lambda t: t.set_volumes(1.0, [0.5]), ["numbers of pairs"]),
-        (lambda t: t.pairs([0], [0]), ["(0, 0)", "no such pair"]),
-        (lambda t: t.pairs([0, 7], [1, 1]), ["(7, 1)", "no such pair"]),
-        (lambda t: t.pairs([0], [3]), ["(0, 3)", "no such pair"]),
+        (lambda t: t.pairs([0], [0]), ["(0, 0)", "must be a pair of nodes in the path set"]),
+        (lambda t: t.pairs([0, 7], [1, 1]), ["(7, 1)", "must be a pair of nodes in the path set"]),
+        (lambda t: t.pairs([0], [3]), ["(0, 3)", "must be a pair of nodes in the path set"]),
         (lambda t: t.set_capacities(np.nan, [1]), ["->", "capacity", "nan"]),
         (lambda t: t.set_capacities([1.0, -1.0], [0, 1]), ["capacity", "-1.0", "not negative"]),
-        (lambda t: t.set_capacities(1.0, [77]), ["77", "no link of this number"]),
-        (lambda t: t.fail_links([4]), ["4", "no link of this number"]),
-        (lambda t: t.fail_links([-1]), ["-1", "no link of this number"]),
-        (lambda t: t.remove_demands([9]), ["9", "no pair of this number"]),
+        (lambda t: t.set_capacities(1.0, [77]), ["77", "must be the number of a link"]),
+        (lambda t: t.fail_links([4]), ["4", "must be the number of a link"]),
+        (lambda t: t.fail_links([-1]), ["-1", "must be the number of a link"]),
+        (lambda t: t.remove_demands([9]), ["9", "must be the number of a pair"]),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_changes(objective, edit, said):
@@ -313,7 +313,7 @@ def test_a_demand_of_a_pair_without_a_path_is_named():
         empty.link[empty.pointer[1] :],
     )  # fmt: skip
     traffic = TrafficEngineering(topology, empty)
-    with pytest.raises(EditError, match="a -> b.*no path"):
+    with pytest.raises(EditError, match="a -> b.*must be 0 without a path"):
         traffic.set_volumes(1.0)
     traffic.set_volumes([0.0, 1.0])
     assert traffic.demands.tolist() == [1]
@@ -322,7 +322,7 @@ def test_a_demand_of_a_pair_without_a_path_is_named():
 def test_removing_a_demand_that_is_not_there_is_named():
     traffic = make()
     traffic.remove_demands([2])
-    with pytest.raises(EditError, match="b -> a.*no demand"):
+    with pytest.raises(EditError, match="b -> a.*must have a demand"):
         traffic.remove_demands([2])
 
 
@@ -334,7 +334,7 @@ def test_models_that_cannot_be_are_refused():
         TrafficEngineering(topology, paths, program=make().program)
     shorter, _ = line()
     other = type(paths)(paths.source, paths.target, paths.first, paths.pointer, paths.link + 90)
-    with pytest.raises(EditError, match="no such link in topology 'line'"):
+    with pytest.raises(EditError, match="must be a link of topology 'line'"):
         TrafficEngineering(shorter, other)
 
 
