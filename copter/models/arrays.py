@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from copter.errors import ArgumentTypeError
 from copter.models.general_lp import GeneralLP
 from copter.store.compiled import CompiledProgram, compile_program, refuse_terms
 
@@ -30,6 +31,9 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     by their ids, followed by ``total[request]`` for each sum row. Raise UnsupportedError, with the name of
     the request, if a request has a convex term.
     """
+    if not hasattr(program, "store"):
+        why = "must be a ContinualProgram or a GeneralLP"
+        raise ArgumentTypeError("program", "type", type(program).__name__, why)
     refuse_terms(program, "to_arrays")
     whole = compile_program(program)
     lp = flat_lp(whole)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import UnsupportedError
+from copter.errors import ArgumentTypeError, UnsupportedError
 from copter.extras import extra
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP
@@ -88,6 +88,8 @@ def from_mathopt(model: mathopt.Model) -> Model:
     >>> round(found.objective, 4), round(found.values[x], 4)
     (2.0, 2.0)
     """
+    if not hasattr(model, "linear_constraints"):
+        raise ArgumentTypeError("from_mathopt", "model", model, "must be a model of OR-Tools MathOpt")
     return Model(_MathOpt(model))
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
+from copter.errors import ArgumentTypeError, CopterError
 from copter.models.formulation import Formulation, ProgramChanges
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.reductions import Folded, ReducedPoint, Shifted, fold_rows, shift_columns
@@ -130,6 +130,9 @@ class Model:
     ) -> None:
         self._source = None if isinstance(source, GeneralLP) else source
         self._fold, self._share = fold, share
+        if not hasattr(source, "read") and not isinstance(source, GeneralLP):
+            why = "must be a GeneralLP, for example from read_mps() or from_arrays()"
+            raise ArgumentTypeError("Model", "source", source, why)
         self.lp = source if isinstance(source, GeneralLP) else source.read()
         self.rest, reduced, self._inverses = self._reduce(self.lp)
         self._formulation = Formulation(reduced, share)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from copter.clock import Clock
-from copter.errors import SettingError
+from copter.errors import ArgumentTypeError, SettingError
 from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.highs_runs import terms
@@ -123,6 +123,8 @@ def solve_lp(
     >>> answer.status.value, answer.x.round(6).tolist()
     ('optimal', [6.0, 2.0])
     """
+    if not isinstance(lp, GeneralLP):
+        raise ArgumentTypeError("solve_lp", "lp", lp, "must be a GeneralLP, for example from read_mps()")
     tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
     if isinstance(solver, str) and solver != AUTO:
         entry = solver_entry(solver, also=(AUTO,))

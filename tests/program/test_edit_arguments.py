@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
+import copter
 from copter import ContinualProgram, ProximalPoint
-from copter.errors import EditError
+from copter.errors import ArgumentTypeError, EditError
 
 
 def small():
@@ -240,3 +242,19 @@ def test_prices_name_a_resource_that_they_do_not_have():
     assert price == dict(price)
     with pytest.raises(KeyError, match="'zz'.*there was no such resource when this solution was returned"):
         price["zz"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: copter.solve_lp("x.mps"), "'solve_lp': lp = 'x.mps': must be a GeneralLP"),
+        (lambda: copter.Model("x.mps"), "'Model': source = 'x.mps': must be a GeneralLP"),
+        (lambda: copter.write_mps("x", "y.mps"), "'program': type = 'str': must be a ContinualProgram or"),
+        (lambda: copter.to_mathopt("x"), "'program': type = 'str': must be a ContinualProgram or"),
+        (lambda: copter.from_mathopt("x"), "'from_mathopt': model = 'x': must be a model of OR-Tools"),
+    ],
+)
+def test_something_else_than_a_model_is_named(call, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentTypeError, match=re.escape(said)):
+        call()
