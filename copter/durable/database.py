@@ -1,6 +1,7 @@
-"""SQLite files as journals use them: of a known version, and what is committed is on disk.
+"""SQLite files of journals: with a version, and with commits that are synced to disk.
 
-Used by the journal of a program (:mod:`copter.durable.journal`) and by that of the live service.
+The journal of a program (:mod:`copter.durable.journal`), the journal of rounds and the journal of the live
+service use this module.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ def connect(
     page_size: int = 4096,
     read_only: bool = False,
 ) -> sqlite3.Connection:
-    """Open an SQLite file, or make it with its tables, unless it is to be read only.
+    """Open an SQLite file; create it with its tables unless `read_only`.
 
-    `schema`: statements that make missing tables. `version`: of the schema, which the file must have.
-    `application`: SQLite's number for the application. `page_size`: of a new file, in bytes. Raise FileError
-    if it is no SQLite file or of another application or version, OSError if it cannot be opened.
+    `schema` has the statements that create the tables of a new file, and `version` the version that an
+    existing file must have. `application` is SQLite's application id, and `page_size` the number of bytes of
+    a page of a new file. Raise FileError if the file is not an SQLite file, or of another application or
+    version. Raise OSError if it cannot be opened.
     """
     if read_only:
-        path.open("rb").close()  # SQLite's error would not say why
-    else:  # SQLite's other files get its mode
+        path.open("rb").close()  # raises OSError with the reason, which SQLite's error does not have
+    else:  # created first, because SQLite gives its other files the mode of this file
         if not path.exists() and path.with_name(f"{path.name}-wal").exists():
-            raise FileError(path, "is missing, though its write-ahead log is there")
+            raise FileError(path, "is missing, but its write-ahead log exists")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     where = f"file:{quote(str(path))}" + ("?mode=ro" if read_only else "")
     database = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
@@ -44,9 +46,11 @@ def connect(
             (made_by,) = database.execute("PRAGMA application_id").fetchone()
             (found,) = database.execute("PRAGMA user_version").fetchone()
             if made_by != application:
-                raise FileError(path, "is none of copter's files of this kind")
+                raise FileError(path, "is not a file of copter of this kind")
             if found != version:
-                raise FileError(path, f"is of version {found} of the format; this copter reads {version}")
+                raise FileError(
+                    path, f"has version {found} of the format; this copter reads version {version}"
+                )
         if not read_only:
             database.execute(f"PRAGMA page_size = {page_size}")
             database.execute("PRAGMA journal_mode = WAL")
@@ -67,7 +71,7 @@ def connect(
 
 @contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """Make the statements within all or not at all; on disk when the block ends without an error."""
+    """Run the statements of a ``with`` block in a transaction, which is on disk when the block ends."""
     database.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,7 +1,7 @@
-"""Edits as bytes: a program that writes down each edit it makes, and whether one that was read can be made.
+"""Edits as bytes: a program that records its edits, and checks of edits that were read.
 
-An edit is written by the names of its fields (:mod:`copter.durable.values`): as bytes before it is made, so
-that what cannot be written changes nothing, and handed over after it.
+An edit is encoded by the names of its fields (:mod:`copter.durable.values`). It is encoded before it is
+applied, so that an edit that cannot be encoded changes nothing, and recorded after it is applied.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _EACH: dict[str, tuple[Any, type | None]] = {
     "usage": (np.int64, int),
     "vectors": (np.int64, None),
 }
-"""Fields with a number a request, or with one of this type for all."""
+"""Fields with one number for each request (dtype), or one number of this type for all requests."""
 _OF_REQUESTS = {"sizes", "columns", "costs", "upper", "overrides", "starts", "terms", "labels", *_EACH}
 _FIELDS = {
     TAKE_STARTS: set(),
@@ -64,10 +64,10 @@ _FIELDS = {
 
 
 class WrittenProgram(ContinualProgram):
-    """A program that passes every edit, as bytes, to :meth:`_write`; its copy is a plain program."""
+    """Program that passes every edit, as bytes, to :meth:`_write`; its copy is a plain program."""
 
     def apply(self, edit: Edit) -> Any:
-        """Make an edit, and write it; see :meth:`copter.ContinualProgram.apply`."""
+        """Apply an edit and record it; return the result of :meth:`copter.ContinualProgram.apply`."""
         self._check_writable()
         content = pack_edit(edit)
         result = super().apply(edit)
@@ -78,15 +78,15 @@ class WrittenProgram(ContinualProgram):
         return ContinualProgram, {name: vars(self)[name] for name in vars(ContinualProgram())}
 
     def _write(self, edit: bytes) -> None:
-        """Take up an edit that was made."""
+        """Record an edit that was applied."""
         raise NotImplementedError
 
     def _check_writable(self) -> None:
-        """Raise a CopterError if edits cannot be written (any more)."""
+        """Raise a CopterError if edits cannot be recorded."""
 
 
 def pack_edit(edit: Edit) -> bytes:
-    """Return the bytes of an edit; raise EditError with the id if one cannot be written."""
+    """Return the bytes of an edit; raise EditError with an id that cannot be written."""
     if not set(map(type, edit.ids)) <= _PLAIN:
         plain_ids(edit.ids)
     if edit.labels is not None:
@@ -100,17 +100,17 @@ def pack_edit(edit: Edit) -> bytes:
 
 
 def read_edit(content: bytes, terms: Mapping[str, type[ConvexTerm]] | None = None) -> Edit:
-    """Return the edit of some bytes, for :func:`make_edit`; raise ValueFormatError if they are none.
+    """Return the edit of some bytes, for :func:`make_edit`; raise ValueFormatError if they are not an edit.
 
-    `terms`: classes of terms by name; by default copter's own.
+    `terms` has the classes of terms by name; the default is copter's classes.
     """
     fields = decode(content, terms)
     if not isinstance(fields, dict) or not isinstance(fields.get("verb"), str):
-        raise ValueFormatError("an edit is a dict of fields with a verb")
+        raise ValueFormatError("damaged edit: must be a dictionary with a text field 'verb'")
     for name, kind in _RUNS.items():
         if isinstance(fields.get(name), tuple):
             if len(fields[name]) != len(kind._fields):
-                raise ValueFormatError(f"an edit's {name} have the wrong number of parts")
+                raise ValueFormatError(f"damaged edit: {name} must have {len(kind._fields)} parts")
             fields[name] = kind(*fields[name])
     if isinstance(fields.get("terms"), list):
         given = fields["terms"]
@@ -120,17 +120,17 @@ def read_edit(content: bytes, terms: Mapping[str, type[ConvexTerm]] | None = Non
     try:
         return Edit(**fields)
     except TypeError:
-        raise ValueFormatError("an edit has an unknown field") from None
+        raise ValueFormatError("damaged edit: there is an unknown field") from None
 
 
 def make_edit(program: ContinualProgram, edit: Edit) -> None:
-    """Make an edit that was read, as the program that wrote it did.
+    """Apply an edit that was read to a program.
 
-    Raise ValueFormatError, with nothing changed, if it does not fit this program: a name is unknown, arrays
-    do not fit, or the edit method rejects a number.
+    Raise ValueFormatError, and change nothing, if the edit does not fit the program: an id is unknown, arrays
+    have wrong sizes, or a number is invalid.
     """
     if edit.verb not in _FIELDS:
-        raise ValueFormatError(f"there is no verb {edit.verb!r}")
+        raise ValueFormatError(f"there is no edit method {edit.verb!r}")
     fields = _FIELDS[edit.verb]
     for name, value, blank in zip(_NAMES, edit[1:], _BLANK[1:], strict=True):
         _insist(value is blank or name in fields, name)
@@ -139,21 +139,21 @@ def make_edit(program: ContinualProgram, edit: Edit) -> None:
     ContinualProgram.apply(program, edit)
 
 
-# ---- whether an edit fits -------------------------------------------------------------------------------
+# ---- checks of an edit ----------------------------------------------------------------------------------
 
 
 def _insist(holds: Any, what: str) -> None:
     if not holds:
-        raise ValueFormatError(f"an edit does not fit: {what}")
+        raise ValueFormatError(f"an edit does not fit the program: {what}")
 
 
 def _is(value: Any, dtype: Any, size: int) -> bool:
-    """Whether a value is an array of `size` entries of a dtype."""
+    """Return whether a value is an array of `size` entries of a dtype."""
     return isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == (size,)
 
 
 def _new(index: Index, ids: Any) -> int:
-    """How many ids there are, all new."""
+    """Return the number of ids; raise ValueFormatError unless all are new."""
     _insist(isinstance(ids, (list, tuple, range)), "ids")
     try:
         index.check_new(ids, "edit")
@@ -172,7 +172,7 @@ def _known(index: Index, ids: Any, slots: Any) -> None:
 
 
 def _live(alive: NDArray[np.bool_], slots: Any) -> int:
-    """How many slots there are, all in use and each once."""
+    """Return the number of slots; raise ValueFormatError unless all are in use and distinct."""
     _insist(isinstance(slots, np.ndarray) and slots.dtype == np.int64 and slots.ndim == 1, "slots")
     if slots.size:
         _insist(slots.min() >= 0 and slots.max() < alive.size and alive[slots].all(), "slots")
@@ -268,7 +268,7 @@ def _new_requests(program: ContinualProgram, edit: Edit) -> None:
     _check_sizes(edit.sizes, count)
     assert edit.sizes is not None
     whole = (edit.usage, edit.upper, edit.scales, edit.relation, edit.integral)
-    _insist(count and all(each is not None for each in whole), "a field that new requests need")
+    _insist(count and all(each is not None for each in whole), "a field that new requests must have")
     _check_requests(program, edit, edit.sizes)
     _insist(edit.totals is None or isinstance(edit.totals, np.ndarray), "totals")
 
@@ -281,7 +281,7 @@ def _changed_requests(program: ContinualProgram, edit: Edit) -> None:
     assert widths is not None
     _check_requests(program, edit, widths)
     if edit.usage is not None and edit.terms is None:
-        _insist((program.store.terms.kind_of(edit.slots) < 0).all(), "terms, of other columns")
+        _insist((program.store.terms.kind_of(edit.slots) < 0).all(), "terms for new columns")
     plain = edit.sizes is None and edit.columns is None and edit.labels is None and edit.kept is None
     _insist(edit.usage is not None or plain, "columns")
     if edit.kept is not None:
@@ -352,7 +352,7 @@ def _check_kept(old: NDArray[np.int64], kept: Any, widths: NDArray[np.int64]) ->
 def _check_shared(handles: Handles[Any], slots: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
     known: dict[Hashable, int] = {slot: handle.n_columns for slot, handle in handles.items()}
     pairs = set(zip(slots.tolist(), widths.tolist(), strict=True))
-    _insist(all(known.get(slot) == n for slot, n in pairs), "what is shared")
+    _insist(all(known.get(slot) == n for slot, n in pairs), "shared columns or costs")
 
 
 _CHECKS = {

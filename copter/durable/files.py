@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written beside their place, synced, moved into it."""
+"""Atomic writes of files: write a temporary file in the same folder, sync it, and rename it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from typing import BinaryIO
 from copter.errors import CopterError
 
 TEMPORARY = ".part"
-"""Suffix of a file that is being written; one that a crash left behind is of no use."""
+"""Suffix of a temporary file; after a crash such a file can be deleted."""
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file so that, after a crash too, ``path`` is the old file or the new one.
+    """Write a file atomically: also after a crash, ``path`` is either the old file or the new file.
 
-    `write` is given a file in the same folder. Raise OSError if it could not be written; the error names the
-    folder if that is missing, or in the file's place.
+    `write` gets a temporary file in the same folder. Raise OSError if the file cannot be written. The error
+    names the folder if the folder is missing or ``path`` is a folder.
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "no folder to write to", str(path.parent))
+        raise FileNotFoundError(errno.ENOENT, "the folder does not exist", str(path.parent))
     if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "a folder is in the place of the file", str(path))
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+        raise IsADirectoryError(errno.EISDIR, "must be a file, and is a folder", str(path))
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
-        with open(beside, "xb") as file:
+        with open(temporary, "xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names of files in a folder durable."""
+    """Sync a folder to disk, so that new file names survive a crash."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -50,9 +50,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock_file(path: Path, taken: str) -> int:
-    """Lock a file, made if needed, and return a handle; the lock ends with it, or with the process.
+    """Lock a file and return a handle; create the file if it is missing.
 
-    Raise CopterError with the text `taken` if it is locked already.
+    The lock ends when the handle is closed or the process ends. Raise CopterError with the text `taken` if
+    the file is locked already.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -1,12 +1,12 @@
-"""Journal: a program whose completed rounds survive the end of its process, at any moment.
+"""Journal: a program whose completed rounds survive the end of its process at any time.
 
-A folder holds an SQLite file (:mod:`copter.durable.program_file`) with a snapshot of the program, the edits
-of the rounds since then, and what the solver kept at the end of the last one.  The program as it is after the
-last completed round is the snapshot with these edits made again, and the solver goes on from the state that
-was written: the next answer is, bit by bit, that of a process that never ended.
+A journal is a folder with an SQLite file (:mod:`copter.durable.program_file`). The file has a snapshot of the
+program, the edits of the rounds after it, and the state of the solver at the end of the last round. Opening
+the journal reads the snapshot and applies these edits again, and the solver continues from its state. The
+next solution equals, in all bits, the solution of a process that never ended.
 
-When the edits take more room than the snapshot, a new snapshot takes the place of both.  A round, and a
-snapshot, is one transaction: whole, or not there.
+When the edits take more bytes than the snapshot, a new snapshot replaces both. A round or a snapshot is
+written in one transaction.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("copter")
 
 COMPACT_FROM = 1 << 24
-"""Bytes of edits from which on a new snapshot is taken, or as many as the last snapshot has."""
+"""Bytes of edits from which on a new snapshot is taken, if the last snapshot is not larger."""
 _FILE = "journal.sqlite"
 """Name of the file in a journal's folder."""
 _LOCK = "lock"
@@ -48,54 +48,56 @@ _TAKEN = pack_edit(Edit(TAKE_STARTS))
 
 
 class Journal(WrittenProgram):
-    """A program in a folder: a :class:`copter.ContinualProgram` with the same verbs, and :meth:`commit`.
+    """Program in a folder: a :class:`copter.ContinualProgram` with :meth:`commit` and :meth:`solve`.
 
-    Opens the journal in the folder, or begins one.  Only one process at a time has it open.
+    The constructor opens the journal in the folder, or begins a new one. One process at a time can open it.
 
     Parameters
     ----------
     path : path-like
-        The folder.
+        Folder of the journal.
     solver : Solver, optional
-        Whose state belongs to the rounds; it is given the state that was written last (and no settings: make
-        it with the same as before).  One that can be saved: :class:`copter.ProximalPoint`.
+        Solver whose state is saved with the rounds. It gets the state that was saved last, but no settings:
+        make it with the same settings as before. Its state must be writable, as that of
+        :class:`copter.ProximalPoint` is.
     program : ContinualProgram, optional
-        What to begin with, if there is no journal yet; it is left alone.  Or an empty one that keeps its
-        columns elsewhere, :class:`copter.ray.RayProgram`, whether there is a journal or not: its places hold
-        the journal's columns, and it must be as long there as the journal.
+        Program to begin a new journal with; it is copied. Or an empty :class:`copter.ray.RayProgram`, for a
+        new or an existing journal: the columns of the journal are on its workers, and it must stay open as
+        long as the journal.
     sense : "min" or "max", optional
-        Sense of the program if this begins a journal without a `program`; "min" if it is not given. A
-        journal that is there already must have the same sense.
+        Sense of a new journal without `program`; the default is "min". An existing journal must have the same
+        sense.
     terms : iterable of classes
-        Classes of convex terms of your own that the program uses.
+        Your own classes of convex terms that the program uses.
 
     Attributes
     ----------
     round : int
-        Completed rounds.
+        Number of completed rounds.
 
     Raises
     ------
     FileError
-        Something in the folder is damaged, missing, or none of copter's; names the file.
+        If a file in the folder is damaged, missing, or not written by copter. The error names the file.
     CopterError
-        The journal is open elsewhere; there is one already, and a program to begin with; the solver has a
-        state that cannot be written.
+        If the journal is open already, if there is a journal already and `program` is given, or if the state
+        of the solver cannot be written.
     EditError
-        An id of the program to begin with cannot be written.
+        If an id of `program` cannot be written.
 
     Examples
     --------
     >>> import tempfile
     >>> from copter import Journal, ProximalPoint
-    >>> folder = tempfile.mkdtemp()
-    >>> with Journal(folder, ProximalPoint()) as journal:
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Journal(folder.name, ProximalPoint()) as journal:
     ...     journal.add_resource("gpu", upper=8)
     ...     journal.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
     ...     solution = journal.solve()
-    >>> with Journal(folder, ProximalPoint()) as journal:
+    >>> with Journal(folder.name, ProximalPoint()) as journal:
     ...     journal.round, journal.request_ids
     (1, ['job'])
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -110,9 +112,9 @@ class Journal(WrittenProgram):
         given = program.sense if isinstance(program, ContinualProgram) else "min"
         super().__init__(sense=given if sense is None else sense)
         if solver is not None and not hasattr(solver, "save_state"):
-            raise CopterError(f"{path}: solver = {solver!r} is no solver: give one that make_solver returns")
+            raise CopterError(f"{path}: solver = {solver!r}: must be a solver that make_solver returns")
         if program is not None and not isinstance(program, ContinualProgram):
-            raise CopterError(f"{path}: program = {program!r} is no ContinualProgram")
+            raise CopterError(f"{path}: program = {program!r}: must be a ContinualProgram")
         if program is not None and not program.store.executor.local:
             self.store, program = _taken_over(program), None
         self.path = Path(path)
@@ -123,8 +125,8 @@ class Journal(WrittenProgram):
         self._process = os.getpid()
         self._file: ProgramFile | None = None
         _make_folder(self.path)
-        taken = f"{self.path}: the journal is open already, here or in another process"
-        # both are called when the journal is closed, or dropped
+        taken = f"{self.path}: the journal is open already, in this or another process"
+        # both finalizers are called when the journal is closed or garbage-collected
         self._unlock = weakref.finalize(self, os.close, lock_file(self.path / _LOCK, taken))
         _OPEN.add(self)
         try:
@@ -132,7 +134,7 @@ class Journal(WrittenProgram):
             self._close = weakref.finalize(self, _end, self._file, self._process)
             self._open(program)
             if sense is not None and self.sense != sense:
-                why = f"must be {self.sense!r}, that of the journal's program"
+                why = f"must be {self.sense!r}, the sense of the journal's program"
                 raise CopterError(f"{self.path}: sense = {sense!r}: {why}")
         except BaseException:
             self.close()
@@ -147,20 +149,20 @@ class Journal(WrittenProgram):
         return self._round
 
     def commit(self) -> int:
-        """Complete the round: its edits, and the solver's state, are on disk when this returns.
+        """Complete the round; its edits and the solver's state are on disk when the method returns.
 
         Returns
         -------
         int
-            The number of the round.
+            Number of the round.
 
         Raises
         ------
         OSError
-            It could not be written: the rounds before are safe, and it can be tried again.  If only a new
-            snapshot could not, the round is complete, and a warning is logged.
+            If the round cannot be written. Earlier rounds are safe, and the call can be repeated. If only a
+            new snapshot cannot be written, the round is complete, and a warning is logged.
         ConcurrentUseError
-            Another thread uses the program, or it is being solved.
+            If another thread uses the program, or the program is being solved.
         """
         with self.guard.using("commit"):
             file, last = self._usable(), solver_values(self.solver, self)
@@ -176,25 +178,29 @@ class Journal(WrittenProgram):
             return number
 
     def solve(self, *, deadline: float | None = None, raise_error: bool = False) -> Solution:
-        """Solve the program as it is now with the journal's solver, and complete the round.
+        """Solve the present program with the journal's solver, and complete the round.
 
         Parameters
         ----------
         deadline : float, optional
-            Seconds after which the best answer so far is returned.
+            Seconds after which the best solution so far is returned.
         raise_error : bool
-            Whether any other status than optimal is an error, once the round is complete.
+            True to raise an error if the status is not optimal, after the round is complete.
+
+        Returns
+        -------
+        Solution
 
         Raises
         ------
         CopterError
-            The journal has no solver.
+            If the journal has no solver.
         NotOptimalError
-            With ``raise_error``: the answer is not optimal; the error has it.
+            If `raise_error` is True and the status is not optimal. The error has the solution.
         """
         self._usable()
         if self.solver is None:
-            raise CopterError(f"{self.path}: a journal without a solver cannot solve")
+            raise CopterError(f"{self.path}: the journal has no solver; open it with a solver to solve")
         solution: Solution = self.solver.solve(self, deadline=deadline)
         self.commit()
         if raise_error:
@@ -202,14 +208,14 @@ class Journal(WrittenProgram):
         return solution
 
     def compact(self) -> None:
-        """Complete the round and take a new snapshot, so that the journal opens quickly.
+        """Complete the round and take a new snapshot, so that the journal opens fast.
 
-        It is also taken by itself, now and then, at the end of a round.
+        :meth:`commit` also takes a snapshot when the edits take more bytes than the last one.
 
         Raises
         ------
         OSError
-            The round or the snapshot could not be written; no completed round is lost.
+            If the round or the snapshot cannot be written. No completed round is lost.
         """
         with self.guard.using("compact"):
             self.commit()
@@ -218,9 +224,9 @@ class Journal(WrittenProgram):
     def close(self) -> None:
         """Close the journal; edits since the last completed round are not in it."""
         if self._file is not None:
-            self._close()  # once
+            self._close()  # a second call does nothing
         self._file = None
-        self._unlock()  # once
+        self._unlock()  # a second call does nothing
 
     def __enter__(self) -> Self:
         return self
@@ -228,7 +234,7 @@ class Journal(WrittenProgram):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # ---- inside ----------------------------------------------------------------------------------
+    # ---- implementation --------------------------------------------------------------------------
 
     def _write(self, edit: bytes) -> None:
         self._edits.append(edit)
@@ -237,27 +243,27 @@ class Journal(WrittenProgram):
         self._usable()
 
     def take_starts(self) -> Pending:
-        """Return starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`."""
+        """Return the starts given since the last call, and record that they were taken."""
         starts = super().take_starts()
         if starts:
             self._write(_TAKEN)
         return starts
 
     def return_starts(self, starts: Pending) -> None:
-        """Give starts back; see :meth:`copter.ContinualProgram.return_starts`."""
+        """Return starts to the program, and remove the record that they were taken."""
         super().return_starts(starts)
-        if starts and self._edits and self._edits[-1] == _TAKEN:  # no edit comes between, in a solve
+        if starts and self._edits and self._edits[-1] == _TAKEN:  # a solve allows no edit in between
             self._edits.pop()
 
     def _usable(self) -> ProgramFile:
         if self._process != os.getpid():
-            raise CopterError(f"{self.path}: the journal belongs to the process that forked this one")
+            raise CopterError(f"{self.path}: the journal belongs to the parent process, before the fork")
         if self._file is None:
             raise CopterError(f"{self.path}: the journal is closed")
         return self._file
 
     def _open(self, program: ContinualProgram | None) -> None:
-        """Come to the state after the last completed round, or begin."""
+        """Restore the state after the last completed round, or begin a new journal."""
         file = self._usable()
         if not file.begun:
             begin = self if program is None else program
@@ -265,11 +271,11 @@ class Journal(WrittenProgram):
                 last = solver_values(self.solver, begin)
                 file.begin_after(pack(begin), 0, last)
         elif program is not None:
-            raise CopterError(f"{self.path}: there is a journal already, which has a program of its own")
+            raise CopterError(f"{self.path}: there is a journal already; open it without program=")
         self._recover(file)
 
     def _compact(self) -> None:
-        """Put a snapshot in the place of the edits."""
+        """Replace the edits with a snapshot."""
         if self._round == self._base:
             return
         file, last = self._usable(), solver_values(self.solver, self)
@@ -289,43 +295,43 @@ class Journal(WrittenProgram):
             restore_solver(self.solver, self, last, file)
         else:
             self.solver.reset()
-            self.solver.save_state(self)  # one that cannot be written says so now
+            self.solver.save_state(self)  # raises an error now if the state cannot be written
 
     def _replay(self, number: int, edits: list[bytes]) -> None:
-        """Make the edits of a round again."""
+        """Apply the edits of a round again."""
         wrong = self._usable().wrong
         try:
             for edit in edits:
                 make_edit(self, read_edit(edit, self._classes))
                 self._edits_size += len(edit)
         except (CopterError, ValueFormatError) as why:
-            raise wrong(f"round {number} cannot be made again: {why}") from why
+            raise wrong(f"round {number} cannot be replayed: {why}") from why
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as why:
-            raise wrong(f"round {number} cannot be made again") from why
+            raise wrong(f"round {number} cannot be replayed") from why
 
 
 def _taken_over(program: ContinualProgram) -> ConstraintStore:
-    """The store of a program that lends its places to a journal."""
+    """Return the store of an empty program on workers, for use by a journal."""
     if program.store.clock or program.store.rows.size:
-        raise CopterError("a program that holds a journal's columns must be empty: make a new one")
+        raise CopterError("program: must be empty to hold the columns of a journal; make a new program")
     return program.store
 
 
 def _make_folder(path: Path) -> None:
-    """Make a journal's folder, durably, if it is not there."""
+    """Make a journal's folder and sync it to disk, if it does not exist."""
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir():
-        raise FileError(there, "is a file; a journal is a folder")
+        raise FileError(there, "is a file; must be a folder")
     if there != path:
         path.mkdir(parents=True)
         sync_folder(path.parent)
 
 
 def _end(file: ProgramFile, process: int) -> None:
-    """Close a file in the process that opened it."""
+    """Close a file if this process opened it."""
     if os.getpid() == process:
         file.close()
-    else:  # closing it could write to the write-ahead log, which is the parent's
+    else:  # closing it could write to the write-ahead log of the parent process
         _INHERITED.append(file)
 
 
@@ -334,7 +340,7 @@ _OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
 def _let_go() -> None:
-    """In the child of a fork: let go of what the parent has open, so that the lock is the parent's alone."""
+    """Close the parent's journals in a forked child, so that only the parent holds their locks."""
     for journal in list(_OPEN):
         journal.close()
 

@@ -1,17 +1,17 @@
-"""The SQLite file of a program: the items of a snapshot, and the edits of the rounds that follow it.
+"""SQLite file of a program: the items of a snapshot, and the edits of the rounds that follow it.
 
 ======== =========================================================================================
 table    rows
 ======== =========================================================================================
-items    named values: those of the snapshot (:mod:`copter.durable.snapshot`); ``"snapshot"``, which has
-         its round and size; ``"last"``, which has the last completed round and what the solver
-         kept at its end
-edits    one edit each, of rounds after the snapshot
-rounds   the completed rounds after the snapshot, and how many edits each has
+items    named values: the values of the snapshot (:mod:`copter.durable.snapshot`); ``"snapshot"``, with
+         its round and size; ``"last"``, with the last completed round and the state of the solver at its
+         end
+edits    the edits of the rounds after the snapshot
+rounds   the completed rounds after the snapshot, with their numbers of edits
 ======== =========================================================================================
 
-Values are bytes by :mod:`copter.durable.values`, cut at 128 MiB, since SQLite has a limit, each piece with
-its CRC-32, since SQLite checks its own pages only in part.
+Values are encoded by :mod:`copter.durable.values` and split into pieces of 128 MiB, due to a limit of SQLite.
+Each piece has a CRC-32, because SQLite does not check all of its pages.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from copter.errors import FileError
 _VERSION = 2
 _APPLICATION = int.from_bytes(b"copt")
 PIECE = 1 << 27
-"""Bytes of a value in one row, at most."""
+"""Largest number of bytes of a value in one row."""
 _PAGE = 1 << 14
-"""Bytes of a page: values are long, and written faster than in pages of SQLite's 4,096."""
+"""Bytes of a page; long values are written faster than with SQLite's default of 4,096."""
 _SCHEMA = """
 CREATE TABLE items (name TEXT NOT NULL, piece INTEGER NOT NULL, content BLOB NOT NULL, crc INTEGER NOT NULL,
     PRIMARY KEY (name, piece));
@@ -45,9 +45,10 @@ _Key = tuple[str] | tuple[int, int]
 
 
 class ProgramFile:
-    """A program in an SQLite file, made if needed unless it is to be read only.
+    """Program in an SQLite file, which is created if it is missing, unless `read_only`.
 
-    Raise FileError if the file is not copter's or of another version, OSError if it cannot be opened.
+    Raise FileError if the file was not written by copter or has another version, and OSError if it cannot be
+    opened.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -57,17 +58,16 @@ class ProgramFile:
         )
 
     def close(self) -> None:
-        """Close the file; it can be called again."""
+        """Close the file; a second call does nothing."""
         self.database.close()
 
     # ---- writing -------------------------------------------------------------------------------
 
     def begin_after(self, snapshot: Iterable[tuple[str, Any]], round: int, last: Mapping[str, Any]) -> int:
-        """Replace the whole content by a snapshot (names and values) after a round, or leave it as it is on
-        OSError.
+        """Replace the whole content by a snapshot (names and values) after a round.
 
-        `last`: the kind and the state of the solver at the end of that round. Return the bytes of the
-        snapshot.
+        `last` has the kind and the state of the solver at the end of that round. Return the number of bytes
+        of the snapshot. On OSError the content does not change.
         """
         with self._transaction():
             for table in ("items", "edits", "rounds"):
@@ -78,10 +78,11 @@ class ProgramFile:
         return size
 
     def add_round(self, round: int, edits: Sequence[bytes], last: Mapping[str, Any]) -> None:
-        """Write a round; it is complete, and on disk, when this returns. On OSError the file is as before.
+        """Write a round, which is complete and on disk when this method returns.
 
-        `last`: the kind and the state of the solver at the end of the round. A round can be written again,
-        because an interrupt may come after it was written and before the caller knows.
+        `last` has the kind and the state of the solver at the end of the round. On OSError the file does not
+        change. A round can be written again, because an interrupt may occur after it was written and before
+        the method returns.
         """
         with self._transaction():
             self.database.execute("DELETE FROM edits WHERE round = ?", (round,))
@@ -92,7 +93,7 @@ class ProgramFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Make all statements within or none; an error of SQLite is an OSError, as for other files."""
+        """Run a ``with`` block in a transaction; convert an error of SQLite to OSError."""
         try:
             with transaction(self.database):
                 yield
@@ -104,7 +105,7 @@ class ProgramFile:
         self._put("items", ("last",), encode({"round": round, **last}))
 
     def _put(self, table: str, key: _Key, content: bytes) -> int:
-        """Write a value, and return how many bytes it has."""
+        """Write a value, and return its number of bytes."""
         for piece, at in enumerate(range(0, max(len(content), 1), PIECE)):
             part = content[at : at + PIECE]
             row = (*key, piece, part, _checked(key, piece, part))
@@ -127,23 +128,23 @@ class ProgramFile:
             raise self.wrong(f"{name} cannot be read: {wrong}") from None
 
     def facts(self, name: str) -> dict[str, Any]:
-        """Return the item ``"snapshot"`` or ``"last"``, a dict with the number of a round.
+        """Return the item ``"snapshot"`` or ``"last"``, a dictionary with the number of a round.
 
-        Raise FileError if it is missing or damaged, or has no such number.
+        Raise FileError if the item is missing or damaged, or has no number of a round.
         """
         found = self.get(name)
         if not isinstance(found, dict) or type(found.get("round")) is not int:
-            raise self.wrong(f"item {name!r} has no number of a round")
+            raise self.wrong(f"item {name!r} must have the number of a round")
         return found
 
     def rounds(self, base: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Iterate over number and edits of the rounds after a snapshot; raise FileError if one is bad."""
+        """Iterate over number and edits of the rounds after a snapshot; raise FileError if one is damaged."""
         counts = self._rows("SELECT round, edits FROM rounds ORDER BY round")
         if [round for round, _ in counts] != list(range(base + 1, last + 1)):
-            raise self.wrong(f"rounds are missing: {base + 1} to {last} are expected")
+            raise self.wrong(f"rounds are missing: must have the rounds {base + 1} to {last}")
         total = self._rows("SELECT count(*) FROM edits WHERE piece = 0")[0][0]
         if not all(type(count) is int for _, count in counts) or sum(count for _, count in counts) != total:
-            raise self.wrong("edits of rounds are missing, or there are more than were made")
+            raise self.wrong("the number of edits must be the sum over the rounds")
         for round, count in counts:
             pieces: dict[int, list[Any]] = {number: [] for number in range(count)}
             query = "SELECT number, piece, content, crc FROM edits WHERE round = ? ORDER BY number, piece"

@@ -1,8 +1,8 @@
-"""Snapshots: a program, and what a solver keeps of it, as named values.
+"""Snapshots: a program and the state of a solver as named values.
 
-They have the store's pools and tables as they lie in memory (``store.arrays()``), free slots and slices and
-the clock included: the program that is read is the one that was written, in every slot, and so are its next
-answers.
+A snapshot has the arrays of the store as they are in memory (``store.arrays()``), including free slots, free
+slices and the revision. So the program that is read equals the written program in every slot, and its next
+solutions are equal, too.
 """
 
 from __future__ import annotations
@@ -40,20 +40,18 @@ _Classes = dict[str, type[ConvexTerm]]
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
-    """Write a program, and a solver's state, to a file, whole or not at all:
-    :meth:`copter.ContinualProgram.save`.
+    """Write a program and a solver's state to a file atomically, for :meth:`copter.ContinualProgram.save`.
 
-    Raise OSError if it could not be written.
+    Raise OSError if the file cannot be written.
     """
     last = solver_values(solver, program)
 
     def write(file: Any) -> None:
         written = ProgramFile(Path(file.name))
         try:
-            written.database.execute(
-                "PRAGMA journal_mode = OFF"
-            )  # the file is not in its place before it is whole,
-            written.database.execute("PRAGMA synchronous = OFF")  # and on disk
+            # The temporary file is synced and renamed after it is complete, so SQLite need not do it.
+            written.database.execute("PRAGMA journal_mode = OFF")
+            written.database.execute("PRAGMA synchronous = OFF")
             written.begin_after(pack(program), 0, last)
         finally:
             written.close()
@@ -67,11 +65,10 @@ def load(
     solver: Remembers | None = None,
     terms: Iterable[type[ConvexTerm]] = (),
 ) -> None:
-    """Read a snapshot into an empty program, and the state into a solver:
-    :meth:`copter.ContinualProgram.load`.
+    """Read a snapshot into an empty program and a solver, for :meth:`copter.ContinualProgram.load`.
 
-    `terms`: classes of terms other than copter's. Raise FileError if the file is no snapshot, is damaged, or
-    has no state that fits the solver.
+    `terms` are classes of terms other than copter's. Raise FileError if the file is not a snapshot, is
+    damaged, or has no state that fits the solver.
     """
     file = ProgramFile(Path(path), read_only=True)
     try:
@@ -79,7 +76,7 @@ def load(
         if solver is not None:
             last = file.facts("last")
             if last.get("solver") is None:
-                raise file.wrong("was saved without a solver: there is no state to load")
+                raise file.wrong("was saved without a solver; there is no state to load")
             restore_solver(solver, program, last, file)
     finally:
         file.close()
@@ -106,7 +103,7 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
         plain_ids(chain(*labels.distinct), "columns")
     yield "names of columns", (slots, labels)
     store = program.store
-    # parts are fetched: while they are written, this process has all columns
+    # parts are fetched, so that this process has all columns while they are written
     parts = [] if store.executor.local else store.executor.map(store_of)
     yield "parts", len(parts)
     yield from _pack_store("store", store)
@@ -127,19 +124,20 @@ def _pack_store(name: str, store: ConstraintStore) -> Iterator[tuple[str, Any]]:
 
 
 def store_of(part: Part) -> Any:
-    """Return the store of a part: the task that fetches it."""
+    """Return the store of a part; it is the task that fetches parts."""
     return part.store
 
 
 def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
-    """Return the handles of a program by the names of their values."""
+    """Return the handles of a program, with the names of their values in a snapshot."""
     return ("shared columns", program._templates), ("shared costs", program._vectors)
 
 
 def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> None:
-    """Fill an empty program from the values in a file; `classes` are those of terms by name.
+    """Fill an empty program from the values in a file; `classes` are the classes of terms by name.
 
-    Raise FileError if they are no program's, or a class of terms is unknown; the program is unusable then.
+    Raise FileError if the values are inconsistent or a class of terms is unknown. The program must not be
+    used then.
     """
     store = program.store
     _check_parts(store, file)
@@ -166,11 +164,11 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
             program._names.put(slots, labels)
         check_program(program)
     except Unsound as wrong:
-        raise file.wrong(f"holds no sound program: {wrong}") from None
+        raise file.wrong(f"is inconsistent: {wrong}") from None
     except (ValueError, IndexError, OverflowError, KeyError, TypeError, AttributeError) as wrong:
         if isinstance(wrong, FileError):
             raise
-        raise file.wrong(f"holds no sound program: its parts do not fit ({wrong})") from wrong
+        raise file.wrong(f"is inconsistent: its values do not fit together ({wrong})") from wrong
 
 
 def _read_sense(sense: Any) -> Sense:
@@ -189,7 +187,7 @@ def _unpack_store(name: str, store: ConstraintStore, file: ProgramFile, classes:
     described = file.get(name)
     for kind, names in described["kinds"]:
         if kind not in classes:
-            raise file.wrong(f"has terms of the class {kind}: name it in `terms`")
+            raise file.wrong(f"has terms of the class {kind}; give this class in `terms`")
         if not all(isinstance(each, str) for each in names):
             raise Unsound("classes of terms")
         store.terms.kinds.append(TermKind(classes[kind], tuple(names)))
@@ -197,14 +195,14 @@ def _unpack_store(name: str, store: ConstraintStore, file: ProgramFile, classes:
 
 
 def _check_parts(store: ConstraintStore, file: ProgramFile) -> None:
-    """Raise a FileError unless a file has as many parts as the store that it is to fill."""
+    """Raise a FileError unless a file has as many parts as the store that it fills."""
     found, wanted = file.get("parts"), len(store.executor.blank_parts())
     if found != wanted:
-        there, here = (
+        saved, given = (
             f"a program in {parts} parts" if parts else "a program of one process"
             for parts in (found, wanted)
         )
-        raise file.wrong(f"holds {there}, and is to fill {here}: open it with one of its own kind")
+        raise file.wrong(f"has {saved}, and cannot be read into {given}; give a program of the same kind")
 
 
 def _unpack_parts(store: ConstraintStore, file: ProgramFile, classes: _Classes) -> None:
@@ -221,20 +219,20 @@ def _unpack_parts(store: ConstraintStore, file: ProgramFile, classes: _Classes) 
 
 
 def solver_values(solver: Remembers | None, program: ContinualProgram) -> dict[str, Any]:
-    """Return the kind of a solver and what it keeps of a program: nothing without a solver."""
+    """Return the kind and the state of a solver for a program; an empty dictionary without a solver."""
     return {} if solver is None else {"solver": solver.kind, "state": solver.save_state(program)}
 
 
 def restore_solver(
     solver: Remembers, program: ContinualProgram, last: dict[str, Any], file: ProgramFile
 ) -> None:
-    """Give a solver the state in `last`, which :func:`solver_values` returned, maybe of another solver.
+    """Load the state in `last`, from :func:`solver_values` of the saved solver, into a solver.
 
-    Raise FileError, which names `file`, if the solver is of another kind, or the state does not fit it.
+    Raise FileError, which names `file`, if the solver is of another kind or the state does not fit it.
     """
     if last["solver"] != solver.kind:
         raise file.wrong(f"has the state of a solver of the kind {last['solver']}, not {solver.kind}")
     try:
         solver.load_state(program, last["state"])
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as wrong:
-        raise file.wrong(f"has a state that is none of solver {solver.name!r}: {wrong}") from None
+        raise file.wrong(f"has a state that does not fit the solver {solver.name!r}: {wrong}") from None

@@ -1,7 +1,7 @@
-"""Whether what a file says of a program fits together, so that no kernel reads or writes where it must not.
+"""Consistency checks of a program that was read from a file, so that kernels never access invalid memory.
 
-Checksums find damage; this finds what was never right.  It looks at what points at what, not at whether the
-numbers make a sensible program: each of them was validated when it was given.
+Checksums find damage after writing; these checks find data that were inconsistent when they were written.
+They check references between arrays, and not whether numbers are plausible, because edits were validated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Whole = NDArray[np.int64]
 
 
 class Unsound(ValueError):
-    """Inconsistent data."""
+    """The data of a file are inconsistent; the reader raises a FileError with the file."""
 
 
 def _insist(holds: Any, what: str) -> None:
@@ -67,8 +67,8 @@ def check_program(program: ContinualProgram) -> None:
         _insist(_within(slots, 0, live.size - 1), f"slots of {name}")
         _insist(np.array_equal(np.sort(slots), np.flatnonzero(live)), f"ids of {name}")
     for table, handles, name in (
-        (usages, program._templates, "templates"),
-        (vectors, program._vectors, "handles of vectors"),
+        (usages, program._templates, "handles of shared columns"),
+        (vectors, program._vectors, "handles of shared costs"),
     ):
         for slot, handle in handles.items():
             there = slot == handle.slot and 0 <= slot < table.size and table.shared[slot]
@@ -102,9 +102,9 @@ def _check_free(table: SlotTable, name: str) -> None:
 
 
 def _check_slices(pool: GrowableArrays, starts: _Whole, lengths: _Whole, what: str) -> None:
-    """Check that live and free slices of a pool cover it, each entry once.
+    """Check that used and free slices of an array cover it, each entry once.
 
-    Raise Unsound if they overlap, leave a gap, or lie outside; `what` is for messages.
+    Raise Unsound, with `what` as the message, if slices overlap, leave a gap, or are out of range.
     """
     length, start = pool.freed().T
     _insist(_within(length, 1, pool.used) and _within(lengths, 0, pool.used), what)
@@ -127,7 +127,7 @@ def _check_usages(store: LocalStore) -> None:
     start = usages.value_start[live]
     starts, lengths = np.append(start[start >= 0], 0), np.append(nnz[start >= 0], 1)
     _check_slices(store.coefficients, starts, lengths, "coefficients of usages")
-    _insist(store.coefficients.value[0] == 1.0, "the coefficient of those who store none")
+    _insist(store.coefficients.value[0] == 1.0, "the common coefficient 1")
     pools = store.pointers.pointer, entries.row[: entries.used]
     fits = _columns_fit(
         *pools, usages.pointer_start[live], usages.entry_start[live], widths, nnz, store.rows.size
@@ -191,7 +191,7 @@ def _check_terms(store: LocalStore) -> None:
 def _columns_fit(  # type: ignore[no-untyped-def]
     pointers, rows, pointer_starts, entry_starts, widths, nnz, n_rows
 ):
-    """Whether columns have ascending pointers from 0 to their number of entries, and rows that there are."""
+    """Return whether columns have ascending pointers from 0 to their number of entries, and rows in range."""
     wrong = 0
     for k in range(widths.size):
         begin, last = pointer_starts[k], 0

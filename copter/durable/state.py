@@ -1,4 +1,4 @@
-"""What a solver must be for its state to be saved with a program: a protocol, so that none is imported."""
+"""Protocol of a solver whose state can be saved with a program, without an import of solvers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import Any, Protocol
 
 
 class Remembers(Protocol):
-    """A solver whose state can be written and read; ``copter.solvers.base.Solver`` describes the methods.
+    """Solver whose state can be saved and loaded; ``copter.solvers.base.Solver`` describes the methods.
 
-    Programs have the type Any, because program and solver modules cannot both import the other.
+    Programs have the type Any, because modules of programs and solvers cannot import each other.
     """
 
     name: str
 
     @property
     def kind(self) -> str:
-        """Solvers of one kind can go on from each other's state."""
+        """Kind of the solver; a solver can continue from the state of another one of the same kind."""
 
     def solve(self, program: Any, *, deadline: float | None = None) -> Any:
-        """Solve the program as it is now, within `deadline` seconds, and return its solution."""
+        """Solve the present program, within `deadline` seconds, and return its solution."""
 
     def save_state(self, program: Any) -> dict[str, Any] | None:
-        """Return what the next solve begins from; None if nothing."""
+        """Return the state from which the next solve begins; None without a state."""
 
     def load_state(self, program: Any, state: dict[str, Any] | None) -> None:
-        """Begin the next solve from a state that was saved."""
+        """Let the next solve begin from a saved state."""
 
     def reset(self) -> None:
-        """Forget everything about earlier rounds."""
+        """Drop the state, so that the next solve starts cold."""

@@ -14,10 +14,10 @@ from copter.errors import CopterError, FileError
 def test_a_journal_wants_a_folder(tmp_path):
     file = tmp_path / "cluster"
     file.write_text("no journal")
-    with pytest.raises(FileError, match=r"cluster: is a file; a journal is a folder") as caught:
+    with pytest.raises(FileError, match=r"cluster: is a file; must be a folder") as caught:
         Journal(file)
     assert caught.value.path == str(file) and file.read_text() == "no journal"
-    with pytest.raises(FileError, match="cluster: is a file; a journal is a folder"):
+    with pytest.raises(FileError, match="cluster: is a file; must be a folder"):
         Journal(file / "inner" / "journal")
 
 

@@ -148,7 +148,7 @@ def test_a_solver_may_come_later_and_must_be_of_the_same_kind(tmp_path):
         journal.add_resource("a", 1.0)
         journal.add_request("x", [-1.0], {"a": 1.0})
         journal.commit()
-        with pytest.raises(CopterError, match="without a solver"):
+        with pytest.raises(CopterError, match="the journal has no solver"):
             journal.solve()
     with pytest.raises(CopterError, match="highs-hot"):
         Journal(tmp_path, make_solver("highs-hot"))
@@ -236,7 +236,7 @@ def test_a_forked_child_neither_writes_nor_holds_the_lock(tmp_path):
         except CopterError as refused:
             os.write(writer, str(refused).encode())
         signal.pause()
-    assert b"process that forked" in os.read(reader, 1000)
+    assert b"belongs to the parent process" in os.read(reader, 1000)
     journal.close()
     with Journal(tmp_path) as again:  # though the child lives
         again.add_resource("a")
@@ -524,9 +524,9 @@ def test_a_wrong_byte_is_refused_by_name_or_makes_no_difference(written, tmp_pat
         ("DELETE FROM rounds WHERE round = 2", "rounds are missing"),
         ("DELETE FROM rounds WHERE round = 3", "rounds are missing"),
         ("UPDATE rounds SET round = 9 WHERE round = 3", "rounds are missing"),
-        ("UPDATE rounds SET edits = 2 WHERE round = 2", "edits of rounds are missing"),
-        ("UPDATE rounds SET edits = 'x' WHERE round = 2", "edits of rounds are missing"),
-        ("DELETE FROM edits WHERE round = 2", "edits of rounds are missing"),
+        ("UPDATE rounds SET edits = 2 WHERE round = 2", "the number of edits must be the sum over"),
+        ("UPDATE rounds SET edits = 'x' WHERE round = 2", "the number of edits must be the sum over"),
+        ("DELETE FROM edits WHERE round = 2", "the number of edits must be the sum over"),
         ("UPDATE edits SET round = 5 WHERE round = 2", "edit 0 of round 2 is missing"),
         ("UPDATE edits SET number = 1 WHERE round = 2", "edit 0 of round 2 is missing"),
         ("UPDATE edits SET crc = crc + 1 WHERE round = 2", "edit 0 of round 2 is damaged"),
@@ -537,8 +537,8 @@ def test_a_wrong_byte_is_refused_by_name_or_makes_no_difference(written, tmp_pat
         ("DELETE FROM items WHERE name = 'store.costs.cost'", "item 'store.costs.cost' is missing"),
         ("UPDATE items SET piece = 1 WHERE name = 'last'", "item 'last' is damaged"),
         ("DROP TABLE edits", "no such table"),
-        ("PRAGMA user_version = 9", "is of version 9 of the format"),
-        ("PRAGMA application_id = 9", "none of copter's"),
+        ("PRAGMA user_version = 9", "has version 9 of the format"),
+        ("PRAGMA application_id = 9", "not a file of copter"),
     ],
 )  # fmt: skip
 def test_what_is_lost_or_exchanged_is_named(written, change, why):
@@ -556,7 +556,7 @@ def test_a_log_whose_file_is_gone_is_not_thrown_away(tmp_path):
         journal.commit()
         shutil.copytree(tmp_path, tmp_path / "copy")
     (tmp_path / "copy" / "journal.sqlite").unlink()
-    with pytest.raises(FileError, match="is missing, though its write-ahead log is there"):
+    with pytest.raises(FileError, match="is missing, but its write-ahead log exists"):
         open_journal(tmp_path / "copy")
 
 
@@ -566,7 +566,7 @@ def refuse_round(path, edit, begin):
         begin(journal)
         journal.commit()
         journal._file.add_round(2, [edit], {})
-    with pytest.raises(FileError, match=r"journal\.sqlite: round 2 cannot be made again"):
+    with pytest.raises(FileError, match=r"journal\.sqlite: round 2 cannot be replayed"):
         Journal(path)
 
 

@@ -57,12 +57,14 @@ def test_what_it_cannot_be_opened_with_is_said(tmp_path):
     with opened(tmp_path / "parts") as journal:
         make_round(journal, 0)
         journal.compact()
-    with pytest.raises(FileError, match="holds a program in 3 parts, and is to fill a program in 4 parts"):
+    with pytest.raises(
+        FileError, match="has a program in 3 parts, and cannot be read into a program in 4 parts"
+    ):
         opened(tmp_path / "parts", 4)
-    with pytest.raises(FileError, match="is to fill a program of one process"):
+    with pytest.raises(FileError, match="cannot be read into a program of one process"):
         Journal(tmp_path / "parts", ProximalPoint())
     Journal(tmp_path / "whole").close()
-    with pytest.raises(FileError, match="holds a program of one process"):
+    with pytest.raises(FileError, match="has a program of one process"):
         opened(tmp_path / "whole")
     full = DistributedProgram(InProcess(3))
     make_round(full, 0)

@@ -96,7 +96,7 @@ def test_terms_of_a_class_of_the_users_own_need_the_class(path):
     program.add_resource("a", 1.0)
     program.add_request("x", [-1.0], {"a": 1.0}, term=Square(2.0))
     program.save(path)
-    with pytest.raises(FileError, match="class Square: name it in `terms`"):
+    with pytest.raises(FileError, match="class Square; give this class in `terms`"):
         ContinualProgram.load(path)
     loaded = ContinualProgram.load(path, terms=[Square])
     assert type(loaded.requests["x"].term) is Square
@@ -174,7 +174,7 @@ def test_a_file_that_was_cut_off_is_refused_or_the_same(path, content):
     expected, page = snapshot(ContinualProgram.load(path)), 16384
     kept = [n for n in range(0, len(content), 997) if not refused_or_same(path, content[:n], expected)]
     assert all(length > len(content) - page for length in kept)
-    assert refused(path, b"") == "is none of copter's files of this kind"
+    assert refused(path, b"") == "is not a file of copter of this kind"
 
 
 def test_a_file_with_a_wrong_byte_is_refused_or_the_same(path, content):
@@ -251,7 +251,7 @@ def test_a_later_version_is_named(path, content):
     file = sqlite3.connect(path, isolation_level=None)
     file.execute("PRAGMA user_version = 9")
     file.close()
-    assert refused(path, path.read_bytes()) == "is of version 9 of the format; this copter reads 2"
+    assert refused(path, path.read_bytes()) == "has version 9 of the format; this copter reads version 2"
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_what_points_nowhere_is_refused(path, part, field, value):
     program = rich()
     getattr(getattr(program.store, part), field)[0] = value
     program.save(path)
-    with pytest.raises(FileError, match="holds no sound program"):
+    with pytest.raises(FileError, match="is inconsistent"):
         ContinualProgram.load(path)
 
 

@@ -468,11 +468,11 @@ def test_an_id_that_equals_nothing_is_refused(program):
 
 
 def test_what_is_no_solver_and_no_program_is_said_at_once(program, tmp_path):
-    with pytest.raises(EditError, match="exact = 3: is no solver"):
+    with pytest.raises(EditError, match="exact = 3: must be a solver"):
         ChooseOneShim(exact=3)
-    with pytest.raises(CopterError, match="solver = 'copter' is no solver"):
+    with pytest.raises(CopterError, match="solver = 'copter': must be a solver"):
         Journal(tmp_path / "new", "copter")
-    with pytest.raises(CopterError, match="program = 3 is no ContinualProgram"):
+    with pytest.raises(CopterError, match="program = 3: must be a ContinualProgram"):
         Journal(tmp_path / "new", program=3)
     assert not (tmp_path / "new").exists()
     with pytest.raises(EditError, match="program = 3: must be a ContinualProgram"):
