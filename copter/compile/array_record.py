@@ -1,8 +1,8 @@
 """Records of arrays that kernels read through one pointer.
 
-numba hands a named tuple of 21 arrays over as 147 numbers, again to each kernel that another one calls: most
-of what such a kernel takes to compile, and of a short call.  Of an :class:`ArrayRecord` a kernel gets the
-address of a table with the data and the length of each array, and reads what it uses.
+numba passes a named tuple of 21 arrays as 147 numbers, also between kernels. This takes most of the compile
+time of such kernels, and most of the time of a short call. For an :class:`ArrayRecord` a kernel gets one
+address, of a table with the data pointer and the length of each array, and reads the arrays that it uses.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _WORD = ir.IntType(64)
 
 
 class ArrayRecord:
-    """Base of frozen dataclasses of arrays, one-dimensional and without gaps, that kernels take as they are.
+    """Base class of frozen dataclasses with one-dimensional contiguous arrays that kernels take as arguments.
 
-    ``record.name`` means the same in a kernel as in Python, for arrays; other fields are for Python alone.
-    A kernel returns none of the arrays themselves, nor a part of one: they belong to the record.
+    In a kernel ``record.name`` is the array, as in Python. Fields that are not arrays cannot be read in
+    kernels. A kernel must not return an array of the record, or a part of one, because the record owns it.
     """
 
     _names: ClassVar[tuple[str, ...]]
@@ -37,19 +37,22 @@ class ArrayRecord:
 
     @cached_property
     def _numba_type_(self) -> _RecordType:
-        """Type that numba's dispatcher reads before it asks ``typeof_impl``, and 1.2 us faster.
+        """Type of the record; numba's dispatcher reads it faster than ``typeof_impl``, by 1.2 microseconds.
 
-        Arrays with gaps can be refused here, and not while a kernel begins.
+        Arrays that are not contiguous are rejected here, before a kernel is called.
         """
         arrays = [getattr(self, name) for name in self._names]
         for name, array in zip(self._names, arrays, strict=True):
             if array.ndim != 1 or not array.flags.c_contiguous:
-                raise TypeError(f"{type(self).__name__}.{name}: {array.ndim}-dimensional or with gaps")
+                given = f"{array.ndim}-dimensional with strides {array.strides}"
+                raise TypeError(
+                    f"{type(self).__name__}.{name}: is {given}: must be one-dimensional and contiguous"
+                )
         return _type_of(type(self).__name__, self._names, tuple(array.dtype for array in arrays))
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:
-        """(data, length) of each array."""
+        """Data pointer and length of each array, as a flat array."""
         words = []
         for name in self._names:
             array = getattr(self, name)
@@ -62,7 +65,7 @@ class ArrayRecord:
 
     @cached_property
     def longest(self) -> int:
-        """Elements of the longest array."""
+        """Number of elements of the longest array."""
         return int(self._table[1::2].max())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -70,7 +73,7 @@ class ArrayRecord:
 
 
 class _RecordType(types.Type):
-    """What numba knows of a record: the types of its arrays."""
+    """Type of a record for numba, with the types of its arrays."""
 
     def __init__(self, name: str, arrays: dict[str, Any]) -> None:
         self.arrays = arrays
@@ -100,7 +103,7 @@ class _RecordAttributes(AttributeTemplate):
 
 @lower_getattr_generic(_RecordType)
 def _read_array(context: Any, builder: Any, kind: _RecordType, table: Any, name: str) -> Any:
-    """The array of a name: read once, wherever it stands in a loop, as nobody writes to the table."""
+    """Generate code that reads an array of a record; the table is constant, so the read leaves loops."""
 
     def word(place: int) -> Any:
         loaded = builder.load(builder.gep(table, [ir.Constant(_WORD, place)]))

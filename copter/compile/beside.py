@@ -1,4 +1,4 @@
-"""Another process that compiles what rounds need; this one loads it from the cache."""
+"""Compilation of kernels in another process; this process loads them from the cache."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import sys
 from copter.parallel import available_threads
 
 ASIDE = "COPTER_COMPILES_ASIDE"
-"""In the environment of a process that compiles for another one."""
+"""Environment variable of a process that compiles for another process."""
 LAST = ("Newton's method", "one column a request")
 """Parts (:data:`copter.solvers.proximal.ahead.PARTS`) that a first solve needs last."""
 ROUNDS = (*LAST, "rounds")
-"""All that small rounds need."""
+"""Parts that small rounds need."""
 _started: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
 
 def compile_beside(parts: tuple[str, ...] = LAST) -> bool:
-    """Have another process compile parts, once, if there is a core for it; whether it still does."""
+    """Start a process that compiles parts, once, if a processor is free; return whether it still runs."""
     if parts not in _started:
         if ASIDE in os.environ or available_threads() < 2:
             return False

@@ -1,10 +1,10 @@
-"""Where compiled kernels are kept: folders named by all that the machine code was made from.
+"""Cache folders of compiled kernels, named by a hash of everything that the machine code depends on.
 
-numba's own cache looks at the file of a kernel alone. An edit of another file, from which the kernel takes
-a callee or a constant, leaves the old machine code in use. Here the folder's name holds a hash of the
+numba's own cache checks only the file of a kernel. After an edit of another file, from which the kernel uses
+a function or a constant, it would run the old machine code. Here the name of the folder has a hash of the
 kernel's file, of the files of the kernels that it calls, of the constants that it imports, and of the
-versions of numba and Python. Code compiled from anything else is in another folder, so it cannot be run,
-and two versions of a source side by side (two branches, two processes around an edit) leave each other be.
+versions of numba and Python. Machine code from other sources is in another folder and is never run. So two
+versions of a source, for example two branches, do not interfere.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from copter.compile.extremes import Intrinsic
 
 log = logging.getLogger("copter")
 
-#: Folders of a module that always stay, the newest first, and the age in seconds below which none is removed.
+#: Number of newest folders of a module that are kept, and the age in seconds below which all are kept.
 KEPT, _YOUNG = 4, 24 * 3600.0
 
-#: numba's settings by the names of its environment variables, which mypy does not know.
+#: numba's settings, with the type Any, because mypy does not know their names.
 settings: Any = config
 
 _folders: dict[tuple[str, str], str | None] = {}
 
 
 def cache_folder(function: Callable[..., Any]) -> str | None:
-    """The folder in which the machine code of a kernel is kept.
+    """Return the folder for the machine code of a kernel, and create it.
 
-    It lies in ``NUMBA_CACHE_DIR`` where that is set, else in ``__pycache__`` beside the source, else (an
-    install that cannot be written) in the user's cache. It exists afterwards. Older folders of the same
-    module go, except for the newest ``KEPT`` and those of the last day.
+    It is in ``NUMBA_CACHE_DIR`` if that is set, else in ``__pycache__`` next to the source, else, if that
+    cannot be written, in the user's cache. Older folders of the same module are removed, except the newest
+    ``KEPT`` and those of the last day.
 
     Parameters
     ----------
-    function
-        The Python function, when it is decorated: what it calls and imports is in its module's globals.
+    function : callable
+        Python function at the time of its decoration; its module's globals have the functions that it calls.
 
     Returns
     -------
     str or None
-        None if there is no source to take a hash of, or nowhere to write, of which one warning is logged.
+        None if there is no source, or no folder can be written; in the latter case a warning is logged once.
     """
     module, file = function.__module__, function.__code__.co_filename
     if (module, file) not in _folders:
@@ -64,9 +64,9 @@ def cache_folder(function: Callable[..., Any]) -> str | None:
 
 
 def _fingerprint(file: str, names: dict[str, Any]) -> str:
-    """A hash of a module's source and of what its kernels can take from elsewhere.
+    """Return a hash of a module's source and of everything that its kernels use from other modules.
 
-    `file`: the module's source. `names`: the module's globals. Raises OSError: if a source cannot be read.
+    `file` is the module's source, and `names` are its globals. Raise OSError if a source cannot be read.
     """
     digest = blake2b(digest_size=10)
     digest.update(repr((numba.__version__, sys.implementation.cache_tag)).encode())
@@ -78,10 +78,10 @@ def _fingerprint(file: str, names: dict[str, Any]) -> str:
 
 
 def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[[bytes], None]) -> None:
-    """Add the sources of the kernels that a module imports, and give every constant in it to ``take``.
+    """Add the sources of the kernels that a module imports, and pass every constant in it to ``take``.
 
-    A kernel cannot use plain functions and classes, except for named tuples and records of arrays, which are
-    known by their fields.
+    A kernel cannot use plain functions and classes, except named tuples and records of arrays, which are
+    described by their fields.
     """
     for name, value in sorted(names.items()):
         if name.startswith("__"):
@@ -106,7 +106,7 @@ def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[
 
 
 def _described(kind: type) -> str:
-    """A class with its fields and their types, and those of records within it, which numba's index names."""
+    """Return a text with a class, its fields and their types, including records among its fields."""
     fields = getattr(kind, "_fields", ()) or (*getattr(kind, "__dataclass_fields__", ()),)
     hints, home = getattr(kind, "__annotations__", {}), vars(sys.modules[kind.__module__])
     types = [getattr(hints.get(field), "__forward_arg__", hints.get(field)) for field in fields]
@@ -134,7 +134,7 @@ def _make_folder(module: str, file: str, names: dict[str, Any]) -> str | None:
             if not folder.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
                 _remove_old(base, module)
-            # What numba would try; where it fails, numba would take a folder of its own.
+            # numba makes the same test, and would use another folder if it failed.
             tempfile.TemporaryFile(dir=folder).close()
         except OSError:
             continue
@@ -145,11 +145,11 @@ def _make_folder(module: str, file: str, names: dict[str, Any]) -> str | None:
 
 @cache
 def _warn_once(base: str) -> None:
-    log.warning("compiled kernels cannot be kept in %s: every process compiles; set NUMBA_CACHE_DIR", base)
+    log.warning("%s cannot be written: every process compiles its kernels; set NUMBA_CACHE_DIR", base)
 
 
 def _remove_old(base: Path, module: str) -> None:
-    """Remove folders of a module's older versions. Others may do the same at this time."""
+    """Remove folders of a module's older versions; other processes may do the same at the same time."""
     aged = []
     for folder in base.glob(f"{module}-*"):
         try:

@@ -1,9 +1,9 @@
-"""The lesser and the greater of two numbers, in the form in which loops over them are vectorized.
+"""Minimum and maximum of two numbers in a form in which loops are vectorised.
 
-Whether minima may be taken in another order hangs on what a NaN and the sign of zero would do. ``fastmath``
-has numba say that neither matters to arithmetic and comparisons, but not to the choice that follows one, so
-that a loop with ``min`` goes number by number and takes seven times as long.  In a loop that meets a NaN the
-result is arbitrary.
+A compiler can reorder minima only if it can ignore NaN and the sign of zero. With ``fastmath``, numba allows
+this for arithmetic and comparisons, but not for the select instruction after a comparison. So a loop with
+``min`` is not vectorised and takes seven times as long. The functions of this module set the flags of the
+select instruction, too. Their result is arbitrary if a number is NaN.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def _choice(sign: str) -> Any:
 
 
 lesser: Any = intrinsic(_choice("<"))
-"""lesser(a, b): the lesser of two floats of one type, in kernels."""
+"""lesser(a, b): minimum of two floats of one type, in kernels."""
 greater: Any = intrinsic(_choice(">"))
-"""greater(a, b): the greater of two floats of one type, in kernels."""
+"""greater(a, b): maximum of two floats of one type, in kernels."""
 Intrinsic: Any = type(lesser)
-"""The class of all that ``numba.extending.intrinsic`` makes."""
+"""Class of the objects that ``numba.extending.intrinsic`` makes."""
 IN_PYTHON: dict[Any, Callable[[Any, Any], Any]] = {
     lesser: lambda a, b: a if a < b else b,
     greater: lambda a, b: a if a > b else b,
 }
-"""Both as functions, for kernels that are not compiled (:mod:`copter.compile.first_calls`)."""
+"""Python functions for both, for kernels that are not compiled (:mod:`copter.compile.first_calls`)."""

@@ -1,16 +1,15 @@
-"""The first calls of a kernel run in Python, until it is worth compiling.
+"""First calls of a kernel in Python, until compiling it pays off.
 
-Compiling a kernel takes many times as long as a first call on a small program.  So a kernel that is not in
-the cache is compiled when it is called with long arrays, or when its calls have taken so much time in Python,
-a share of what compiling takes, that more of them are to be expected.  In a solve with a deadline another
-process compiles it, if there is a core for that.  Once a kernel has machine code, it is compiled at its first
-call with arguments of other types.
+Compiling a kernel takes much longer than a call on a small program. So a kernel that is not in the cache is
+compiled only in two cases: it is called with long arrays, or its calls in Python have used up a time budget,
+a fraction of the compile time. In a solve with a deadline another process compiles it, if a processor is
+free. A kernel that has machine code is compiled at its first call with arguments of other types.
 
-Both forms compute the same numbers bit by bit, of 64-bit floats and integers: neither takes sums in another
-order, and logarithms and exponentials are those of :mod:`math`.  For that kernels say ``a * a`` and not
-``a**2`` (a test looks), add no truth values or short integers, take no logarithm of 0, and divide by a zero
-only if it comes out of an array.  Functions that are called by address are for machine code alone: their
-kernels are compiled at once.
+The Python form and the machine code compute the same numbers in all bits, for 64-bit floats and integers:
+neither changes the order of sums, and logarithms and exponentials are those of :mod:`math`. For this, kernels
+write ``a * a`` and not ``a**2`` (a test checks this), add no truth values or short integers, take no
+logarithm of 0, and divide by zero only if the zero is an entry of an array. Kernels with functions that are
+called by address have no Python form and are compiled at once.
 """
 
 from __future__ import annotations
@@ -36,30 +35,30 @@ from copter.compile.beside import ROUNDS, compile_beside
 from copter.compile.extremes import IN_PYTHON, Intrinsic
 
 _LONG = 4096
-"""Elements of an array from which on a kernel that is called with it is compiled at once."""
+"""Number of elements of an array from which on a kernel is compiled at once."""
 _SECONDS_A_BYTE = 1e-4
-"""Time that calls may take in Python before a kernel is compiled, per byte of its and its callees' code."""
+"""Time budget of calls in Python, in seconds per byte of bytecode of a kernel and its callees."""
 _LOOK = 0.25
 """Seconds between two searches of the cache, which another process may have filled."""
 BY_ADDRESS: set[type] = set()
-"""Types of arguments with functions that are called by their address, which Python cannot do."""
+"""Types of arguments with functions that are called by address, which Python cannot call."""
 _at_once = False
 
 
 def compile_at_once() -> None:
-    """Have this process compile each kernel when it is first called: many rounds will follow, or others."""
+    """Compile each kernel of this process at its first call; use it if many calls will follow."""
     global _at_once
     _at_once = True
 
 
 class _NotKeptError(Exception):
-    """A kernel would have to be compiled."""
+    """A kernel is not in the cache and would have to be compiled."""
 
 
 class _OnlyLoading(event.Listener, threading.local):
-    """While this thread has entered it, numba loads machine code that is kept and compiles none.
+    """Context in which numba loads cached machine code in this thread, but does not compile.
 
-    numba says that it begins to compile once it has found nothing to load: then ``_NotKeptError`` is raised.
+    numba starts the event "compile" if there is nothing to load; the listener then raises ``_NotKeptError``.
     """
 
     _entered = False
@@ -83,20 +82,20 @@ event.register("numba:compile", _only_loading)
 
 
 class Kernel:
-    """A function that runs in Python until it is worth compiling, and as machine code from then on.
+    """Function that runs in Python until compiling it pays off, and as machine code afterwards.
 
-    It has the attributes of its dispatcher, by which numba compiles it into the kernels that call it.
+    It has the attributes of its dispatcher, so that numba can compile it into kernels that call it.
     """
 
-    # A call of an instance takes what this slot holds, without a method in between: 12 ns, not 100.
+    # A call of an instance calls the content of this slot directly, which takes 12 ns instead of 100 ns.
     __slots__ = ("__call__", "__dict__")
 
     def __init__(self, dispatcher: Any) -> None:
         update_wrapper(self, dispatcher.py_func)
         self.dispatcher = dispatcher
         self._function: Callable[..., Any] | None = None
-        self._seconds = math.inf  # that are left
-        self._look = 0.0  # when to look next for what is kept
+        self._seconds = math.inf  # time budget that is left
+        self._look = 0.0  # time of the next search of the cache
         self.__call__ = self._first
 
     def __getattr__(self, name: str) -> Any:
@@ -106,7 +105,7 @@ class Kernel:
         return self.__qualname__
 
     def _first(self, *arguments: Any, **named: Any) -> Any:
-        """Call the kernel in one form or the other; the slot holds this until there is machine code."""
+        """Call the kernel in Python or as machine code; used until there is machine code."""
         if _at_once or _longest((*arguments, *named.values())) >= _LONG:
             return self._as_machine_code(*arguments, **named)
         if time.perf_counter() >= self._look:
@@ -139,25 +138,25 @@ def _type_of(kernel: Kernel, _: Any) -> types.Dispatcher:
 
 
 def _has_files(folder: str | None) -> bool:
-    """Whether anything is kept there: numba's own search begins with a fifth of a second of preparations."""
+    """Return whether a cache folder has files; numba's own search takes 0.2 s at its first call."""
     return folder is not None and any(Path(folder).glob("*"))
 
 
 def _another_compiles() -> bool:
-    """Whether another process compiles, as this one has a deadline to keep."""
+    """Return whether another process compiles, because this process is in a solve with a deadline."""
     clock = current()
     return clock is not None and clock.left() < math.inf and compile_beside(ROUNDS)
 
 
 def _plain(result: Any) -> Any:
-    """Numbers of numpy as Python's, which machine code returns."""
+    """Convert numpy numbers to Python numbers, which machine code returns."""
     if isinstance(result, tuple):
         return tuple(map(_plain, result)) if type(result) is tuple else type(result)(*map(_plain, result))
     return result.item() if isinstance(result, np.generic) else result
 
 
 def _longest(arguments: tuple[Any, ...]) -> float:
-    """Elements of the longest array; infinity where a function is called by address."""
+    """Return the number of elements of the longest array; inf if an argument has functions by address."""
     if type(arguments) in BY_ADDRESS:
         return math.inf
     longest = 0.0
@@ -172,14 +171,14 @@ def _longest(arguments: tuple[Any, ...]) -> float:
 
 
 def _python_form(kernel: FunctionType) -> tuple[FunctionType, float]:
-    """A function that calls no machine code, and the seconds that its calls may take."""
+    """Return a function that calls no machine code, and its time budget in seconds."""
     made: dict[FunctionType, FunctionType] = {}
     function = _function_of(kernel, made)
     return function, _SECONDS_A_BYTE * sum(len(each.__code__.co_code) for each in made)
 
 
 def _function_of(function: FunctionType, made: dict[FunctionType, FunctionType]) -> FunctionType:
-    """A copy of a function, in which the kernels that it calls are such copies; all are put into ``made``."""
+    """Return a copy of a function that calls such copies of kernels; add all copies to ``made``."""
     names = dict(function.__globals__)
     copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     made[function] = copy
@@ -194,7 +193,7 @@ def _function_of(function: FunctionType, made: dict[FunctionType, FunctionType])
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Names that a function and those within it use."""
+    """Yield the names that a function and its inner functions use."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):

@@ -1,4 +1,4 @@
-"""How kernels are compiled: cached on disk, without the GIL, floating-point errors as numpy has them."""
+"""Decorator of kernels: compiled with numba, cached on disk, without the GIL, with numpy's error model."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ log = logging.getLogger("copter")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ALWAYS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-"""Options of all kernels; nobody calls them from C."""
+"""Options of all kernels; they are not called from C."""
 _COUNTS_REFERENCES = "_nrt"
-"""An option of numba's own, without a public one in its place: where references are counted, loops over short
-arrays take up to fifty times as long.  A test looks whether it still has an effect."""
+"""Private option of numba, which counts references to arrays; there is no public option. With it, loops over
+short arrays take up to fifty times as long. A test checks that the option still has an effect.
+"""
 
 
 @overload
@@ -44,31 +45,31 @@ def kernel(
     inlined: bool = False,
     loose: bool = False,
 ) -> Any:
-    """Compile a function when it is first called; later processes load it from the cache.
+    """Make a kernel: a function that numba compiles when it pays off; later processes load it from the cache.
 
-    Division by zero gives an infinity or NaN and not an exception: less code, and kernels have none to raise.
-    A number that is handed to another kernel begins as ``np.int64(0)`` where it is a literal at first: of a
-    literal numba would compile the other kernel twice.
+    Division by zero returns an infinity or NaN and raises no exception. A variable that is passed to another
+    kernel and begins as a literal must begin as ``np.int64(0)``, because numba would compile the other kernel
+    twice: for the literal and for its type.
 
     Parameters
     ----------
     function : callable
-        At the top of its module.
+        Module-level function.
     allocates : bool
-        Whether it makes arrays.  One that does not counts no references: its arrays are its caller's, who
-        keeps them.  Counting takes longer than a loop over many short arrays that are handed over singly, so
-        such a loop belongs into a kernel of its own; the arrays of a record
-        (:mod:`copter.compile.array_record`) are not counted.
+        True if the kernel makes arrays. A kernel that makes none is compiled without reference counts,
+        because its caller keeps its arrays alive. Counting can take longer than the work of a loop that
+        passes many short arrays to another kernel, so such a loop should be a kernel of its own. The arrays
+        of a record (:mod:`copter.compile.array_record`) are not counted.
     inner : bool
-        Only kernels call it: there is nothing to compile for calls from Python.
+        True if only kernels call it, so that no code for calls from Python is compiled.
     inlined : bool
-        A formula that others use in their innermost loops: it becomes a part of them.
+        True for a formula in the innermost loops of other kernels, which is inlined.
     loose : bool
-        Sums may ignore NaN and the sign of zero, as vectorized code wants it.
+        True if sums may ignore NaN and the sign of zero, so that loops are vectorised.
     """
     if function is None:
         return partial(kernel, allocates=allocates, inner=inner, inlined=inlined, loose=loose)
-    jit: Any = njit  # whose types know nothing of some options
+    jit: Any = njit  # Any, because numba's types lack some of its options
     options: dict[str, Any] = {_COUNTS_REFERENCES: allocates, "no_cpython_wrapper": inner}
     if inlined:
         options["inline"] = "always"
@@ -77,7 +78,7 @@ def kernel(
     folder = cache_folder(function)
     users, settings.CACHE_DIR = settings.CACHE_DIR, folder or ""
     try:
-        # numba reads the folder here, once and for all, not when it compiles.
+        # numba reads the cache folder in this call, and not when it compiles.
         compiled = jit(cache=folder is not None, **_ALWAYS, **options)(function)
     finally:
         settings.CACHE_DIR = users
@@ -85,27 +86,27 @@ def kernel(
 
 
 def compile_seconds() -> float:
-    """Seconds that this process has spent on compiling so far (not on loading)."""
+    """Return the seconds that this process has spent on compiling so far, without loading from the cache."""
     return _compilations.seconds
 
 
 class _Compilations(event.Listener):
-    """Says once that kernels are being compiled, when one of ours really is (not loaded); counts the time."""
+    """Listener that logs once that copter compiles kernels, and sums the compile time (without loading)."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._said = self._collects = False
-        self._begun: list[float] = []  # a kernel compiles those that it calls
+        self._begun: list[float] = []  # compiling a kernel also compiles the kernels that it calls
 
     def on_start(self, event: Any) -> None:
-        if not self._begun and gc.isenabled():  # a tenth of the time, for nothing that is free yet
+        if not self._begun and gc.isenabled():  # garbage collection would take a tenth of the compile time
             gc.disable()
             self._collects = True
         self._begun.append(time.perf_counter())
-        ours = str(event.data["dispatcher"].py_func.__module__).startswith("copter.")
-        if ours and not self._said:
+        of_copter = str(event.data["dispatcher"].py_func.__module__).startswith("copter.")
+        if of_copter and not self._said:
             self._said = True
-            log.warning("compiling kernels; later processes load what is kept")
+            log.warning("compiling kernels; later processes load them from the cache")
             compile_beside()
 
     def on_end(self, event: Any) -> None:

@@ -1,5 +1,5 @@
-"""Sums that do not depend on their order.
+"""Kernels for sums that do not depend on the order of their terms.
 
-`compensated.py` carries the rounding error of each addition along, so that sums may be cut in any way;
-`exact.py` keeps integers, so that a term that is taken off again leaves no trace.  Both are kernels.
+`compensated.py` keeps the rounding error of each addition, so that a sum can be split into parts in any way.
+`exact.py` uses integers, so that subtracting a term restores the previous sum in all bits.
 """

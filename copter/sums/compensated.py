@@ -1,9 +1,10 @@
-"""Sums that come out the same however they are cut: the rounding error of each addition is carried along.
+"""Compensated sums, which do not depend on how the terms are split into parts.
 
-A sum of n numbers is carried as two, ``high + low``: ``high`` is what plain additions come to, ``low`` the
-sum of what each of them rounded away, which Knuth's two-sum finds exactly.  So it is wrong by about n squared
-roundings of the square of the machine precision.  Cut into pieces, whose pairs :func:`sum_of` adds with one
-rounding, it comes to the same number; but for sums that lie nearly halfway between two, which are rare.
+A sum of n numbers is a pair ``high + low``. ``high`` is the result of plain additions. ``low`` is the sum of
+their rounding errors, which Knuth's two-sum computes exactly. The error of the pair is about n^2 eps^2,
+relative to the sum of the absolute terms. If the terms are split into parts, :func:`sum_of` adds the pairs of
+the parts with one rounding. The result is the same for any split, except in the rare case that the sum is
+nearly halfway between two floating-point numbers.
 
 Source: Knuth, The Art of Computer Programming 2, section 4.2.2; Ogita, Rump and Oishi (2005), algorithm 4.4.
 """
@@ -22,14 +23,14 @@ Pair: TypeAlias = tuple[float, float]
 
 @kernel(inlined=True)
 def added(high, low, term):  # type: ignore[no-untyped-def]
-    """The sum ``high + low`` with one more term."""
+    """Return the pair ``high + low`` with one more term."""
     whole = high + term
     part = whole - high
     return whole, low + ((high - (whole - part)) + (term - part))
 
 
 def sum_of(pairs: Iterable[Pair]) -> float:
-    """Return the total of sums (high, low); as by plain additions if one is infinite or NaN."""
+    """Return the total of pairs (high, low); plain additions if a number is infinite or NaN."""
     highs, lows = zip(*pairs, strict=True)
     plain = sum(highs)
     return math.fsum((*highs, *lows)) if math.isfinite(plain) and all(map(math.isfinite, lows)) else plain

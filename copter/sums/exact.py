@@ -1,9 +1,9 @@
-"""Sums of products that are exact: what is taken off again leaves no trace, in whatever order.
+"""Exact sums of products, in which subtracting a term restores the previous sum in all bits.
 
-A sum is an integer, in units of 2^-1088, cut into limbs of 32 bits that lie in words of 64: a double adds at
-most three limbs, and carries wait in the upper halves of the words.  A product of two doubles is a sum of two
-(Dekker), exactly unless it is smaller than 1e-290.  So a term that was added and is taken off leaves the very
-bits that were there before, and sums of the same terms are equal, however they came about.
+A sum is an integer in units of 2^-1088, split into limbs of 32 bits, each in a word of 64 bits. A double adds
+to at most three limbs, and the upper halves of the words collect carries. A product of two doubles is the sum
+of two doubles (Dekker), exactly unless it is smaller than 1e-290. So subtracting an added term restores the
+previous bits, and sums of the same terms are equal in any order.
 
 Source: Kulisch, Computer Arithmetic and Validity (2008), chapter 8; Dekker, A floating-point technique for
 extending the available precision (1971).
@@ -19,34 +19,34 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 
 _LIMBS, _LOWEST = 68, -1088
-"""Limbs of a sum, and the power of two that the first counts: all doubles, and 2^30 of the largest."""
+"""Number of limbs of a sum, and the power of two of the first limb; 2^30 of the largest doubles fit."""
 _MOST = 2**29
-"""Terms after which carries must move on."""
+"""Number of terms after which carries must be propagated."""
 _LOW = 4294967295
 _SPLIT = 2.0**27 + 1.0
 
 
 class ExactSums:
-    """Many sums, by number; `limbs` (sums, limbs) are for kernels, which call :func:`add_product`."""
+    """Array of exact sums; kernels call :func:`add_product` on `limbs` (sums, limbs)."""
 
     def __init__(self, count: int) -> None:
         self.limbs = np.zeros((count, _LIMBS), np.int64)
         self._terms = 0
 
     def grow(self, count: int) -> None:
-        """More sums, of nothing."""
+        """Extend the array to `count` sums; new sums are 0."""
         more = np.zeros((count - self.limbs.shape[0], _LIMBS), np.int64)
         self.limbs = np.concatenate((self.limbs, more))
 
     def expect(self, terms: int) -> None:
-        """Say how many terms, at most, are about to be added to any of them."""
+        """Prepare for at most `terms` more terms in any sum: propagate carries if needed."""
         self._terms += terms
         if self._terms > _MOST:
             _carry(self.limbs)
             self._terms = terms
 
     def values(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return some sums, to within a unit in the last place; equal sums have equal values."""
+        """Return the values of some sums, within one unit in the last place; equal sums have equal values."""
         values: NDArray[np.float64] = _values(self.limbs, which)
         return values
 
@@ -95,7 +95,7 @@ def add_product(limbs, which, a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def _carry(limbs):  # type: ignore[no-untyped-def]
-    """Move the carries on: then equal sums have equal limbs, all but the last from 0 to 2^32 - 1."""
+    """Propagate carries, so that equal sums have equal limbs, all but the last from 0 to 2^32 - 1."""
     for which in range(limbs.shape[0]):
         over = np.int64(0)
         for k in range(_LIMBS - 1):
@@ -107,7 +107,7 @@ def _carry(limbs):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _values(limbs, numbers):  # type: ignore[no-untyped-def]
-    """See :meth:`ExactSums.values`."""
+    """Return the values of the sums `numbers` (k,), for :meth:`ExactSums.values`."""
     values, own = np.zeros(numbers.size), np.empty(_LIMBS, np.int64)
     for at in range(numbers.size):
         which = numbers[at]

@@ -1,6 +1,6 @@
-"""Independent tasks, run one after the other in this process, in processes of their own, or on Ray.
+"""Independent tasks, run in this process, in processes of their own, or on Ray.
 
-Read `tasks.py` first: a `Task` is a function with its arguments, a `Spread` is where tasks run, and what
-becomes of one comes back as `Ended`.  `processes.py` starts, watches and kills the processes that run tasks;
-benchmarks, simulations and `copter reproduce` use it.  `on_ray.py` needs the extra `ray`.
+Read `tasks.py` first. A `Task` is a function with its arguments, a `TaskRunner` runs tasks, and a
+`FinishedTask` has the result of a task. `processes.py` starts, monitors and ends the processes that run
+tasks; benchmarks, simulations and `copter reproduce` use it. `on_ray.py` needs the extra `ray`.
 """

@@ -1,7 +1,7 @@
-"""Tasks on a Ray cluster: one that this process starts on its own machine, or one that is there.
+"""Runner of tasks on a Ray cluster: a new one on this machine, or an existing one.
 
-Only functions of installed modules are sent by name; copter must be installed on every node.  A task whose
-worker or node dies is run once more, unless it is timed.  Arguments that several tasks share are stored once.
+Functions are sent by name, so that their modules, and copter, must be installed on every node. A task whose
+worker or node dies is run once more, unless it is timed. Arguments that several tasks share are stored once.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ with extra("ray"):
     from ray.util.queue import Queue
 
 _LOCAL = "local"
-"""In place of an address: a cluster of this machine alone, started and ended with the tasks."""
+"""Address that means a cluster on this machine only, which starts and ends with the tasks."""
 _POLL_SECONDS = 0.1
 _RETRIES = 1
 
 
 class OnRay(TaskRunner):
-    """Runs tasks on Ray.
+    """Runner that runs tasks on Ray.
 
-    `address`: "local" starts Ray in this process, "auto" joins the cluster of this machine,
-    ``ray://host:port`` or ``host:port`` another one. An existing connection of this process is used as it is.
-    Raise NoClusterError if there is no cluster at the address.
+    The address "local" starts Ray on this machine, "auto" joins the cluster of this machine, and
+    ``ray://host:port`` or ``host:port`` joins another cluster. An existing connection of this process is
+    used. Raise NoClusterError if there is no cluster at the address.
     """
 
     def __init__(self, address: str = _LOCAL) -> None:
@@ -51,7 +51,7 @@ class OnRay(TaskRunner):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[FinishedTask]:
-        """Run tasks; see :meth:`copter.tasks.tasks.TaskRunner.each`."""
+        """Run tasks and yield their results in the order of the tasks."""
         order = InOrder(tasks)
         mailbox = Queue(actor_options={"num_cpus": 0}) if hear is not None else None
         pending: dict[ray.ObjectRef[Any], int] = {}
@@ -77,19 +77,20 @@ class OnRay(TaskRunner):
                 mailbox.shutdown(force=True)
 
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects on actors, one each; see :meth:`copter.tasks.tasks.TaskRunner.hold`."""
+        """Make objects on actors, one object on each."""
         return _HeldOnRay(makers)
 
     def close(self) -> None:
-        """Leave Ray, which ends if it was started for this or for a program and has no other user."""
+        """Leave Ray; end it if copter started or joined it and nothing else uses it."""
         self._session.leave()
 
 
 def _remote(alone: bool) -> tuple[Any, float]:
-    """Return the function that workers run, and how many calls of it may run at most.
+    """Return the remote function that runs a task, and the largest number of calls at a time.
 
-    It has a processor, or, alone, all of a node of the largest size. No more of those are sent than there are
-    nodes, because one that waits for its own tasks gives its processors back, and the next would come.
+    A call has one processor, or, if `alone`, all processors of a node of the largest size. At most as many of
+    the latter are sent as there are such nodes. Otherwise a task that waits for tasks of its own would
+    release its processors, and another task would start on its node.
     """
     if not alone:
         return ray.remote(num_cpus=1, max_retries=_RETRIES)(_work), math.inf
@@ -99,7 +100,7 @@ def _remote(alone: bool) -> tuple[Any, float]:
 
 
 def _stored(tasks: Sequence[Task]) -> dict[int, Any]:
-    """References to the arguments that several tasks share, by their ids."""
+    """Return references to stored copies of the arguments that several tasks share, by ``id``."""
     counts = Counter(id(one) for task in tasks for one in task.arguments)
     shared = {id(one): one for task in tasks for one in task.arguments if counts[id(one)] > 1}
     return {key: ray.put(one) for key, one in shared.items()}
@@ -108,7 +109,7 @@ def _stored(tasks: Sequence[Task]) -> dict[int, Any]:
 def _work(
     name: str, function: Callable[..., Any], number: int, mailbox: Queue | None, *arguments: Any
 ) -> TaskResult:
-    """Run a task in a worker."""
+    """Run a task in a worker process."""
     task, tell = Task(name, function, arguments), _teller(number, mailbox)
     return outcome(task, tell)
 
@@ -118,7 +119,7 @@ def _teller(number: int, mailbox: Queue | None) -> Tell | None:
 
 
 def _deliver(mailbox: Queue | None, tasks: Sequence[Task], hear: Hear | None) -> None:
-    """Pass on the messages so far."""
+    """Pass the messages so far to `hear`."""
     if mailbox is None or hear is None:
         return
     for number, message in mailbox.get_nowait_batch(mailbox.qsize()):
@@ -134,7 +135,7 @@ def _ended(task: Task, ref: ray.ObjectRef[Any]) -> FinishedTask:
 
 
 class _Holder:
-    """An actor with one object."""
+    """Actor with one object."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._object = make()
@@ -145,16 +146,14 @@ class _Holder:
 
 
 class _HeldOnRay(RemoteObjects[Kept]):
-    """Objects on actors; they end when this is let go."""
+    """Objects on actors; the actors end when this object is released."""
 
     def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
-        # Actors without a processor of their own: more parts than processors take turns.
+        # Actors reserve no processor, so that more objects than processors are possible.
         holder: Any = ray.remote(num_cpus=0)(_Holder)
         self._actors: list[Any] = [holder.remote(make) for make in makers]
 
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects at once; see
-        :meth:`copter.tasks.tasks.RemoteObjects.each`.
-        """
+        """Call a method of some of the objects in parallel, and return the results by number."""
         refs = [self._actors[k].call.remote(method, given) for k, given in arguments.items()]
         return dict(zip(arguments, ray.get(refs), strict=True))

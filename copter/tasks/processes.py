@@ -1,7 +1,7 @@
-"""Tasks in processes of their own, a fresh one for each: its peak memory is the task's.
+"""Runner of tasks in processes, with a new process for each task, so that its peak memory is the task's.
 
-A process ends with the one that started it, however that ends, and leaves Ctrl-C to it.  One that holds too
-much memory, or has said nothing for too long, is killed.
+A process ends when its parent ends, also if the parent is killed, and ignores Ctrl-C. A process that uses too
+much memory, or reports nothing for too long, is killed.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class _Running:
 
 
 class Processes(TaskRunner):
-    """Runs tasks in at most `count` processes on this machine.
+    """Runner that runs tasks in at most `count` processes on this machine.
 
-    A process that holds more than `memory_mb` is killed, or one that is silent for `silence()` seconds.
+    A process is killed if it uses more than `memory_mb` MB, or reports nothing for `silence()` seconds.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Processes(TaskRunner):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[FinishedTask]:
-        """Run tasks; see :meth:`copter.tasks.tasks.TaskRunner.each`."""
+        """Run tasks and yield their results in the order of the tasks."""
         order, waiting = InOrder(tasks), deque(enumerate(tasks))
         running: list[_Running] = []
         try:
@@ -92,14 +92,14 @@ class Processes(TaskRunner):
                 _leave(one)
 
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects in this process, which has what they are called with at hand."""
+        """Make objects in this process, which has the arguments of their methods."""
         return HeldHere(makers)
 
     def _stopped(self, one: _Running) -> FinishedTask | None:
-        """Kill a process that holds too much memory or is silent for too long."""
+        """Kill a process that uses too much memory or is silent for too long."""
         why = ""
         if math.isfinite(self._memory_mb) and _held_mb(one.process) > self._memory_mb:
-            why = f"it held more than {self._memory_mb / 1e3:.1f} GB of memory"
+            why = f"it used more than {self._memory_mb / 1e3:.1f} GB of memory"
         elif self._silence is not None and perf_counter() - one.heard > (most := self._silence()):
             why = f"no answer within {most:.0f} s"
         if not why:
@@ -111,15 +111,15 @@ class Processes(TaskRunner):
 
 def _start(number: int, task: Task, telling: bool) -> _Running:
     context = get_context("spawn")
-    mine, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(task, theirs, telling), name=task.name, daemon=False)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(task, sender, telling), name=task.name, daemon=False)
     process.start()
-    theirs.close()
-    return _Running(number, task, process, mine)
+    sender.close()
+    return _Running(number, task, process, receiver)
 
 
 def _work(task: Task, pipe: Connection, telling: bool) -> None:
-    """Run a task in its process and send what comes of it."""
+    """Run a task in its process and send its messages and its result."""
     _belong()
 
     def tell(message: object) -> None:
@@ -129,15 +129,15 @@ def _work(task: Task, pipe: Connection, telling: bool) -> None:
     try:
         pipe.send((_ENDED, done))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        pipe.send((_ENDED, TaskResult(None, TypeError(f"the answer cannot be sent: {error}"))))
+        pipe.send((_ENDED, TaskResult(None, TypeError(f"the result cannot be sent: {error}"))))
 
 
 def _belong() -> None:
-    """Leave Ctrl-C to the parent, and end when it ends, even if it is killed."""
+    """Ignore Ctrl-C, which the parent handles, and end when the parent ends, even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
-    if sys.platform == "linux":  # at once, also in a solver that holds the interpreter
+    if sys.platform == "linux":  # ends at once, also while native code holds the interpreter lock
         CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
     Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
 
@@ -148,7 +148,7 @@ def _end_after(sentinel: int) -> None:
 
 
 def _receive(one: _Running, hear: Hear | None) -> FinishedTask | None:
-    """Take what a process sent; return the end of its task, if that is it."""
+    """Receive a message of a process; return the finished task if the task ended, else None."""
     one.heard = perf_counter()
     try:
         kind, what = one.pipe.recv()
@@ -171,7 +171,7 @@ def _leave(one: _Running) -> None:
 
 
 def _held_mb(process: SpawnProcess) -> float:
-    """Memory that a process holds, 0 where the system does not say."""
+    """Return the resident memory of a process in MB, or 0 if it is unknown."""
     try:
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     except OSError:

@@ -1,20 +1,21 @@
-"""Tasks that know nothing of each other, and where they run: here, in processes, or on Ray.
+"""Independent tasks, and the protocol of runners: in this process, in other processes, or on Ray.
 
 ::
 
     tasks = [Task(f"seed {seed}", play, (setup, seed)) for seed in range(10)]
-    with where as spread:  # Here(), Processes(4) or OnRay("auto")
-        outcomes = [ended.result() for ended in spread.each(tasks)]
+    with runner:  # Here(), Processes(4) or OnRay("auto")
+        outcomes = [ended.result() for ended in runner.each(tasks)]
 
-Answers come in the order of the tasks, each as soon as it and all before it are there, and they are the same
-wherever the tasks run: a task has all that it computes from in its arguments.  Functions and arguments are
-picklable, except for those that only ever run here.
+Results are returned in the order of the tasks, each as soon as the task and all tasks before it have ended.
+They do not depend on the runner, because a task gets all its data as arguments. Functions and arguments must
+be picklable, except for tasks that run in this process only.
 
-A task may tell how far it is.  With ``hear`` every function gets one more argument, ``tell``; what it tells
-arrives at ``hear`` with the task, here and in order, before the task's answer.
+A task can report its progress. With ``hear`` every function gets an additional argument ``tell``. A message
+that the task passes to ``tell`` is passed to ``hear``, with the task, in this process, in order, and before
+the result of the task.
 
-Tasks that are timed must not share a machine with others: ``alone=True``.  Processes are then started one
-after the other, and on Ray each task has a whole node, all of the largest size, to itself.
+Tasks that are timed must not share a machine with other tasks: ``alone=True``. Processes are then started one
+after the other. On Ray each task has a whole node, and all these nodes have the largest size.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 Tell: TypeAlias = Callable[[Any], None]
-"""How a task says something."""
+"""Function with which a task reports a message."""
 Hear: TypeAlias = Callable[["Task", Any], None]
-"""Receives a task's message."""
+"""Function that receives a task and its message."""
 Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A computation: a function of a module, or a partial of one, with arguments and a readable name."""
+    """Task: a module-level function, or a partial of one, with arguments and a readable name."""
 
     name: str
     function: Callable[..., Any]
@@ -45,7 +46,7 @@ class Task:
 
 @dataclass(frozen=True)
 class FinishedTask:
-    """A task that ended, with the value or the error of its function; a note in the error names the task."""
+    """Task that ended, with the result or the error of its function; a note of the error names the task."""
 
     task: Task
     value: Any = None
@@ -59,44 +60,44 @@ class FinishedTask:
 
 
 class LostTaskError(RuntimeError):
-    """The process of a task ended without an answer: killed, out of memory, or crashed."""
+    """The process of a task ended without a result: it was killed, ran out of memory, or crashed."""
 
 
 class StoppedTaskError(LostTaskError):
-    """The process of a task was killed by its starter: too much memory, or silent for too long."""
+    """The runner killed the process of a task, which used too much memory or was silent for too long."""
 
 
 class RemoteObjects(ABC, Generic[Kept]):
-    """Objects that stay where they were made, and are called there."""
+    """Objects that stay in the process in which they were made, and are called there."""
 
     @abstractmethod
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects, in parallel if they are in other processes, and return the
-        results.
+        """Call a method of some of the objects and return the results, by number of the object.
 
-        Arguments and results are by the number of the object.
+        The calls are parallel if the objects are in other processes.
         """
 
 
 class TaskRunner(ABC):
-    """Where tasks run.  A context manager: leaving it ends what it started."""
+    """Runner of tasks, and a context manager that ends what the runner started."""
 
     @abstractmethod
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[FinishedTask]:
-        """Run tasks, and yield the end of each, in the order of the tasks.
+        """Run tasks and yield their results in the order of the tasks.
 
-        `hear` takes a task and what its function tells by an argument ``tell``. `alone`: no task may share
-        its machine with another. A caller that stops iterating ends the tasks under way.
+        With `hear`, functions get an argument ``tell`` to report messages, which are passed to `hear`. With
+        `alone`, no task shares its machine with another task. If the caller stops iterating, running tasks
+        are ended.
         """
 
     @abstractmethod
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects that keep something between calls, such as a program between rounds."""
+        """Make objects that have a state between calls, for example a program between rounds."""
 
-    def close(self) -> None:  # noqa: B027 - most have started nothing
-        """End what was started."""
+    def close(self) -> None:  # noqa: B027 - most runners start nothing that must end
+        """End what the runner started."""
 
     def __enter__(self) -> Self:
         return self
@@ -114,27 +115,27 @@ class HeldHere(RemoteObjects[Kept]):
         self.objects = [make() for make in makers]
 
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects, one after the other; see :meth:`RemoteObjects.each`."""
+        """Call a method of some of the objects, one after the other, and return the results by number."""
         return {k: getattr(self.objects[k], method)(*given) for k, given in arguments.items()}
 
 
 class Here(TaskRunner):
-    """In this process, one after the other."""
+    """Runner that runs tasks in this process, one after the other."""
 
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[FinishedTask]:
-        """Run tasks; see :meth:`TaskRunner.each`."""
+        """Run tasks and yield their results in the order of the tasks."""
         for task in tasks:
             tell = None if hear is None else _teller(hear, task)
             try:
                 ended = FinishedTask(task, _call(task, tell))
-            except Exception as error:  # whatever somebody's task raises is its answer
+            except Exception as error:  # any exception of a task is its result
                 ended = FinishedTask(task, error=_noted(error, task))
             yield ended
 
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects here; see :meth:`TaskRunner.hold`."""
+        """Make objects in this process."""
         return HeldHere(makers)
 
 
@@ -143,42 +144,42 @@ def _teller(hear: Hear, task: Task) -> Tell:
 
 
 def _call(task: Task, tell: Tell | None) -> Any:
-    """Return what a task's function returns."""
+    """Return the result of a task's function."""
     return task.function(*task.arguments) if tell is None else task.function(*task.arguments, tell=tell)
 
 
 def _noted(error: Exception, task: Task) -> Exception:
-    """Return an error with the name of its task as a note."""
+    """Add the name of its task to an error as a note, and return the error."""
     error.add_note(f"in {task.name}")
     return error
 
 
 @dataclass
 class InOrder:
-    """Puts answers that come in any order into that of their tasks; `given` counts those returned so far."""
+    """Buffer that sorts results into the order of their tasks; `given` is the number of returned results."""
 
     tasks: Sequence[Task]
     given: int = 0
     _waiting: dict[int, FinishedTask] = field(default_factory=dict)
 
     def put(self, number: int, ended: FinishedTask) -> None:
-        """Take the answer of the task with a number."""
+        """Add the result of the task with a number."""
         self._waiting[number] = ended
 
     def ready(self) -> Iterator[FinishedTask]:
-        """Iterate over the answers whose turn it is."""
+        """Iterate over the results that are next in the order."""
         while self.given in self._waiting:
             yield self._waiting.pop(self.given)
             self.given += 1
 
     @property
     def complete(self) -> bool:
-        """Whether all were given out."""
+        """True if all results were returned."""
         return self.given == len(self.tasks)
 
 
 class _RemoteTraceback(Exception):
-    """Traceback of a task in its own process; the cause of the error that is raised in this one."""
+    """Traceback of a task in its own process; it is the cause of the error that is raised in this process."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -189,18 +190,18 @@ class _RemoteTraceback(Exception):
 
 
 class TaskError(RuntimeError):
-    """An error of a task that cannot be sent: its type and what it said."""
+    """A task raised an error that cannot be pickled; the message has its type and text."""
 
 
 class TaskResult(NamedTuple):
-    """Result or error that a task sends; `where` is the traceback of the error."""
+    """Result or error that a task sends, with the traceback `where` of the error."""
 
     value: Any = None
     error: Exception | None = None
     where: str = ""
 
     def ended(self, task: Task) -> FinishedTask:
-        """Return it as the end of its task."""
+        """Return the finished task with this result."""
         if self.error is None:
             return FinishedTask(task, self.value)
         self.error.__cause__ = _RemoteTraceback(self.where)
@@ -208,18 +209,18 @@ class TaskResult(NamedTuple):
 
 
 def outcome(task: Task, tell: Tell | None) -> TaskResult:
-    """Run a task, in the process where it is."""
+    """Run a task in the present process and return its result."""
     try:
         return TaskResult(_call(task, tell))
-    except Exception as error:  # whatever somebody's task raises is its answer
+    except Exception as error:  # any exception of a task is its result
         return TaskResult(None, _sendable(error), traceback.format_exc())
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error itself, if it comes out of a pickle as it went in."""
+    """Return the error if it can be pickled, else a TaskError."""
     try:
         if type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
-    except Exception:  # whatever its class does when it is pickled
+    except Exception:  # a class may raise any exception when it is pickled
         pass
     return TaskError(f"{type(error).__name__}: {error}")

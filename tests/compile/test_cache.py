@@ -149,7 +149,7 @@ def test_a_cache_that_cannot_be_written_is_told_of_once(tmp_path, monkeypatch, c
     for name in ("one", "other"):
         assert kernel_cache._make_folder(name, __file__, {}) is None
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "cannot be kept" in caplog.text and "NUMBA_CACHE_DIR" in caplog.text
+    assert "cannot be written" in caplog.text and "NUMBA_CACHE_DIR" in caplog.text
 
 
 def test_processes_that_start_at_once_agree(package, tmp_path):

@@ -149,7 +149,7 @@ DOUBTS = [
     (
         " z wide -1",
         " z wide -1\n x same 9",
-        "16, COLUMNS: column 'x', begun in line 11, comes",
+        "16, COLUMNS: column 'x', begun in line 11, continues after other columns",
         "c",
         [1, -0.125, 0],
     ),
@@ -187,7 +187,7 @@ def test_what_is_in_doubt(tmp_path, old, new, why, field, value):
 
 def test_a_column_that_comes_again_is_one_column(tmp_path):
     path = written(tmp_path, RANGES.replace(" z wide -1", " z wide -1\n x same 9"))
-    with pytest.warns(UserWarning, match="comes again"):
+    with pytest.warns(UserWarning, match="continues after other columns"):
         lp = read_mps(path, strict=False)
     assert lp.column_names == ("x", "y", "z")
     np.testing.assert_array_equal(lp.A.toarray(), [[2, 1, 0], [3.5, 0, 0], [9, -4, 0], [0, 1, -1]])
