@@ -1,11 +1,13 @@
-"""One actor of a program: its process, what it would be made again from, and what it is asked.
+"""Actor of a program: its process, the data to start it again, and its calls.
 
-An actor that dies is made again: a new process takes the last snapshot of the old one's parts and makes the
-edits since, and what was asked of the old one is asked of it.  A snapshot is taken when the edits since the
-last have grown to a quarter of it.  They are dropped only when a snapshot that has them is in the object
-store of the driver's own node, so that other nodes may die.  Where edits come faster than snapshots are
-taken they wait, so the driver never holds most of a program.  An actor that keeps the others waiting, or that
-has no place yet, is reported; one that could not make an edit answers nothing any more.
+If an actor dies, it is started again. The new process loads the last snapshot of the parts, applies the edits
+since then, and gets the pending call again. A snapshot is taken when the edits since the last one have a
+quarter of its size. Edits are dropped only after a snapshot that includes them is in the object store of the
+driver's node, so that other nodes may die. If edits come faster than snapshots, edits wait, so that the
+driver never holds most of a program.
+
+An actor that is slow, or that has not been started by Ray, is reported. An actor that could not apply an edit
+rejects all later calls.
 """
 
 from __future__ import annotations
@@ -34,23 +36,23 @@ _LOOK = 0.05
 _SNAPSHOT_FROM = 1 << 24
 """Bytes of edits up to which no snapshot is taken."""
 _SNAPSHOT_SHARE = 0.25
-"""Share of a snapshot that the edits since it must reach for the next one; at twice that it is awaited."""
+"""Size of the edits, relative to the last snapshot, at which the next is taken; at twice it, edits wait."""
 _SNAPSHOT_WAIT = 60.0
-"""Seconds that an edit waits for a snapshot at most."""
+"""Largest time that an edit waits for a snapshot, in seconds."""
 _MOST_DEATHS = 5
-"""So often an actor is made again for one answer before it is given up."""
+"""Number of times that an actor is started again for one call."""
 _SLOW_FROM, _SLOW_TIMES = 1.0, 5.0
-"""Seconds, and times what half of the actors took, after which one that has not answered is slow."""
+"""An actor is slow after this number of seconds plus this multiple of the time of half of the actors."""
 _PLACE_WARN, _PLACE_GIVE_UP = 10.0, 120.0
-"""Seconds after which an actor that has not started yet is reported, and after which it is given up."""
+"""Seconds after which an actor that has not started is reported, and after which an error is raised."""
 
 
 class NoPlaceError(CopterError, RuntimeError):
-    """Ray started no process for an actor."""
+    """Ray did not start the process of an actor in time; free resources or use fewer actors."""
 
 
 class LostActorError(CopterError, RuntimeError):
-    """An actor died again and again before it answered."""
+    """An actor died repeatedly during one call; check the memory of its node or use more actors."""
 
     def __init__(self, number: int, why: str) -> None:
         self.number = number
@@ -59,14 +61,17 @@ class LostActorError(CopterError, RuntimeError):
 
     def __str__(self) -> str:
         return (
-            f"actor {self.number} died {_MOST_DEATHS + 1} times before it answered: {self.why}: look whether "
-            "its node has memory for its parts, or take more actors"
+            f"actor {self.number} died {_MOST_DEATHS + 1} times during one call: {self.why}; check whether "
+            "its node has memory for its parts, or use more actors"
         )
 
 
 @dataclass
 class _Snapshot:
-    """Stores of an actor's parts in the object store, with so many edits; `size` in bytes, once known."""
+    """Stores of an actor's parts in the object store; `edits` is the number of edits that they include.
+
+    `size` is in bytes, 0 if it is unknown.
+    """
 
     ref: Any
     edits: int
@@ -74,11 +79,27 @@ class _Snapshot:
 
 
 class Actor:
-    """A holder of parts in a process of its own.
+    """Ray actor with a :class:`copter.ray.holder.Holder` of consecutive parts.
 
-    `parts`: first part and one behind the last, and how many exist. `options`: of Ray's actor. `deaths`:
-    since its last answer. `revived`, `waited`: how often it was made again, and the most seconds that others
-    waited for it, both since the last report.
+    Parameters
+    ----------
+    number : int
+        Number of the actor.
+    parts : (int, int, int)
+        First part, last part + 1, and number of all parts.
+    options : mapping
+        Options of the Ray actor.
+    threads : int
+        Number of threads of the actor.
+
+    Attributes
+    ----------
+    deaths : int
+        Number of deaths since the last result.
+    revived : int
+        Number of restarts since the last report.
+    waited : float
+        Largest time that other actors waited for this one since the last report, in seconds.
     """
 
     def __init__(
@@ -105,7 +126,7 @@ class Actor:
 
     @property
     def _before(self) -> int:
-        """How many edits it was sent before those that are here."""
+        """Number of edits that were sent before the edits in `_since`."""
         return self._made - len(self._since)
 
     def _start(self) -> None:
@@ -114,7 +135,7 @@ class Actor:
         self._here: Any = self.call("here")
 
     def look_for_place(self) -> None:
-        """Report it if its process has not started for long; raise NoPlaceError if it is too long."""
+        """Log a warning if the process has not started for long; raise NoPlaceError after a limit."""
         if self._here is None:
             return
         if ray.wait([self._here], timeout=0, fetch_local=False)[0]:
@@ -128,8 +149,8 @@ class Actor:
                 for name, each in self._needs.items()
             )
             why = (
-                f"actor {self.number} has not started for {seconds:.0f} s; it needs {asked}: if others use "
-                "them, end those; else take fewer actors, a smaller num_cpus, or a Ray with larger nodes"
+                f"actor {self.number} has not started for {seconds:.0f} s; it needs {asked}; end other users "
+                "of these resources, or use fewer actors, a smaller num_cpus, or a Ray with larger nodes"
             )
             if self._warned:
                 raise NoPlaceError(why)
@@ -137,15 +158,15 @@ class Actor:
             self._warned = True
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the holder that needs the edits until now; return Ray's reference."""
+        """Call a method of the holder that needs all edits so far; return Ray's reference."""
         return self.call("ask", self._made, method, *arguments)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the holder, whatever edits were made; return Ray's reference."""
+        """Call a method of the holder that does not depend on edits; return Ray's reference."""
         return getattr(self.handle, method).remote(*arguments)
 
     def send(self, edits: list[Edit]) -> None:
-        """Send edits of all parts, cut to those of this actor."""
+        """Send the shares of this actor's parts in edits."""
         own = [cut for edit in edits if (cut := edit.of(self.first, self.last)) is not None]
         if not own:
             return
@@ -156,20 +177,20 @@ class Actor:
         self._look_after_snapshots()
 
     def _look_after_snapshots(self) -> None:
-        """Drop edits that are in a snapshot by now, and take the next if it pays."""
+        """Drop edits that a finished snapshot includes, and take the next snapshot if it pays off."""
         wait = _SNAPSHOT_WAIT if self._bytes > 2 * self._worth else 0.0
         if self._next is not None and ray.wait([self._next.ref], timeout=wait, fetch_local=False)[0]:
             taken, self._next = self._next, None
             try:
-                # what an actor returns lies on its node and dies with it; what is put here does not
+                # a result of an actor is on the actor's node and is lost with it, so it is stored here, too
                 stores = ray.get(taken.ref)
                 size = sum(array.nbytes for store in stores for array in store.arrays().values())
                 kept = _Snapshot(ray.put(stores), taken.edits, size)
             except RayActorError:
-                return  # it died before; the edits are still here
+                return  # the actor died before; the edits are kept
             except RayError as error:
-                _LOG.warning("no snapshot of actor %d (%s)", self.number, _first_line(error))
-                self._worth = 2 * self._bytes  # the next try when there are more
+                _LOG.warning("no snapshot of actor %d was taken (%s)", self.number, _first_line(error))
+                self._worth = 2 * self._bytes  # try again after as many more edits
                 return
             del self._since[: kept.edits - self._before]
             self._last, self._worth = kept, max(_SNAPSHOT_FROM, int(_SNAPSHOT_SHARE * kept.size))
@@ -178,27 +199,27 @@ class Actor:
             self._next = _Snapshot(self.ask("snapshot"), self._made)
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
-        """Put stores in place of those of its parts: what it is made again from."""
-        self._made += 1  # counts as an edit: without it nothing is answered
+        """Replace the stores of its parts; they also become its last snapshot."""
+        self._made += 1  # counts as an edit, so that later calls wait for it
         self._last, self._next = _Snapshot(ray.put(stores), self._made), None
         self._since, self._bytes = [], 0
         self.call("restore", self._last.ref, self._made)
 
     def offload(self, key: int, pieces: Sequence[Any]) -> None:
-        """Give it pieces of work; they are given again to the next process if this one dies."""
+        """Give it pieces of work, which are sent again if the actor is started again."""
         self.offloaded[key] = ray.put(list(pieces))
         self.call("offload", key, self.offloaded[key])
 
     def forget(self, key: int) -> None:
-        """Take pieces of work back."""
+        """Release pieces of work."""
         if self.offloaded.pop(key, None) is not None and ray.is_initialized():
             self.call("forget", key)
 
     def revive(self, why: Exception) -> None:
-        """Make it again from the last snapshot, the edits since, and its pieces, after the error `why`."""
+        """Restart the actor after the error `why`, from its last snapshot, later edits and pieces."""
         self.deaths += 1
         self.revived += 1
-        _LOG.warning("actor %d died (%s): it is made again", self.number, _first_line(why))
+        _LOG.warning("actor %d died (%s) and is started again", self.number, _first_line(why))
         self.kill()
         self._next = None
         self._start()
@@ -214,12 +235,11 @@ class Actor:
 
 
 def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Call a method of :class:`copter.ray.holder.Holder` on each actor with its arguments, and wait for the
-    answers.
+    """Call a method of :class:`copter.ray.holder.Holder` on each actor, and return the results.
 
-    Actors that die are made again and asked again, so that a repeated call must not matter. Raise Interrupted
-    if the present solve is late or was cancelled, UnusableError if an actor could not make an edit,
-    LostActorError or NoPlaceError if an actor dies again and again or does not start.
+    Actors that die are started and called again, so a call must be repeatable. Raise Interrupted if the
+    present solve is late or was cancelled, UnusableError if an actor could not apply an edit, and
+    LostActorError or NoPlaceError if an actor dies repeatedly or does not start.
     """
     pending = {
         actor.ask(method, *own): k for k, (actor, own) in enumerate(zip(actors, arguments, strict=True))
@@ -235,7 +255,7 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
                 actors[k].deaths = 0
             except MissedEditsError as missed:
                 raise UnusableError(_missed(actors[k].number, missed)) from missed
-            except (RayActorError, ObjectLostError) as died:  # the latter: its node died after it answered
+            except (RayActorError, ObjectLostError) as died:  # ObjectLostError: its node died afterwards
                 if actors[k].deaths >= _MOST_DEATHS:
                     raise LostActorError(actors[k].number, _first_line(died)) from died
                 watch.revived.add(k)
@@ -250,9 +270,9 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
 
 
 class _Watch:
-    """Looks, during one call, for actors that keep the others waiting; it compares at least two.
+    """Detector of slow actors during one call of at least two actors.
 
-    `revived`: positions of those that were made again, which are expected to be late.
+    `revived` has the positions of actors that were started again, which are expected to be late.
     """
 
     def __init__(self, actors: Sequence[Actor]) -> None:
@@ -262,7 +282,7 @@ class _Watch:
         self._said: set[int] = set()
 
     def look(self, waiting: set[int]) -> None:
-        """Note the positions of actors that have not answered yet."""
+        """Record and log slow actors; `waiting` has the positions of actors without a result."""
         seconds = perf_counter() - self._begin
         if self._limit == math.inf and 2 * len(waiting) <= len(self._actors):
             self._limit = _SLOW_FROM + _SLOW_TIMES * seconds
@@ -271,15 +291,15 @@ class _Watch:
                 actor = self._actors[k]
                 actor.waited = max(actor.waited, seconds)
                 if k not in self._said:
-                    _LOG.warning("actor %d is slow: no answer for %.1f s", actor.number, seconds)
+                    _LOG.warning("actor %d is slow: no result after %.1f s", actor.number, seconds)
                     self._said.add(k)
 
 
 def _missed(number: int, error: Exception) -> str:
-    why = _first_line(getattr(error, "cause", error))  # of Ray's error, which has a traceback as its text
+    why = _first_line(getattr(error, "cause", error))  # the text of Ray's error itself is a traceback
     return (
-        f"actor {number} does not have all edits ({why}): close the program and make it again, or open its "
-        "journal, once what went wrong there is mended"
+        f"actor {number} does not have all edits ({why}); correct the cause, then close the program and make "
+        "a new one, or open its journal"
     )
 
 

@@ -1,13 +1,13 @@
-"""ColumnCache: some columns of a store whose parts are elsewhere, as kernels read them.
+"""ColumnCache: some columns of a store on workers, in the form that kernels read.
 
-A request has in it the columns that were asked for, in ascending order, with the very
-numbers of its part: raw costs and the scale on them, own upper bounds, entries, overrides that lie aside.
-Kernels that walk columns in that order so do the same arithmetic as on the whole store.  What is there stays
-for the next who asks, until an edit changes it; only what is missing is fetched.  Columns that were looked
-at, and that an edit changed, are likely to be looked at again: they are prefetched.
+The cache has the columns of a request that were requested, in ascending order, with the numbers of its part:
+costs without scale, upper bounds of its own, entries, and separately stored overrides. So kernels that read
+columns in this order do the same arithmetic as on the whole store. Columns stay in the cache until an edit
+changes them, and only missing columns are fetched. Columns that were used and then edited are likely to be
+used again, and are prefetched.
 
-Every request has a usage of its own in the view.  Their pointers are one array: entries of column k of the
-cache begin at ``pointer[k]``, wherever the request's columns begin among the cache's.
+In the view, every request has a usage of its own. The pointers of all usages are one array: the entries of
+column k of the cache begin at ``pointer[k]``.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from copter.store.view import StoreView, coefficients_of, entries_of, override_a
 
 _NUMBERS = count()
 _FEW = 10_000
-"""Columns that are kept whether they are used or not."""
+"""Number of columns that are kept even if they are not used."""
 _GIVEN: WeakKeyDictionary[ConstraintStore, tuple[_Mark, NDArray[np.int64]]] = WeakKeyDictionary()
-"""The cache that a part last gave columns to, and their keys: it gives each once."""
+"""For each part, the cache that it last sent columns to, and their keys; each column is sent once."""
 
 
 class _Fetched(NamedTuple):
-    """k columns as their part has them.
+    """k columns with the numbers of their part.
 
-    `cost`: as in the pool. `upper`: own upper bounds, NaN where the request has one for all; empty if there
-    are none. `override`: overrides of shared costs, NaN where there is none; empty if there are none.
-    `counts`: entries of each. `row`, `value`: entries; values empty if all are 1.
+    `cost` has the stored costs. `upper` has upper bounds of single columns, NaN if the request has one bound
+    for all columns. `override` has overrides of shared costs, NaN for a column without one. `upper` and
+    `override` are empty if all would be NaN. `counts` has the number of entries of each column. `row` and
+    `value` have the entries; `value` is empty if all are 1.
     """
 
     cost: NDArray[np.float64]
@@ -49,10 +50,10 @@ class _Fetched(NamedTuple):
 
 
 class ColumnCache:
-    """Columns of a store, the driver's, whose parts are in other processes.
+    """Cache of columns of a store whose parts are in other processes.
 
-    `mark`: by it, parts know what they sent already. `stale`: slots of requests whose columns changed, which
-    parts do not know yet.
+    With `mark`, parts identify the cache and the columns that they sent already. `stale` has the slots of
+    requests with changed columns, of which the parts were not informed yet.
     """
 
     def __init__(self, store: ConstraintStore) -> None:
@@ -70,15 +71,16 @@ class ColumnCache:
         self._view: StoreView | None = None
 
     def edited(self, slots: NDArray[np.int64]) -> None:
-        """Say that there was an edit, and that the columns of the requests in ``slots`` are others now."""
+        """Record an edit, which changed the columns of the requests in ``slots``."""
         self._edited = True
         if slots.size:
             self._edits.append(slots)
 
     def fits(self, store: ConstraintStore) -> bool:
-        """Drop columns that changed; False if it is better to begin again.
+        """Drop changed columns; return False if a new cache is better.
 
-        That is so if a request has more columns than any had, or most columns were not used for a round.
+        A new cache is better if a request has more columns than any request had, or if most columns were not
+        used for a round.
         """
         if not self._edited:
             return True
@@ -109,7 +111,7 @@ class ColumnCache:
         return self.missing((slot[there], column[there]))
 
     def _keep(self, which: NDArray[np.int64]) -> None:
-        """Let go of all columns but some."""
+        """Drop all columns except some."""
         if which.size < self._key.size:
             self._arrange(self._key[which], _joined([self._held], which), self._used[which])
 
@@ -119,13 +121,13 @@ class ColumnCache:
         np.cumsum(np.bincount(slot, minlength=self._start.size - 1), out=self._start[1:])
 
     def view(self, store: ConstraintStore) -> StoreView:
-        """A view of the columns that are there."""
+        """Return a view of the columns in the cache."""
         if self._view is None:
             self._view = self._build(store)
         return self._view
 
     def missing(self, *wanted: Columns) -> Columns:
-        """Return those of some columns that are not in the cache."""
+        """Return the columns that are not in the cache."""
         lists = []
         for slot, column in wanted:
             absent = (self.places(slot, column) < 0) & (column >= 0)
@@ -136,19 +138,19 @@ class ColumnCache:
         return slot, column
 
     def places(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the places of columns in their requests, (k,); negative if not in the cache."""
+        """Return the positions (k,) of columns in their requests in the view; negative if not cached."""
         found: NDArray[np.int64] = _places(self._start, self._column, self._used, slot, column)
         return found
 
     def take(self, given: list[_Given], *, unseen: Columns | None = None) -> None:
-        """Add columns sent by parts; `unseen` are prefetched ones, which count as used when they are."""
+        """Add columns sent by parts; `unseen` are prefetched columns, which do not count as used yet."""
         keys = [each.slot * self.mark.width + each.column for each in given]
         key = np.concatenate([self._key, *keys])
         if key.size == self._key.size:
             return
         order = np.argsort(key, kind="stable")
         ascending = key[order]
-        fresh = np.diff(ascending, prepend=-1) > 0  # a part that was made again may give them twice
+        fresh = np.diff(ascending, prepend=-1) > 0  # a restarted part may send columns twice
         order = order[fresh]
         seen = np.ones(key.size - self._used.size, np.bool_)
         if unseen is not None and unseen[0].size:
@@ -195,7 +197,10 @@ class ColumnCache:
 
 @kernel(allocates=True)
 def _places(start, held, used, slot, column):  # type: ignore[no-untyped-def]
-    """See :meth:`ColumnCache.places`: where the one before says, or by bisection; and marked as used."""
+    """Return the positions of columns, for :meth:`ColumnCache.places`, and mark the columns as used.
+
+    The position after the previous one is tried first, then bisection.
+    """
     found, low = np.empty(slot.size, np.int64), -1
     for k in range(slot.size):
         first, last = start[slot[k]], start[slot[k] + 1]
@@ -217,7 +222,7 @@ def _places(start, held, used, slot, column):  # type: ignore[no-untyped-def]
 
 
 def _joined(pieces: list[_Fetched], order: NDArray[np.int64]) -> _Fetched:
-    """Columns of several places in an order."""
+    """Concatenate pieces of columns and return the columns in an order."""
     cost = np.concatenate([piece.cost for piece in pieces])[order]
     upper, override = (
         _filled([(piece.cost.size, getattr(piece, name)) for piece in pieces], np.nan, order)
@@ -233,21 +238,21 @@ def _joined(pieces: list[_Fetched], order: NDArray[np.int64]) -> _Fetched:
 def _filled(
     pieces: list[tuple[int, NDArray[np.float64]]], blank: float, order: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the numbers of pieces in an order, a blank where a piece has none; empty if no piece has any."""
+    """Return the numbers of pieces in an order, `blank` for pieces without numbers; empty if all are."""
     if not any(values.size for _, values in pieces):
         return np.empty(0)
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]
 
 
 class _Mark(NamedTuple):
-    """By what a part knows a cache: its number, and a number above all columns of a request."""
+    """Identification of a cache for parts: its number, and a number above all column numbers of a request."""
 
     number: int
     width: int
 
 
 class _Given(NamedTuple):
-    """Columns of the program, by slot and column, as their part has them."""
+    """Columns of the program, by slot and column, with the numbers of their part."""
 
     slot: NDArray[np.int64]
     column: NDArray[np.int64]
@@ -255,7 +260,7 @@ class _Given(NamedTuple):
 
 
 class Message(NamedTuple):
-    """The content of one round trip to parts: a task, others that are asked once, and columns."""
+    """Message to the parts in one round trip: a task, other tasks that run once, and columns to fetch."""
 
     task: Task
     common: tuple[Any, ...]
@@ -272,11 +277,12 @@ def answer(
     mine: tuple[Any, ...],
     *own: tuple[Any, ...],
 ) -> tuple[Any, list[Any], _Given]:
-    """Answer a message for a part.
+    """Process a message for a part.
 
-    `stale`: slots of requests whose columns must be sent again. `slot`, `column`: columns to prefetch.
-    `mine`, `own`: what the task, and each of the others, ask of this part alone. Return the task's result,
-    those of the others, and the columns that are prefetched or named by results and were not sent before.
+    `stale` has the slots of requests whose columns must be sent again. `slot` and `column` are columns to
+    prefetch. `mine` and `own` are the arguments of the task and of the other tasks for this part. Return the
+    result of the task, the results of the others, and the columns to send. These are prefetched columns and
+    columns named by results that were not sent before.
     """
     result = asked.task(part, *asked.common, *mine)
     others = [task(part, *common, *each) for (task, common), each in zip(asked.others, own, strict=True)]
@@ -292,7 +298,7 @@ def answer(
 
 @kernel(allocates=True)
 def _absent(known, key):  # type: ignore[no-untyped-def]
-    """Which keys are not among those that are known; both ascend."""
+    """Return which of ascending keys are not in an ascending list of known keys."""
     absent, at = np.ones(key.size, np.bool_), 0
     for k in range(key.size):
         while at < known.size and known[at] < key[k]:
@@ -302,13 +308,13 @@ def _absent(known, key):  # type: ignore[no-untyped-def]
 
 
 def _given(part: Part, mark: _Mark) -> NDArray[np.int64]:
-    """Keys of the columns that a part gave to a cache."""
+    """Return the keys of the columns that a part sent to a cache."""
     last, key = _GIVEN.get(part.store, (mark, np.empty(0, np.int64)))
     return key if last == mark else key[:0]
 
 
 def fetch(part: Part, mark: _Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Given:
-    """Columns of a part, by slot of the program."""
+    """Return columns of a part, by slot of the program, and record that they were sent."""
     _GIVEN[part.store] = mark, np.union1d(_given(part, mark), slot * mark.width + column)
     return _Given(slot, column, _columns_of(part, slot, column))
 
@@ -343,7 +349,7 @@ def _fetch_overrides(view, slot, column, override):  # type: ignore[no-untyped-d
 
 @kernel
 def _count_entries(view, slot, column, counts):  # type: ignore[no-untyped-def]
-    """(entries of columns, whether any of their usages stores coefficients)."""
+    """Write the entry counts of columns; return their sum, and whether a usage has stored coefficients."""
     nnz, other = 0, False
     for k in range(slot.size):
         usage = view.usage[slot[k]]

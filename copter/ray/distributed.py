@@ -1,4 +1,4 @@
-"""DistributedProgram: a program whose columns are in other processes, with the methods of any other."""
+"""DistributedProgram: a ContinualProgram whose columns are in other processes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from copter.ray.workers import Workers
 
 
 class DistributedProgram(ContinualProgram):
-    """A continual program whose columns are with workers, which are empty at first.
+    """Program whose columns are on workers, which are empty at first.
 
-    Edits are validated here. Those of a round are sent together, when a solve or a query needs them.
+    Edits are validated in this process. The edits of a round are sent together when a solve or a query needs
+    them.
     """
 
     store: DistributedStore
@@ -21,5 +22,5 @@ class DistributedProgram(ContinualProgram):
         self.store = DistributedStore(workers)
 
     def close(self) -> None:
-        """Release the columns; later uses of the program raise an UnusableError."""
+        """Release the columns; later calls of the program raise an UnusableError."""
         self.store.executor.close()

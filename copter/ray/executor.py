@@ -1,10 +1,10 @@
-"""DistributedExecutor: tasks on the parts of a store that workers have, and the columns that came from there.
+"""DistributedExecutor: runs tasks on the parts of a store on workers, and fetches columns from them.
 
-Edits are logged, and sent before the next that is asked of the parts, or earlier when the log is long.
+Edits are logged, and sent before the next task, or earlier if the log is long.
 
-What takes a round trip is guessed ahead.  Rounds are much alike: the tasks that were asked once in the last
-one (:meth:`copter.store.executor.Executor.once`), and the columns that were looked at and edited since, are
-asked for along with the first task of this one that fetches columns.
+To save round trips, the executor predicts tasks and columns, because rounds are similar. The first task of a
+round that fetches columns is sent together with the tasks that :meth:`copter.store.executor.Executor.once`
+ran in the last round. It also fetches the columns that were used and then edited.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 _SEND_FROM = 1 << 26
-"""Bytes from which on logged edits are sent without waiting for the round."""
+"""Bytes of logged edits from which on they are sent at once."""
 
 
 class DistributedExecutor(Executor):
-    """Runs tasks on workers that have the parts of a store; `store` has the tables, without columns."""
+    """Executor on workers that hold the parts of a store; `store` has the tables, without columns."""
 
     local = False
 
@@ -51,9 +51,9 @@ class DistributedExecutor(Executor):
     # ---- edits ---------------------------------------------------------------------------------
 
     def log(self, edit: Edit, slots: NDArray[np.int64]) -> None:
-        """Log an edit after which the columns of requests in some slots are others."""
+        """Log an edit that changes the columns of the requests in some slots."""
         self.check()
-        if edit.verb == "remove_resources":  # entries go when enough rows have been dropped
+        if edit.verb == "remove_resources":  # entries are removed after enough rows were dropped
             self._cache = None
         elif self._cache is not None:
             self._cache.edited(slots)
@@ -69,19 +69,19 @@ class DistributedExecutor(Executor):
             log, self._log, self._logged = self._log, [], 0
             try:
                 self.workers.send(log)
-            except BaseException as error:  # some parts may have them, others not: Ctrl-C counts as well
+            except BaseException as error:  # also Ctrl-C: some parts may have the edits, others not
                 why = f"{type(error).__name__}: {error}"
-                again = "close the program and make it again, or open its journal"
-                self.refuse(f"edits did not reach all parts ({why}): {again}")
+                again = "close the program and make a new one, or open its journal"
+                self.refuse(f"edits did not reach all parts ({why}); {again}")
                 raise
 
     def refuse(self, why: str) -> None:
-        """Refuse edits and tasks from now on, with an error that says why, and what to do."""
+        """Reject all later edits and tasks with an error that has the text `why`."""
         self._refusal = why
         self._log, self._logged = [], 0
 
     def check(self) -> None:
-        """Raise the UnusableError that :meth:`refuse` was told."""
+        """Raise an UnusableError if :meth:`refuse` was called."""
         if self._refusal:
             raise UnusableError(self._refusal)
 
@@ -94,7 +94,7 @@ class DistributedExecutor(Executor):
         slots: NDArray[np.int64] | None = None,
         fetch: bool = False,
     ) -> list[Result]:
-        """See :meth:`Executor.map`; one that fetches columns takes along what is likely to be asked next."""
+        """Return ``task(part, *common)`` of every part; with `fetch`, also fetch predicted results."""
         if fetch:
             return self._map_and_fetch(task, common, self._cut(slots))
         self.flush()
@@ -103,7 +103,7 @@ class DistributedExecutor(Executor):
     def _map_and_fetch(
         self, task: Callable[..., Result], common: tuple[Any, ...], own: Sequence[tuple[Any, ...]]
     ) -> list[Result]:
-        """Map a task, together with those that were asked once in the last round, and prefetch columns."""
+        """Map a task together with the tasks that ran once in the last round, and prefetch columns."""
         cache, answers, parts = self._columns(), self._answers(), self.workers.parts
         others = {key: slots for key, slots in self._asked_once.items() if key not in answers}
         message = Message(task, common, tuple((key.task, key.common) for key in others), cache.mark)
@@ -124,17 +124,17 @@ class DistributedExecutor(Executor):
     def once(
         self, task: Callable[..., Result], *common: Any, slots: NDArray[np.int64] | None = None
     ) -> list[Result]:
-        """See :meth:`Executor.once`."""
+        """Return the result of :meth:`map`, keep it until the next edit, and predict the task again."""
         self._asked_once[self._key(task, common, slots)] = slots
         return super().once(task, *common, slots=slots)
 
     def _cut(self, slots: NDArray[np.int64] | None) -> list[tuple[NDArray[np.int64], ...]]:
-        """Return each part's own of some requests, by their slots there, as the last arguments of a task."""
+        """Return the slots in each part of some requests, as the last arguments of a task."""
         parts = self.workers.parts
         return [()] * parts if slots is None else [(slots[own] // parts,) for own in cut(slots, parts)]
 
     def ask(self, task: Task, slot: int, *arguments: Any) -> Any:
-        """Return ``task(part, slot there, *arguments)`` of the part with a request."""
+        """Return ``task(part, slot in the part, *arguments)`` of the part with a request."""
         self.flush()
         parts = self.workers.parts
         return self.workers.one(slot % parts, task, slot // parts, *arguments)
@@ -142,7 +142,7 @@ class DistributedExecutor(Executor):
     def columns(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
     ) -> tuple[StoreView, NDArray[np.int64]]:
-        """See :meth:`Executor.columns`."""
+        """Return a view that has given columns, and their positions; fetch missing columns."""
         cache = self._columns()
         slots, columns = cache.missing((slot, column), *more)
         if slots.size:
@@ -152,35 +152,35 @@ class DistributedExecutor(Executor):
         return cache.view(self.store), cache.places(slot, column)
 
     def _columns(self) -> ColumnCache:
-        """The cache, without the columns that were edited."""
+        """Return the cache, without columns that were edited."""
         if self._cache is None or not self._cache.fits(self.store):
             self._cache = ColumnCache(self.store)
         return self._cache
 
     def all_columns(self) -> StoreView:
-        """See :meth:`Executor.all_columns`: all of them are fetched."""
+        """Return a view of all columns, which are fetched."""
         sizes = self.store.requests.n_columns[: self.store.requests.size]
         every = np.repeat(np.arange(sizes.size), sizes), slice_indices(np.zeros_like(sizes), sizes)
         return self.columns(*every)[0]
 
     def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
-        """See :meth:`Executor.offload`."""
+        """Give picklable pieces of work to the workers until the result is released; None with one part."""
         self.check()
         return None if self.workers.parts == 1 else self.workers.offload(pieces)
 
     def blank_parts(self) -> list[LocalStore]:
-        """See :meth:`Executor.blank_parts`."""
+        """Return stores to be filled for :meth:`restore_parts`, one for each part."""
         return [PartStore() for _ in range(self.workers.parts)]
 
     def restore_parts(self, stores: Sequence[LocalStore]) -> None:
-        """See :meth:`Executor.restore_parts`."""
+        """Replace the stores of the parts."""
         self.workers.restore(stores)
 
     def close(self) -> None:
-        """Let the columns go; edits and questions are refused from now on."""
-        self.refuse("the program was closed: make another one")
+        """Release the columns; later edits and tasks raise an UnusableError."""
+        self.refuse("the program was closed; make a new one")
         self.workers.close()
 
     def diagnostics(self) -> dict[str, float]:
-        """See :meth:`Executor.diagnostics`."""
+        """Return irregularities of the workers since the last call."""
         return self.workers.diagnostics()

@@ -1,8 +1,7 @@
-"""Holder: some parts of a program in a process of their own, an actor on Ray.
+"""Holder: consecutive parts of a program in the process of a Ray actor.
 
-It imports nothing of Ray: an actor is a plain object whose methods are called from elsewhere.  Arrays that
-come out of Ray's object store cannot be written to; they are copied, as kernels are compiled for arrays that
-can.
+The module does not import Ray, because an actor is a plain object whose methods are called remotely. Arrays
+from Ray's object store are read-only. They are copied, because kernels are compiled for writable arrays.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from copter.store.slabs import GrowableArrays, SlotTable, contiguous
 
 
 class MissedEditsError(CopterError, RuntimeError):
-    """A holder was asked for something though its parts do not have all edits."""
+    """A holder was called although its parts do not have all edits; the caller raises an UnusableError."""
 
 
 class Holder:
-    """Neighbouring parts, from ``first`` to ``last - 1`` of ``of``, and pieces of work that were offloaded.
+    """Parts ``first`` to ``last - 1`` of ``of``, and offloaded pieces of work.
 
-    It counts the edits that it made, and a caller says how many there are. Parts that missed an edit, or have
-    half of one that failed, never answer.
+    The holder counts the edits that it applied, and callers pass the number of edits that were sent. Parts
+    that missed an edit, or that failed in the middle of an edit, reject all calls.
     """
 
     def __init__(self, first: int, last: int, of: int, threads: int) -> None:
@@ -41,10 +40,10 @@ class Holder:
         self._made, self._failed = 0, ""
 
     def here(self) -> None:
-        """Answer, which says that the process runs."""
+        """Return None, which shows that the process runs."""
 
     def send(self, edits: list[Edit], before: int) -> None:
-        """Make edits, each cut to these parts; none is made if not all `before` earlier edits were."""
+        """Apply edits, each cut to these parts; do nothing unless all `before` earlier edits were applied."""
         if before != self._made:
             return
         try:
@@ -65,46 +64,46 @@ class Holder:
     def ask(self, made: int, method: str, *arguments: Any) -> Any:
         """Call a method that reads the parts; raise MissedEditsError if they do not have all `made` edits."""
         if made != self._made:
-            raise MissedEditsError(self._failed or f"{made - self._made} edits did not come")
+            raise MissedEditsError(self._failed or f"{made - self._made} edits did not arrive")
         return getattr(self, method)(*arguments)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """``task(part, *common, *own[k])`` of every part that is here."""
+        """Return ``task(part, *common, *own[k])`` of every part of this holder."""
         return _each(self._parts, task, common, own)
 
     def one(self, place: int, task: Task, arguments: tuple[Any, ...]) -> Any:
-        """Return ``task(part, *arguments)`` of the part at some place among these."""
+        """Return ``task(part, *arguments)`` of the part at a position among these."""
         return task(self._parts[place], *writable(arguments))
 
     # ---- pieces of work ------------------------------------------------------------------------
 
     def offload(self, key: int, pieces: list[Any]) -> None:
-        """Keep pieces of work under a key."""
+        """Store pieces of work under a key."""
         self._offloaded[key] = writable(pieces)
 
     def each_offloaded(
         self, key: int, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
     ) -> list[Any]:
-        """``task(piece, *common, *own[k])`` of every piece that came with a key."""
+        """Return ``task(piece, *common, *own[k])`` of every piece with a key."""
         return _each(self._offloaded[key], task, common, own)
 
     def forget(self, key: int) -> None:
-        """Forget pieces of work."""
+        """Release pieces of work."""
         self._offloaded.pop(key, None)
 
     # ---- the process ---------------------------------------------------------------------------
 
     def snapshot(self) -> list[LocalStore]:
-        """The parts' stores, as they are; Ray copies them."""
+        """Return the stores of the parts; Ray copies them."""
         return [part.store for part in self._parts]
 
     def restore(self, stores: list[LocalStore], made: int) -> None:
-        """Take the stores of another process's :meth:`snapshot`, with `made` edits in them."""
+        """Load the stores of a :meth:`snapshot` that includes `made` edits."""
         self._made, self._failed = made, ""
         self._parts = [part._replace(store=store) for part, store in zip(self._parts, stores, strict=True)]
 
     def memory(self) -> dict[str, int]:
-        """Return ``bytes`` of the parts' columns, with their reserves, and the ``pid`` of the process."""
+        """Return the ``bytes`` of the parts' columns, reserved memory included, and the ``pid``."""
         return {"bytes": sum(_bytes_of(part.store) for part in self._parts), "pid": os.getpid()}
 
 
@@ -117,9 +116,9 @@ def _each(
 
 
 def writable(value: Any) -> Any:
-    """Return a value with arrays that kernels take: those that cannot be written to are copied.
+    """Return a value in which read-only arrays are copied, so that kernels take them.
 
-    It looks into tuples, lists, dicts and attributes.
+    Arrays in tuples, lists, dictionaries and attributes of dataclasses are converted, too.
     """
     if isinstance(value, np.ndarray):
         return contiguous(value)
@@ -137,7 +136,7 @@ def writable(value: Any) -> Any:
 
 
 def _bytes_of(store: Any) -> int:
-    """Bytes of a store's pools and tables, room for more included."""
+    """Return the bytes of a store's arrays and tables, including reserved memory."""
     held = 0
     for each in vars(store).values():
         if isinstance(each, GrowableArrays):

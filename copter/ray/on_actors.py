@@ -1,8 +1,7 @@
-"""Parts on the actors of a Ray cluster.
+"""Workers on the actors of a Ray cluster.
 
-Every actor holds parts next to one another, and is asked once for all of them.  What goes to all actors is
-put into the object store once, where it is large; arrays come out of it without a copy but the one that makes
-them writable.
+Every actor holds consecutive parts, and gets one call for all of them. Large arguments for all actors are put
+into the object store once. Arrays from the object store are copied only to make them writable.
 """
 
 from __future__ import annotations
@@ -26,13 +25,14 @@ with extra("ray"):
     import ray
 
 _PUT_FROM = 1 << 16
-"""Bytes from which on what goes to all actors is put into the object store."""
+"""Bytes from which on arguments for all actors are put into the object store."""
 
 
 class OnActors:
-    """Parts on actors: :class:`copter.ray.workers.Workers`.
+    """Workers on actors, an implementation of :class:`copter.ray.workers.Workers`.
 
-    `actors`: at most the number of parts. `options`: of Ray's actors. `threads`: of each actor.
+    `actors` is at most the number of parts. `options` are options of Ray actors. `threads` is the number of
+    threads of each actor.
     """
 
     def __init__(self, actors: int, parts: int, options: Mapping[str, Any], threads: int) -> None:
@@ -45,17 +45,17 @@ class OnActors:
         self._keys = count()
 
     def send(self, edits: list[Edit]) -> None:
-        """See :class:`copter.ray.workers.Workers`."""
+        """Apply edits on the parts before their next task."""
         for actor in self.actors:
             actor.send(edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.ray.workers.Workers`."""
+        """Return ``task(part, *common, *own[k])`` of every part k, in the order of the parts."""
         bounds = [(actor.first, actor.last) for actor in self.actors]
         return self._ask("each", (task,), common, own, bounds)
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """See :class:`copter.ray.workers.Workers`."""
+        """Return ``task(part, *arguments)`` of one part."""
         (actor,) = [actor for actor in self.actors if actor.first <= number < actor.last]
         return answers([actor], "one", [(number - actor.first, task, arguments)])[0]
 
@@ -72,18 +72,18 @@ class OnActors:
         return [result for mine in answers(self.actors, method, each) for result in mine]
 
     def offload(self, pieces: Sequence[Any]) -> OffloadedToActors | None:
-        """See :class:`copter.ray.workers.Workers`; this process keeps them if it has as many processors."""
+        """Give pieces of work to the actors; return None if this process has as many processors."""
         if self._processors <= available_threads():
             return None
         return OffloadedToActors(self, next(self._keys), pieces)
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
-        """See :class:`copter.ray.workers.Workers`."""
+        """Replace the stores of the parts."""
         for actor in self.actors:
             actor.restore(stores[actor.first : actor.last])
 
     def diagnostics(self) -> dict[str, float]:
-        """See :class:`copter.ray.workers.Workers`."""
+        """Return slow and restarted actors since the last call, by name."""
         found: dict[str, float] = {}
         for actor in self.actors:
             if actor.waited:
@@ -98,14 +98,14 @@ class OnActors:
         return answers(self.actors, "memory", [()] * len(self.actors))
 
     def close(self) -> None:
-        """See :class:`copter.ray.workers.Workers`."""
+        """End the actors."""
         for actor in self.actors:
             actor.kill()
         self.actors = []
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a RayProgram cannot be copied or pickled: read it with program.requests[:] and "
+            "a RayProgram cannot be copied or pickled; read it with program.requests[:] and "
             "program.resources[:], or keep it in a Journal"
         )
 
@@ -114,10 +114,9 @@ class OnActors:
 
 
 class OffloadedToActors:
-    """Pieces of work at actors (:class:`copter.store.executor.Offloaded`), evenly divided, neighbours
-    together.
+    """Pieces of work on actors (:class:`copter.store.executor.Offloaded`), in ranges of about equal length.
 
-    Actors know the pieces by `key`.
+    Actors identify the pieces by `key`.
     """
 
     def __init__(self, workers: OnActors, key: int, pieces: Sequence[Any]) -> None:
@@ -129,7 +128,7 @@ class OffloadedToActors:
         weakref.finalize(self, _forget, list(workers.actors), key)
 
     def each(self, task: Task, *common: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """See :meth:`copter.store.executor.Offloaded.each`."""
+        """Return ``task(piece, *common, *own[k])`` of every piece k, in the order of the pieces."""
         return self._workers._ask("each_offloaded", (self._key, task), common, own, self._bounds)
 
 

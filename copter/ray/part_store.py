@@ -1,9 +1,9 @@
-"""PartStore: the store of one part of a program whose requests are spread, and how edits come to it.
+"""PartStore: store of one part of a distributed program, and the conversion of edits for it.
 
-Its rows have the slots that they have in the program.  A request in slot s of the program is in slot
-``s // parts`` of the part ``s % parts``: slots are freed and given in the same order here as there, so nobody
-has to say which.  Shared usages and vectors, which other parts have too, are named by their slots in the
-program.
+Rows have the slots that they have in the program. The request in slot s of the program is in slot
+``s // parts`` of the part ``s % parts``. The part frees and allocates slots in the same order as the program,
+so that slots need not be sent. Shared usages and vectors, which all parts have, are identified by their slots
+in the program.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _KNOWN = ("usage_of", "vector_of")
 
 
 class PartStore(LocalStore):
-    """A store that edits of the program are applied to.
+    """Store of one part, to which edits of the program are applied.
 
-    `usage_of`, `vector_of`: slot in this store of each shared usage and cost vector with a handle, by its
-    slot in the program.
+    `usage_of` and `vector_of` have the slot in this store of each shared usage and cost vector with a handle,
+    by its slot in the program.
     """
 
     def __init__(self) -> None:
@@ -34,20 +34,20 @@ class PartStore(LocalStore):
         self.vector_of: dict[int, int] = {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return its arrays, and the pairs of slots of what is shared."""
+        """Return the arrays of the store, and the pairs of slots of shared usages and vectors."""
         known = {name: np.array(list(getattr(self, name).items()), np.int64).ravel() for name in _KNOWN}
         return super().arrays() | known
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Become the part that :meth:`arrays` was asked of; errors are those of a store."""
+        """Restore the part from what :meth:`arrays` returned; raise the errors of a store."""
         super().set_arrays(arrays)
         for name in _KNOWN:
             pairs: NDArray[np.int64] = typed(arrays[name], np.int64).reshape(-1, 2)
             setattr(self, name, dict(pairs.tolist()))
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
-        """Make an edit of this part alone, or one for all parts."""
-        self.clock = edit.clock  # so that stamps are those of the program
+        """Apply an edit of this part, or an edit for all parts."""
+        self.clock = edit.clock  # so that revisions are those of the program
         if edit.verb == "reserve":
             assert edit.sizes is not None
             self.reserve(int(edit.sizes[0]))
@@ -68,10 +68,10 @@ class PartStore(LocalStore):
             self.vector_of[int(edit.slots[0])] = int(slots[0])
         elif not np.array_equal(slots, edit.slots):
             what = f"{edit.verb.removeprefix('add_')} have the slots {slots} in their part, not {edit.slots}"
-            raise RuntimeError(f"{what}: it missed an edit")
+            raise RuntimeError(f"{what}; the part missed an edit")
         return slots
 
 
 def _mapped(slots: NDArray[np.int64], to: Mapping[int, int]) -> NDArray[np.int64]:
-    """Slots here of what is shared; of what is a request's own still none."""
+    """Return the slots in the part of shared objects; OWN stays OWN."""
     return np.fromiter((OWN if slot == OWN else to[slot] for slot in slots.tolist()), np.int64, slots.size)

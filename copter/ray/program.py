@@ -1,4 +1,4 @@
-"""RayProgram: a program whose requests are spread over the actors of a Ray cluster."""
+"""RayProgram: a program whose requests are distributed over the actors of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,38 +15,39 @@ from copter.ray.session import Session, check_room
 
 
 class RayProgram(DistributedProgram):
-    """A continual program on actors: the verbs, solvers and answers of :class:`copter.ContinualProgram`.
+    """Program on Ray actors, with the methods, solvers and solutions of :class:`copter.ContinualProgram`.
 
-    Its requests lie in parts, one with each actor or some.  Sums over requests carry their rounding errors.
-    So answers are the same bit by bit for any number of actors.  They are those of one process until the
-    first round of few changes, because such rounds exist in one process only.
+    The requests are divided into parts, and each actor has one or more parts. Sums over requests keep their
+    rounding errors, so that solutions are equal in all bits for any number of actors. They equal the
+    solutions in one process until the first solve that reads only active requests, because a RayProgram
+    always reads all requests.
 
     Parameters
     ----------
     actors : int
-        Processes that hold the columns.
+        Number of processes that hold the columns.
     address : str, optional
-        Of a Ray cluster: "auto" for the one that this machine is part of, or ``ray://host:port``.  By default
-        the one that this process is connected to, or, without any, a local one.  One that was started or
-        joined for a program ends when the last program on it is closed.
+        Address of a Ray cluster: "auto" for the cluster of this machine, or ``ray://host:port``. The default
+        is the cluster that this process is connected to, or else a new local one. If copter started or joined
+        the cluster, the connection ends when the last program is closed.
     parts : int, optional
-        Into how many parts requests are cut, at least one for each actor; by default just that.  Columns that
-        requests share are priced once a part.
+        Number of parts, at least one for each actor; the default is one for each actor. Shared columns are
+        priced once in each part.
     num_cpus : float
-        Processors that Ray sets aside for each actor, and threads of each, at least one.
+        Processors that Ray reserves for each actor; also the number of its threads, at least one.
     resources : mapping of str to float, optional
-        Other resources of Ray that each actor needs.
+        Other Ray resources that each actor needs.
     sense : "min" or "max"
-        As of a :class:`copter.ContinualProgram`.
+        Sense of the program.
 
     Raises
     ------
     MissingExtraError
-        Ray is not installed.
+        If Ray is not installed.
     SettingError
-        There is no actor, there are fewer parts than actors, or Ray has no room for so many actors.
+        If `actors` is less than 1, `parts` is less than `actors`, or Ray has no resources for the actors.
     NoClusterError
-        There is no Ray at the address.
+        If there is no Ray cluster at the address.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class RayProgram(DistributedProgram):
             raise SettingError("RayProgram", "actors", actors, "must be at least 1")
         parts = actors if parts is None else parts
         if parts < actors:
-            why = f"must be at least the number of actors, {actors}: an actor without a part does nothing"
+            why = f"must be at least the number of actors, {actors}"
             raise SettingError("RayProgram", "parts", parts, why)
         needs = dict(resources or {})
         options = {"num_cpus": num_cpus, "resources": needs, "scheduling_strategy": "SPREAD"}
@@ -83,7 +84,7 @@ class RayProgram(DistributedProgram):
             self._workers = OnActors(actors, parts, options, threads)
             super().__init__(self._workers, sense=sense)
         except BaseException:
-            self._leave()  # who has no program cannot close it
+            self._leave()  # the caller gets no program that could be closed
             raise
 
     def memory(self) -> list[dict[str, int]]:
@@ -92,7 +93,7 @@ class RayProgram(DistributedProgram):
         return self._workers.memory()
 
     def close(self) -> None:
-        """End the actors, and with the last program the Ray that was started or joined for one."""
+        """End the actors; with the last program, also leave the Ray that copter started or joined."""
         super().close()
         self._leave()
 

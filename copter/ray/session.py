@@ -1,7 +1,7 @@
-"""The Ray that programs and tasks use: joined or started for the first of them, ended by the last.
+"""Connection to Ray, which the first program or task joins or starts, and the last one ends.
 
-Ray itself waits for more than a minute for a cluster that is not there, and for ever for processors that no
-node has; here both are looked at first.
+Ray itself waits for more than a minute for a cluster that does not exist, and forever for processors that no
+node has. This module checks both first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOCK = threading.Lock()
 
 
 class NoClusterError(CopterError, ConnectionError):
-    """There is no Ray cluster at an address."""
+    """There is no Ray cluster at an address; check the address, or leave it out for a local cluster."""
 
     def __init__(self, address: str, why: str) -> None:
         self.address = address
@@ -33,15 +33,15 @@ class NoClusterError(CopterError, ConnectionError):
 
     def __str__(self) -> str:
         return (
-            f"no Ray cluster answers at {self.address!r}: {self.why}: look whether its head node runs and "
-            "can be reached from here, or leave the address out for a Ray of this machine"
+            f"no Ray cluster answers at {self.address!r}: {self.why}; check whether its head node runs and "
+            "can be reached, or leave the address out for a Ray on this machine"
         )
 
 
 class Session:
-    """A connection to Ray, counted by programs that use it; made by :meth:`join`.
+    """Connection to Ray with a count of the programs that use it; made by :meth:`join`.
 
-    If it was `started`, or joined, for a program, it ends with the last one.
+    If copter `started` or joined Ray, the last program ends the connection.
     """
 
     _now: ClassVar[Session | None] = None
@@ -52,10 +52,10 @@ class Session:
 
     @classmethod
     def join(cls, address: str | None, processors: int | None = None) -> Session:
-        """Use the Ray that this process is connected to; without any, the one at an address, or a new one.
+        """Use the Ray that this process is connected to, else the Ray at an address, else a new Ray.
 
-        A new one has `processors`, by default those of this machine. The caller must leave the session. Raise
-        NoClusterError if there is none at the address.
+        A new Ray has `processors` processors, by default those of this machine. The caller must leave the
+        session. Raise NoClusterError if there is no cluster at the address.
         """
         with _LOCK:
             if not ray.is_initialized():
@@ -67,12 +67,12 @@ class Session:
             return cls._now
 
     def leave(self) -> None:
-        """Stop using it; the last user ends it if it was started."""
+        """Leave the session; the last user ends the connection if copter started or joined it."""
         with _LOCK:
             self._programs -= 1
             if self._programs or not self._started:
                 return
-            if ray.is_initialized() and self._node == _node():  # not one of the user's, made meanwhile
+            if ray.is_initialized() and self._node == _node():  # not a Ray that the user started meanwhile
                 ray.shutdown()
             if Session._now is self:
                 Session._now = None
@@ -81,11 +81,10 @@ class Session:
 def check_room(
     actors: int, needs: Mapping[str, float], setting: tuple[str, str] = ("RayProgram", "actors")
 ) -> None:
-    """Raise SettingError if the cluster's nodes would not have room for the actors even if they did nothing
-    else.
+    """Raise SettingError if the idle cluster would not have enough resources for the actors.
 
-    `needs`: what Ray sets aside for each actor, by resource; ``CPU`` is processors. `setting`: the setting of
-    the number of actors, for the message.
+    `needs` has the resources that Ray reserves for each actor; ``CPU`` means processors. The error names
+    `setting`, the subject and the setting of the number of actors.
     """
     wanted = {name: each for name, each in needs.items() if each > 0}
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -96,8 +95,8 @@ def check_room(
         has = ", ".join(f"{sum(node.get(name, 0.0) for node in nodes):g} {name}" for name in wanted)
         asked = ", ".join(f"{each:g} {name}" for name, each in wanted.items())
         why = (
-            f"each needs {asked}, and Ray has {has}, on {len(nodes)} nodes with room for {fit}: take fewer "
-            "actors, a smaller num_cpus (0 lets them share processors), or a Ray with more"
+            f"each needs {asked}, and Ray has {has}, on {len(nodes)} nodes with room for {fit}; use fewer "
+            "actors, a smaller num_cpus (0 lets them share processors), or a larger Ray"
         )
         raise SettingError(*setting, actors, why)
 
@@ -122,7 +121,7 @@ def _connect(address: str | None, processors: int | None) -> None:
 
 
 def probe(address: str) -> None:
-    """Raise NoClusterError if nothing listens at an address of a host and a port."""
+    """Raise NoClusterError if an address has a host and a port and nothing listens there."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         try:

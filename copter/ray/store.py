@@ -1,10 +1,10 @@
-"""DistributedStore: the tables of a program whose columns are in other processes, and its edits.
+"""DistributedStore: tables of a program whose columns are in other processes, and its edits.
 
-Rows, the table of requests and terms are here, so whoever validates an edit or asks for a number of a request
-finds it at once.  Costs, entries, upper bounds of single columns, overrides and shared vectors are not kept.
-An edit writes the tables and goes into a log, cut up by part (:mod:`copter.store.edit`); the parts get it
-before the next question to them, or earlier when it is long.  So edits cost no round trip, and those of a
-round are made together.
+Rows, the table of requests and convex terms are in this process, so that validating an edit or reading a
+number of a request needs no round trip. Costs, entries, upper bounds of single columns, overrides and shared
+vectors are on the parts. An edit changes the tables and is logged, cut by part (:mod:`copter.store.edit`).
+The parts get the log before their next task, or earlier if the log is long. So edits need no round trip, and
+the edits of a round are applied together.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from copter.store.slabs import places as places_of
 from copter.store.store import ConstraintStore, NewOverrides
 
 _MUCH = 1 << 20
-"""Columns of a part for which room is not made without asking."""
+"""Number of columns of a part from which on memory is reserved at once, so that an error is raised."""
 
 
 class DistributedStore(ConstraintStore):
-    """Tables of a program, whose columns are with workers, and their edits."""
+    """Store with the tables of a program whose columns are on workers."""
 
     def __init__(self, workers: Workers) -> None:
         super().__init__()
@@ -35,11 +35,11 @@ class DistributedStore(ConstraintStore):
 
     @property
     def executor(self) -> DistributedExecutor:
-        """See :class:`ConstraintStore`."""
+        """Executor of tasks on the columns, on workers."""
         return self._executor
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
-        """Make an edit in the tables here, and log it for the parts."""
+        """Apply an edit to the tables of this process, and log it for the parts."""
         self.executor.check()
         clock = self.clock
         slots = super().apply(edit)
@@ -54,16 +54,16 @@ class DistributedStore(ConstraintStore):
         return slots
 
     def reserve(self, columns: int) -> None:
-        """See :class:`ConstraintStore`."""
+        """Reserve memory on the parts for the costs of `columns` more columns."""
         most = -(-columns // self.executor.workers.parts)
         if most > _MUCH:
-            self.executor.map(_reserve, most)  # there may be no memory for it: whoever asked is told
+            self.executor.map(_reserve, most)  # raises an error in this call if there is not enough memory
         else:
             self.executor.log(
                 Edit("reserve", clock=self.clock, sizes=np.array([most])), np.empty(0, np.int64)
             )
 
-    # ---- usages and vectors, whose columns and costs only the parts have -------------------------
+    # ---- usages and vectors, whose columns and costs are on the parts ----------------------------
 
     def _purge_rows(self) -> None:
         self.rows.free(np.array(self._dropped_rows, np.int64))
@@ -79,7 +79,7 @@ class DistributedStore(ConstraintStore):
         self._count_usages(np.array([slot]), 0)
 
     def _count_usages(self, slots: NDArray[np.int64], more: int) -> None:
-        """Count ``more`` requests for each shared usage; those that nothing points at go."""
+        """Add ``more`` to the reference counts of shared usages, and remove usages without references."""
         slots = slots[slots >= 0]
         table = self.usages
         np.add.at(table.references, slots, more)
@@ -140,7 +140,7 @@ class DistributedStore(ConstraintStore):
         self.requests.free(slots)
 
     def _let_go(self, slots: NDArray[np.int64]) -> None:
-        """Count columns, usages and vectors of requests less."""
+        """Decrease the counts of columns, and of references to usages and vectors, of removed requests."""
         table = self.requests
         self.n_variables -= int(table.n_columns[slots].sum())
         self._count_usages(table.usage[slots], -1)
@@ -193,49 +193,49 @@ class DistributedStore(ConstraintStore):
         if scales.size:
             table.scale[slots] = scales
 
-    # ---- one request, as its part has it --------------------------------------------------------
+    # ---- one request, read from its part --------------------------------------------------------
 
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """See :class:`ConstraintStore`."""
+        """Return columns (k,) and costs (k,) of a request's override."""
         found: tuple[NDArray[np.int64], NDArray[np.float64]]
         found = self.executor.ask(_tell, slot, "get_override")
         return found
 
     def base_costs(self, slot: int) -> NDArray[np.float64]:
-        """See :class:`ConstraintStore`."""
+        """Return a request's given costs (n,), without scale and overrides."""
         costs: NDArray[np.float64] = self.executor.ask(_tell, slot, "base_costs")
         return costs
 
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
-        """See :class:`ConstraintStore`."""
+        """Return a request's effective costs (n,), with scale and overrides applied."""
         costs: NDArray[np.float64] = self.executor.ask(_tell, slot, "effective_costs")
         return costs
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
-        """See :class:`ConstraintStore`."""
+        """Return the upper bounds (n,) of a request's columns."""
         upper: NDArray[np.float64] = self.executor.ask(_tell, slot, "upper_bounds")
         return upper
 
     def request_entries(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """See :class:`ConstraintStore`."""
+        """Return columns, rows and coefficients (nnz,) of a request's entries, column after column."""
         found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
         found = self.executor.ask(_tell, slot, "request_entries")
         return found
 
     @property
     def nnz(self) -> int:
-        """See :class:`ConstraintStore`."""
+        """Number of nonzeros in the resource rows, counted for every request, without dropped rows."""
         return sum(self.executor.map(_nnz))
 
 
 def _other_columns(edit: Edit, slots: NDArray[np.int64], overridden: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Slots of requests whose columns, as they are stored, are others after an edit."""
+    """Return the slots of requests whose stored columns an edit changes."""
     if edit.verb != "update_requests":
         return slots[:0] if edit.verb == "add_requests" else slots
     written: tuple[Any, ...] = (edit.usage, edit.vectors, edit.costs, edit.upper, edit.overrides)
     if any(each is not None for each in written):
         return slots
-    # the cost of an override stays as it is: what is stored is another
+    # an override keeps its cost, but its stored cost, value / scale, changes
     return slots[overridden[slots] > 0] if edit.scales is not None else slots[:0]
 
 

@@ -1,4 +1,4 @@
-"""Workers: who has the parts of a store that is spread, and runs tasks on them."""
+"""Workers: protocol of the processes that hold the parts of a distributed store and run tasks on them."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from copter.store.local import LocalStore
 
 
 class Workers(Protocol):
-    """Holders of the parts of a distributed store, `parts` of them."""
+    """Processes that hold the `parts` parts of a distributed store."""
 
     parts: int
 
     def send(self, edits: list[Edit]) -> None:
-        """Make edits on the parts before what is asked of them next; they must not change afterwards."""
+        """Apply edits on the parts before their next task; the edits must not change afterwards."""
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
         """Return ``task(part, *common, *own[k])`` of every part k, in the order of the parts.
 
-        The task is at the top of its module, and changes nothing.
+        The task is a module-level function and changes nothing.
         """
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
         """Return ``task(part, *arguments)`` of one part; the task is as in :meth:`each`."""
 
     def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
-        """Give pieces of work to the workers, evenly; None if that is of no use."""
+        """Distribute pieces of work evenly over the workers; return None if this does not pay off."""
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
-        """Put stores, one a part, in place of those of the parts."""
+        """Replace the stores of the parts with `stores`, one for each part."""
 
     def diagnostics(self) -> dict[str, float]:
         """Return irregularities since the last call, by name.
 
-        ``slow_actor_3``: the most seconds that an actor kept the others waiting. ``revived_actor_3``: how
-        often it was made again.
+        ``slow_actor_3`` is the largest time, in seconds, that other actors waited for actor 3.
+        ``revived_actor_3`` is the number of times that actor 3 was started again.
         """
 
     def close(self) -> None:
-        """Forget the parts."""
+        """Release the parts."""

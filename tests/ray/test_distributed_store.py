@@ -165,7 +165,7 @@ def test_edits_that_reach_some_parts_only_make_it_refuse_to_go_on(monkeypatch, e
     for _ in range(2):
         with pytest.raises(UnusableError, match="did not reach all parts .*no room"):
             _ = program.requests["t1"].costs
-        with pytest.raises(UnusableError, match="make it again"):
+        with pytest.raises(UnusableError, match="make a new one"):
             make_solver("copter").solve(program)
 
 

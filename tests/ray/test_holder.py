@@ -66,7 +66,7 @@ def test_edits_that_did_not_come_are_missed_until_stores_come_that_have_them():
     holder, whole = Holder(0, 1, 1, 1), Holder(0, 1, 1, 1)
     whole.send([new_row(), new_row(1)], 0)
     holder.send([new_row()], 1)
-    with pytest.raises(MissedEditsError, match="2 edits did not come"):
+    with pytest.raises(MissedEditsError, match="2 edits did not arrive"):
         holder.ask(2, "each", rows, (), None)
     holder.restore(whole.ask(2, "snapshot"), 2)
     assert holder.ask(2, "each", rows, (), None) == [2]
