@@ -148,20 +148,21 @@ def _run_load_balancing(options: BalancingRunOptions) -> None:
     scenario = options.scenario()
     _check(scenario, [options.solver], "--solver")
     from copter.bench.rounds import warm_up
-    from copter.cli.run import conclude, follow, preparing
-    from copter.problems.load_balancing.course import Balancing
-    from copter.problems.load_balancing.report import BalancingRun
+    from copter.cli.run import COLUMNS, RoundsRun, conclude, follow, preparing
+    from copter.problems.load_balancing.course import MEANINGS, Balancing
 
     chosen, course = options.solver_settings(options.solver), Balancing(scenario)
+    title = f"Load balancing: {scenario.shards} shards on {scenario.servers} servers, {chosen.name}"
 
     def show(record: Record) -> str:
         moved = f"moves {record['movements']:4d} imbalance {record['imbalance']:6.1%}"
         return f"{moved} round {seconds(record['seconds'])}"
 
-    with BalancingRun(course, chosen, options, options.folder("load-balancing")) as run:
+    folder, columns = options.folder("load-balancing"), {**COLUMNS, **MEANINGS}
+    with RoundsRun(options, folder, title, columns, course.figures, left_out=course.left_out) as run:
         preparing(options.solver)
         warm_up(course, chosen)
-        follow(run.rounds(), "rounds", scenario.rounds, show, quiet=options.as_json)
+        follow(run.rounds(course, chosen), "rounds", scenario.rounds, show, quiet=options.as_json)
         conclude(run, solver=options.solver)
 
 

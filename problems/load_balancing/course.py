@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
 
 EXACT = "highs-milp"
+MEANINGS = {
+    "movements": "replicas that are new in the round",
+    "imbalance": "largest load of a server over the smallest, minus 1",
+    "balanced": "whether the imbalance is within twice the tolerance",
+    "memory": "largest used share of a server's memory",
+    "replicas": "replicas that carry load",
+    "answer_objective": "total size of the new replicas",
+    "answer_gap": "certified gap of that size, relative to it or to the size of a shard, whichever is larger",
+    "answer_bound": "certified lower bound of that size",
+    "proven": "whether loads are within the band and no such placement has smaller new replicas",
+    "objective": "cost of the fractional answer, in shards of mean size",
+}
+"""Meanings of the fields of a record."""
 BURN_IN = 20
 """Number of first rounds that the authors' means omit; the summary omits them too if there are more."""
 _WARM_UP: dict[str, Any] = {"shards": 512, "servers": 128, "rounds": 4}

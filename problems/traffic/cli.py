@@ -147,6 +147,7 @@ _Chosen = TypeVar("_Chosen", TrafficRunOptions, TrafficBenchOptions)
 def _run_traffic(options: TrafficRunOptions) -> None:
     """Run the command."""
     options, instance = _prepare(options, quiet=options.as_json)
+    from copter.bench.rounds import warm_up
     from copter.cli.run import conclude, follow, preparing
     from copter.problems.traffic.report import TrafficRun
 
@@ -159,8 +160,8 @@ def _run_traffic(options: TrafficRunOptions) -> None:
         chosen = options.solver_settings(options.solver)
         with TrafficRun(course, instance, chosen, options, options.folder("traffic")) as run:
             preparing(options.solver)
-            run.warm_up()
-            follow(run.rounds(), "rounds", course.n_rounds, show, quiet=options.as_json)
+            warm_up(run.course, chosen)
+            follow(run.rounds(run.course, chosen), "rounds", course.n_rounds, show, quiet=options.as_json)
             conclude(run, solver=options.solver)
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from copter.arrays import Flags, Floats
-from copter.bench.rounds import warm_up
 from copter.bench.settings import SolverSettings
 from copter.cli.command import RunOptions
-from copter.cli.console import seconds
-from copter.cli.plots import over_time, round_times
-from copter.cli.run import CourseRun, print_figures
+from copter.cli.run import COLUMNS, RoundsRun
 from copter.cli.runfolder import RunFolder
 from copter.extras import extra
 from copter.problems.traffic.course import Instance, TrafficCourse
@@ -44,7 +40,7 @@ _LINK = {
 }
 
 
-class TrafficRun(CourseRun):
+class TrafficRun(RoundsRun):
     """Rounds of a course, with the output folder, if any."""
 
     def __init__(
@@ -59,47 +55,21 @@ class TrafficRun(CourseRun):
         self.instance = instance
         self._last: tuple[Floats, Floats, Floats] | None = None
         network, measure = instance.topology, course.measure
-        title = f"Traffic engineering, {course.objective}: {network.name}, {instance.paths.n_pairs} demands"
+        what = f"{network.name}, {instance.paths.n_pairs:,} demands, {chosen.name}"
+        columns = {**COLUMNS, **_ROUND, measure: _MEASURES[measure]}
         config = {"nodes": network.n_nodes, "links": network.n_links}
-        columns = _ROUND | {measure: _MEASURES[measure]}
-        super().__init__(self.course, chosen, columns, options, path, title, config)
+        left = course.left_out
+        title = f"Traffic engineering, {course.objective}: {what}"
+        super().__init__(options, path, title, columns, course.figures, left_out=left, config=config)
 
     def _observe(self, traffic: TrafficState, loads: Floats) -> None:
         self._last = traffic.effective_capacity, loads, traffic.utilisation(loads)
 
-    def warm_up(self) -> None:
-        """Compile all kernels first, so that compilation does not count in a round's time."""
-        warm_up(self.course, self.chosen)
-
-    def figures(self) -> dict[str, Any]:
-        """Return the figures of the run."""
-        measure, totals = self.of(self.course.measure), self.of("seconds", later=True)
-        return {
-            "rounds": len(self.records),
-            f"mean_{self.course.measure}": float(measure.mean()),
-            f"last_{self.course.measure}": float(measure[-1]),
-            "first_round_s": float(self.of("seconds")[0]),
-            "round_p50_s": float(np.median(totals)),
-            "round_p99_s": float(np.percentile(totals, 99)),
-            "max_gap": float(self.of("gap").max()),
-            "max_integral_gap": float(self.of("answer_gap").max()),
-            "max_overload": float(self.of("overload").max()),
-            "not_optimal": sum(record["status"] not in ("optimal", "complete") for record in self.records),
-        }
-
     def write(self, folder: RunFolder) -> None:
-        """Write the links and the plots."""
+        """Write the plots, and the links with a picture of the network."""
+        super().write(folder)
         if self._last is not None:
             self._write_links(folder, *self._last)
-        rounds, name = self.of("round"), self.course.measure
-        label = _MEASURES[name]
-        figure = over_time(rounds, {name: self.of(name)}, label, "Measure of the rounds", axis="round")
-        folder.save_figure(f"{name}.png", figure, f"{label}, by round")
-        folder.save_figure(
-            "solve_time.png",
-            round_times(rounds, self.of, axis="round"),
-            "milliseconds of edit, solve and shim in each round",
-        )
 
     def _write_links(self, folder: RunFolder, capacity: Floats, loads: Floats, shares: Floats) -> None:
         topology = self.instance.topology
@@ -116,24 +86,6 @@ class TrafficRun(CourseRun):
         folder.write_rows("links.csv", _LINK, rows, "a row per link, after the last round:")
         figure = _draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
         folder.save_figure("network.png", figure, "the network, with links by used share of capacity")
-
-    def print_summary(self) -> None:
-        """Print the table at the end of a run."""
-        one, name = self.summary, self.course.measure
-        times = [np.median(self.of(f"t_{part}", later=True)) for part in ("edit", "solve", "shim")]
-        rows = [
-            (f"{_MEASURES[name]}, mean", f"{one[f'mean_{name}']:,.6g}"),
-            ("rounds", f"{one['rounds']}, {one['not_optimal']} of them cut off"),
-            ("first round", seconds(one["first_round_s"])),
-            ("round, p50 / p99", f"{seconds(one['round_p50_s'])} / {seconds(one['round_p99_s'])}"),
-            ("edit / solve / shim, p50", " / ".join(map(seconds, times))),
-            ("certified gap of the solver, largest", f"{one['max_gap']:.1e}"),
-            ("certified gap of the feasible flow, largest", f"{one['max_integral_gap']:.1e}"),
-            ("overload of a link, largest", f"{one['max_overload']:.1e}"),
-            ("run time", seconds(one["wall_seconds"])),
-        ]
-        title = f"{self.course.objective} on {self.instance.topology.name}"
-        print_figures(f"{title}, {self.instance.paths.n_pairs:,} demands, {self.chosen.name}", rows)
 
 
 def _draw_network(topology: Topology, utilisation: Floats, down: Flags, title: str) -> Figure:
