@@ -57,7 +57,7 @@ class Launcher:
     """The runs of a service.
 
     Runs report to `url` with tokens that are derived from the service's `token`.  `profiles` has each
-    application whose jobs can be paced.  `silent` is the error of the last tick; empty if there was none.
+    application whose jobs can be paced.  `silent` is the error of the last tick; empty without an error.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Launcher:
             watched.told = True  # not reached if the call fails; then the next tick repeats it
 
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
-        """Return the reason for killing a run; empty if there is none."""
+        """Return the reason for killing a run; empty without a reason."""
         if self._is_former(job):
             return "its job has ended"
         now = self._record.now()

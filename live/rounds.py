@@ -39,7 +39,7 @@ class LiveRounds:
     """The rounds of a policy on a live cluster.
 
     `scales` is true if the backend adds and removes nodes, so that the policy can request nodes.  `trouble`
-    is the error of the policy's last call; empty if there was none.
+    is the error of the policy's last call; empty without an error.
     """
 
     def __init__(

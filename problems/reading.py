@@ -149,7 +149,7 @@ class CsvRow:
 
 
 def find(data: Path | None, *places: str) -> Path | None:
-    """Return the first existing path among some files or folders; None if there is none.
+    """Return the first existing path among some files or folders; None if none exists.
 
     `data`: folder of real traces, a single file, or None. `places`: possible paths, relative to the folder,
     to its subfolder ``cluster`` or, if it is named ``cluster``, to its parent.

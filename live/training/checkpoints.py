@@ -46,7 +46,7 @@ class Checkpoints:
                 path.unlink(missing_ok=True)
 
     def latest(self, say: Callable[[str], None]) -> dict[str, NDArray[Any]] | None:
-        """Return the latest intact checkpoint, or None if there are none; `say` reports damaged ones.
+        """Return the latest intact checkpoint, or None without any; `say` reports damaged ones.
 
         Raises FileError if all are damaged, because only the user can decide to begin again.
         """

@@ -2,7 +2,7 @@
 
 They form a star of local sockets: the first process (rank 0) listens, and the others connect.  Messages are
 those of :mod:`multiprocessing.connection`, as bytes and never pickled, and only between processes of one
-user. To sum vectors, all processes send theirs to the first one, which adds them in the order of the ranks
+user. To sum vectors, all processes send them to the first one, which adds them in the order of the ranks
 and sends the sum to all.  So every process has identical bits in every run.  The processes of a run on
 several machines need torch.distributed: see `torch.py`.
 

@@ -167,7 +167,7 @@ def fill(pool: Replicas, shard, server, load, old):  # type: ignore[no-untyped-d
 
 @kernel
 def find(pool: Replicas, j, i):  # type: ignore[no-untyped-def]
-    """Return the replica of shard j on server i, or -1 if there is none such."""
+    """Return the replica of shard j on server i, or -1 without one."""
     r = pool.first_of_shard[j]
     while r >= 0 and pool.server[r] != i:
         r = pool.after_in_shard[r]

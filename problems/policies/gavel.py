@@ -233,7 +233,7 @@ class FinishTimeFairness(_Gavel):
             needed = now.left / (worst * finish - now.age)
             better = self._greatest_least(now, now.speed / needed[:, None])
             rho = _worst_rho(now, better, finish)
-            # Of two answers with the same worst rho, the program's is better, because it leaves no time
+            # If two answers have the same worst rho, the program's is better, because it leaves no time
             # unused.
             if rho <= worst * (1.0 + _PROGRESS):
                 shares = better

@@ -146,7 +146,7 @@ def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float
 
 
 def losers(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
-    """Return the jobs that lose their GPUs in a round without an answer, in which all others keep theirs.
+    """Return the jobs that lose their GPUs in a round without an answer, in which all others keep them.
 
     If the cluster has fewer GPUs now, these are the jobs that arrived last, free jobs before others.
 

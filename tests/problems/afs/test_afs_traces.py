@@ -87,7 +87,7 @@ def test_virtual_clusters_of_the_paper_by_name_and_number():
     trace = read_virtual_cluster(DATA, "7")
     assert trace == read_virtual_cluster(DATA, VIRTUAL_CLUSTERS[6])
     assert (len(trace), trace[0].time) == (1934, 0.0)
-    with pytest.raises(InputError, match="no job of 'abc'"):
+    with pytest.raises(InputError, match="'abc': must be one of"):
         read_virtual_cluster(DATA, "abc")
 
 

@@ -44,7 +44,7 @@ def test_a_job_takes_the_type_with_room_on_which_it_is_fastest():
 def test_a_job_that_is_not_rigid_is_refused():
     state = state_of("a", (1.0,))
     state.gpus, state.kind = None, "adaptive"
-    with pytest.raises(PolicyError, match="job 'a' is adaptive"):
+    with pytest.raises(PolicyError, match="job 'a': kind = adaptive: must be rigid"):
         FirstCome().schedule(ClusterState(0.0, 0, 60.0, cluster_of(1), {"a": state}))
 
 

@@ -136,7 +136,7 @@ def test_a_job_moves_only_if_that_is_worth_the_restart():
 def test_adaptive_jobs_are_refused_by_name():
     state = state_of("a", [1.0])
     state.gpus, state.kind = None, "adaptive"
-    with pytest.raises(PolicyError, match="'a' is adaptive"):
+    with pytest.raises(PolicyError, match="job 'a': kind = adaptive: must be rigid"):
         look(ClusterState(0.0, 0, 360.0, cluster_of(1), {"a": state}))
 
 
