@@ -1,4 +1,4 @@
-"""`copter bench X`: a case from the options of a command, run and shown the same for every domain."""
+"""`copter bench X`: run and tables of a benchmark case, the same for every domain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from copter.cli.console import publish, say, seconds, table
 
 
 def bench(case: Case, options: BenchOptions) -> None:
-    """Run a case with the solvers of the options and report on it; exit with 1 if one of them failed."""
+    """Run a case with the solvers of the options, and report; exit with 1 if a solver raised an error."""
     case = replace(case, solvers=options.solvers, tolerance=options.tolerance, mip_gap=options.mip_gap)
     began = {"measured": moment()}
     with TemporaryDirectory(prefix="copter-bench-") as folder:
@@ -44,12 +44,13 @@ def bench(case: Case, options: BenchOptions) -> None:
 
 
 def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[SolverResult], dict[str, str]]:
-    """Run a case with the solvers of the options; results, and errors by name.
+    """Run a case with the solvers of the options; return the results, and the errors by solver.
 
-    A solver that fails does not end the benchmark: hours of other solvers' rounds must not be lost to one.
+    If a solver raises an error, the benchmark continues with the next solver.
     """
     measured, failures = [], {}
-    best = math.inf if options.ray is not None else Calm().best  # another machine has a speed of its own
+    # another machine has another speed, which it measures itself
+    best = math.inf if options.ray is not None else Calm().best
     jobs = [
         BenchJob(course, options.solver_settings(name), case.checker, best=best) for name in options.solvers
     ]
@@ -59,8 +60,8 @@ def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[So
         if isinstance(said, str):
             say(f"measuring {said}")
         elif isinstance(said, dict):
-            who = "" if options.ray is None else f" {name}"
-            say(f" {who} {_shown(course.kind, figures, said)}")
+            solver = "" if options.ray is None else f" {name}"
+            say(f" {solver} {_shown(course.kind, figures, said)}")
 
     with options.spread() as spread:
         for one, error in run(jobs, spread, hear):
@@ -69,7 +70,7 @@ def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[So
             else:
                 traceback.print_exception(error)
                 failures[one.solver] = one.reason
-                say(f"{one.solver} failed; the others go on")
+                say(f"{one.solver} failed; the benchmark continues with the other solvers")
     return measured, failures
 
 
@@ -134,14 +135,14 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
 
 
 def _loss(one: Mapping[str, Any]) -> str:
-    """Return the median and the largest finite loss, and how many rounds had none."""
+    """Return the median and the largest finite loss, and the number of rounds without a finite loss."""
     shown = f"{one['median']:.2%} / {one['max']:.2%}" if math.isfinite(one["max"]) else "-"
     return f"{shown}, {one['not_finite']} without" if one["not_finite"] else shown
 
 
 def _print_figures(result: Mapping[str, Any], course: Course) -> None:
     table(
-        f"What each solver's rounds came to{_after(course)}",
+        f"Results of each solver{_after(course)}",
         ("solver", *(f"{figure.heading}, {figure.shown}" for figure in course.figures)),
         [
             (name, *(figure.show(one[figure.name]) for figure in course.figures))
@@ -152,7 +153,7 @@ def _print_figures(result: Mapping[str, Any], course: Course) -> None:
 
 def _print_kinds(kinds: Mapping[str, Any], course: Course) -> None:
     table(
-        "Each kind of round for itself, medians",
+        "Medians of each kind of round",
         ("kind", "solver", "rounds", "edit + solve", "round", "/ copter round", "largest gap", "not optimal")
         + tuple(f"{figure.heading}, {figure.shown}" for figure in course.figures),
         [
@@ -175,19 +176,19 @@ def _print_kinds(kinds: Mapping[str, Any], course: Course) -> None:
 
 
 def _over(one: Mapping[str, Any]) -> str:
-    """Return edit + solve over copter's whole round, marked if it is only a lower bound."""
+    """Return edit + solve divided by copter's whole round; >= marks a lower bound."""
     if not one["over_copter"]:
         return "-"
     return f"{'>= ' if one['over_copter_at_least'] else ''}{one['over_copter']:.2f}x"
 
 
 def _after(course: Course) -> str:
-    """Which rounds the figures are of."""
+    """Return the end of a title: the rounds that the figures leave out."""
     return " after the first" + (f" {course.left_out}" if course.left_out > 1 else "")
 
 
 def _time(figures: Mapping[str, Any], name: str) -> str:
-    """Return a time, marked if it is only a lower bound."""
+    """Return a time; >= marks a lower bound."""
     return (">= " if name in figures["at_least"] else "") + seconds(figures[name])
 
 
@@ -196,12 +197,12 @@ def _share(value: float) -> str:
 
 
 def _not_optimal(one: Mapping[str, Any], rounds: int) -> str:
-    """Return how many rounds are not optimal, and how many of them were missed."""
+    """Return the numbers of rounds that are not optimal, and of rounds that missed their deadline."""
     return f"{one['not_optimal']} of {rounds}" + (f", {one['missed']} missed" if one["missed"] else "")
 
 
 def _gap(largest: float, not_finite: int) -> str:
-    """Return the largest finite gap, and how many rounds had none."""
+    """Return the largest finite gap, and the number of rounds without a finite gap."""
     shown = f"{largest:.1e}" if math.isfinite(largest) else "-"
     return f"{shown}, {not_finite} without" if not_finite else shown
 
@@ -209,7 +210,7 @@ def _gap(largest: float, not_finite: int) -> str:
 def _print_stopping(settings: Mapping[str, Any]) -> None:
     limit = "none" if settings["deadline"] is None else seconds(settings["deadline"])
     table(
-        f"What each solver itself stops at; wanted {settings['tolerance']:g}, deadline {limit} a round",
+        f"Stopping criteria of each solver; tolerance {settings['tolerance']:g}, deadline {limit} per round",
         ("solver", "stops at"),
         [
             (name, ", ".join(f"{key} {value:g}" for key, value in own.items()))
@@ -222,7 +223,7 @@ def _print_stopping(settings: Mapping[str, Any]) -> None:
 def _print_ablation(rows: Sequence[Mapping[str, Any]]) -> None:
     yes = {True: "yes", False: "no", None: "-"}
     table(
-        "What each solver keeps from the last round, and what that is worth",
+        "State that each solver keeps from the last round, and its effect",
         (
             "solver",
             "differential edits",

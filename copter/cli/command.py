@@ -1,7 +1,7 @@
-"""Commands from frozen dataclasses: fields are options, and what goes into a document is read from them too.
+"""Commands from frozen dataclasses: the fields are options, and also the settings in JSON documents.
 
-A field with ``typer.Option`` or ``typer.Argument`` in its type is an option of the command; one without is a
-setting that the command leaves alone.  Options that belong together are checked in ``__post_init__``.
+A field with ``typer.Option`` or ``typer.Argument`` in its type is an option of the command. A field without
+one is a setting that always has its default. ``__post_init__`` checks options that depend on each other.
 """
 
 from __future__ import annotations
@@ -36,32 +36,33 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
     from copter.tasks.tasks import TaskRunner
 
-_ASIDE = ("out", "force", "as_json", "json_path", "ray", "processes")
-"""Where a command writes, and where it runs, which is no setting of what it computes."""
+_NOT_SETTINGS = ("out", "force", "as_json", "json_path", "ray", "processes")
+"""Options that do not change the results: the place of the output and of the computation."""
 
 _Out: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Run folder; runs/<domain>-<time>, or with --json none, if not given.")
+    Path | None,
+    typer.Option(help="Run folder. Default: runs/<domain>-<time>; with --json, no folder."),
 ]
 _Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Replace the run that the folder of --out holds.", show_default=False)
+    bool, typer.Option("--force", help="Replace an earlier run in the folder --out.", show_default=False)
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandOptions:
-    """Options of a command, checked."""
+    """Checked options of a command; the base class of all of them."""
 
     seed: Seed = 0
 
     def settings(self) -> dict[str, Any]:
-        """Return all that the command computes from, as it stands in config.json and in documents."""
+        """Return the settings that determine the results, as written to config.json and JSON documents."""
         own = asdict(self)
         return {field.name: _plain(own[field.name]) for field in _ordered(type(self)) if field.name in own}
 
 
 def _ordered(options: type[CommandOptions]) -> Iterator[Field[Any]]:
-    """Iterate over the settings of a class, its own before those that it shares with others."""
-    return (field for field in _in_order(options) if field.name not in _ASIDE)
+    """Return the settings of a class, those of its base classes last."""
+    return (field for field in _in_order(options) if field.name not in _NOT_SETTINGS)
 
 
 def _in_order(options: type[CommandOptions]) -> list[Field[Any]]:
@@ -76,13 +77,13 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class WithProcesses(CommandOptions):
-    """Where work that can be spread runs; its results are the same everywhere."""
+    """Options of a command whose tasks may run in other processes or on Ray, with the same results."""
 
     ray: RayAddress = None
     processes: ProcessCount = None
 
     def spread(self) -> TaskRunner:
-        """Return where tasks run: here if nothing else is asked for.
+        """Return a runner of tasks: in this process unless --ray or --processes is given.
 
         Raises
         ------
@@ -90,20 +91,12 @@ class WithProcesses(CommandOptions):
             Ray is not installed.
         """
         if self.ray is not None and self.processes is not None:
-            raise typer.BadParameter("leave out either this or --ray", param_hint="--processes")
+            raise typer.BadParameter("cannot be combined with --ray", param_hint="--processes")
         return _where(self.ray, self.processes)
 
 
 def _where(ray: str | None, processes: int | None) -> TaskRunner:
-    """Return where tasks run.
-
-    Parameters
-    ----------
-    ray : str, optional
-        Address.
-    processes : int, optional
-        How many; with neither, tasks run here.
-    """
+    """Return a runner of tasks on the Ray address `ray`, in a number of processes, or in this process."""
     if ray is not None:
         from copter.tasks.on_ray import OnRay
 
@@ -119,7 +112,7 @@ def _where(ray: str | None, processes: int | None) -> TaskRunner:
 
 @dataclass(frozen=True, kw_only=True)
 class Solving:
-    """How solvers are run; a part of options."""
+    """Options of a solver."""
 
     tolerance: Tolerance = 1e-6
     mip_gap: float = 1e-3
@@ -127,7 +120,7 @@ class Solving:
     threads: Threads = None
 
     def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver, or of a method of the domain's own."""
+        """Return the settings of a solver, or of one of the domain's own methods."""
         from copter.bench.settings import SolverSettings
 
         return SolverSettings(name, self.tolerance, self.deadline, self.threads, self.mip_gap)
@@ -135,41 +128,41 @@ class Solving:
 
 @dataclass(frozen=True, kw_only=True)
 class Proving(Solving):
-    """How solvers are run on a program of whole numbers."""
+    """Options of a solver of integer programs."""
 
     exact: Exact = False
 
     def solver_name(self, name: str) -> str:
-        """Return the solver that is meant: with --exact, ``copter`` is ``copter-exact``."""
+        """Return the name of the solver to use: with --exact, ``copter-exact`` instead of ``copter``."""
         return "copter-exact" if self.exact and name == "copter" else name
 
     def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver; with --exact, branch and bound ends at no gap."""
+        """Return the settings of a solver; with --exact, branch and bound stops at gap 0."""
         chosen = super().solver_settings(self.solver_name(name))
         return replace(chosen, mip_gap=0.0) if self.exact else chosen
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverActors(Solving):
-    """How solvers are run whose programs can be spread over actors."""
+    """Options of a solver whose program can be distributed over Ray actors."""
 
     actors: Actors = 0
 
     def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver; its programs are spread over actors if that was asked for."""
+        """Return the settings of a solver, with the number of actors for its program."""
         return replace(super().solver_settings(name), actors=self.actors)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(CommandOptions):
-    """What every ``copter run`` takes."""
+    """Options of every ``copter run``."""
 
     out: _Out = None
     force: _Force = False
     as_json: JsonFlag = False
 
     def folder(self, domain: str) -> Path | None:
-        """Return the folder of the run: the one named, and without --json one by the time of now."""
+        """Return the folder of the run: --out, or None with --json, or a folder named after the time."""
         from copter.cli.runfolder import default_path
 
         return self.out if self.out is not None or self.as_json else default_path(domain)
@@ -177,7 +170,7 @@ class RunOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions(Solving, CommandOptions):
-    """What every ``copter bench`` on a course of rounds takes."""
+    """Options of every ``copter bench`` that plays the rounds of a course."""
 
     solvers: SolverNames = Names(("copter", "highs-hot"))
     json_path: JsonPath = None
@@ -185,7 +178,7 @@ class BenchOptions(Solving, CommandOptions):
     ray: RayAddress = None
 
     def spread(self) -> TaskRunner:
-        """Return where solvers are measured: in a process of their own, unless they share this one."""
+        """Return a runner of tasks: on Ray, in one other process, or in this one with --no-isolate."""
         return _where(self.ray, 1 if self.isolate else None)
 
 
@@ -193,12 +186,14 @@ AnyOptions = TypeVar("AnyOptions", bound=CommandOptions)
 
 
 def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Callable[..., None]:
-    """Return the function that typer makes a command of: it takes the options, and calls ``body`` with them.
+    """Return a function for typer, with the options as arguments, that calls `body` with an instance of them.
 
     Parameters
     ----------
     options : type of CommandOptions
-        Its docstring is the help of the command.
+        Class of the options. Its docstring is the help text of the command.
+    body : callable
+        Function that does the work.
     """
 
     def run(**values: Any) -> None:
@@ -227,5 +222,5 @@ def _default(field: Field[Any]) -> Any:
 
 
 def command_line() -> list[str]:
-    """Return the command as it was given, for config.json."""
+    """Return the command line of this process, for config.json."""
     return [Path(sys.argv[0]).name, *sys.argv[1:]]

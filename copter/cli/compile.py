@@ -1,4 +1,4 @@
-"""`copter compile`: compile kernels now, as many at a time as there are cores, as an image is built."""
+"""`copter compile`: compile kernels on all cores, for example when a container image is built."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Examples:
 
 
 def compile_kernels() -> None:
-    """Compile what rounds of most programs need, so that no later process has to.
+    """Compile the kernels of ordinary rounds, and cache them for later processes.
 
-    What only large programs, proofs of whole numbers and domains need is compiled when it is first used.
+    Kernels of large programs, of copter-exact and of domains are compiled when they are first used.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -43,14 +43,14 @@ def compile_kernels() -> None:
             took[waiting[done]] = done.result()
             bar.advance(task)
     rows = [(name, seconds(took[name])) for name in PARTS]
-    table("Kernels, and how long each part compiled", ["part", "time"], rows)
+    table("Kernels and their compilation times", ["part", "time"], rows)
     if folder is None:
-        typer.echo("They could not be kept: set NUMBA_CACHE_DIR to a folder that can be written.", err=True)
+        typer.echo("No cache folder is writable: set NUMBA_CACHE_DIR to a writable folder.", err=True)
         raise typer.Exit(1)
     typer.echo(f"Kept in {_home(folder)}.")
 
 
 def _home(folder: str) -> str:
-    """Where folders of kernels are, said for all modules."""
+    """Return a description of the cache folders of all modules."""
     home = Path(folder).parent
-    return f"{home.name} beside each source file" if home.name == "__pycache__" else str(home)
+    return f"{home.name} next to each source file" if home.name == "__pycache__" else str(home)

@@ -1,4 +1,4 @@
-"""Where the commands write: results to standard output, progress and errors to standard error."""
+"""Output of the commands: results to standard output, progress and errors to standard error."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _WIDTH_OF_A_PIPE = 160
 
 
 def output() -> Console:
-    """Console on standard output; piped into a file it is wide enough that no figure is cut."""
+    """Return a console on standard output; if it is not a terminal, 160 columns wide for whole tables."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE)
 
 
 def errors() -> Console:
-    """Console on standard error."""
+    """Return a console on standard error."""
     from rich.console import Console
 
     return Console(stderr=True)
@@ -49,7 +49,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def save_json(document: Mapping[str, Any], path: Path) -> None:
-    """Write one JSON object to a file, making its folder if need be; the path - means standard output."""
+    """Write one JSON object to a file, and create its folder; the path - means standard output."""
     if str(path) == "-":
         print_json(document)
         return
@@ -58,7 +58,7 @@ def save_json(document: Mapping[str, Any], path: Path) -> None:
 
 
 def publish(document: Mapping[str, Any], path: Path | None, show: Callable[[], None]) -> None:
-    """Write a document if a file is named for it, and show the tables unless it went to standard output."""
+    """Write a document to `path`, if given, and call `show` unless the document went to standard output."""
     if path is not None:
         save_json(document, path)
     if str(path) != "-":
@@ -66,14 +66,14 @@ def publish(document: Mapping[str, Any], path: Path | None, show: Callable[[], N
 
 
 def say(text: str) -> None:
-    """Print text as it is on standard error."""
+    """Print text on standard error, without markup or wrapping."""
     errors().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1
 ) -> None:
-    """Print a table of texts as they are; the first `text_columns` columns are words, the others figures."""
+    """Print a table of texts without markup; the first `text_columns` columns are left-aligned."""
     from rich.table import Table
     from rich.text import Text
 
@@ -86,7 +86,7 @@ def table(
 
 
 def progress(*columns: str, quiet: bool = False) -> Progress:
-    """Progress bar on standard error with live fields, each a format string over `task.fields`."""
+    """Return a progress bar on standard error; `columns` are format strings over ``task.fields``."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(

@@ -1,12 +1,12 @@
 """Commands of domains, found through entry points.
 
-The group ``copter.domains`` names domains (:class:`copter.rounds.domain.Domain`), as
-``rides = "rides.model:Rides"``: `copter run rides` and `copter bench rides` play them; in their place any
-``module:Name`` is the name of a domain.
+An entry point of the group ``copter.domains`` names a domain (:class:`copter.rounds.domain.Domain`), for
+example ``rides = "rides.model:Rides"``. `copter run rides` and `copter bench rides` play its rounds. Both
+commands also accept ``module:Name`` for a domain without an entry point.
 
-The group ``copter.commands`` names functions ``register(run, bench)`` that add commands to the groups `copter
-run` and `copter bench`, as ``run.command("sia")(run_sia)``.  Domains are loaded when one of these groups is
-asked for its commands, so that `copter --help` and the other commands wait for none of them.
+An entry point of the group ``copter.commands`` names a function ``register(run, bench)``. It adds commands to
+the groups `copter run` and `copter bench`, for example with ``run.command("sia")(run_sia)``. Domains are
+imported only for the commands of these groups, so that `copter --help` and other commands start quickly.
 
 An entry point of the group ``copter.services`` names a function ``register(app)`` that adds commands to
 `copter` itself.
@@ -27,20 +27,20 @@ from copter.cli.console import errors
 _GROUP, _DOMAINS, _SERVICES = "copter.commands", "copter.domains", "copter.services"
 
 _Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
-"""Adds a domain's commands to the groups `run` and `bench`."""
+"""A function that adds a domain's commands to the groups `run` and `bench`."""
 
 
 class _DomainGroup(TyperGroup):
-    """A group whose commands are those of the domains that are installed."""
+    """A group with the commands of the installed domains."""
 
     which: ClassVar[str]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands, in order."""
+        """Return the names of the commands in alphabetical order."""
         return sorted({*_commands()[self.which], *_domains()})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name, if there is one; any ``module:Name`` is the name of a domain."""
+        """Return the command with the name `cmd_name`, which may be ``module:Name`` of a domain, or None."""
         domain = _domains().get(cmd_name, cmd_name)
         if ":" in domain:
             from copter.cli.rounds import domain_command
@@ -63,36 +63,37 @@ class BenchGroup(_DomainGroup):
 
 @cache
 def _commands() -> dict[str, dict[str, Any]]:
-    """Return the commands of each group by name.
-
-    A domain that cannot be loaded is reported, and takes no other domain's commands away.
-    """
+    """Return the commands of each group by name, without those of domains that cannot be imported."""
     return _registered(_GROUP, ("run", "bench"))
 
 
 @cache
 def _domains() -> dict[str, str]:
-    """Return the domains that are named by entry points, ``module:Name`` by name."""
+    """Return ``module:Name`` of each domain that has an entry point, by name."""
     return {entry.name: entry.value for entry in entry_points(group=_DOMAINS)}
 
 
 @cache
 def service_commands() -> dict[str, Any]:
-    """Return the commands that stand beside `copter run`: those of services, by name."""
+    """Return the commands that installed services add to `copter`, by name."""
     return _registered(_SERVICES, ("copter",))["copter"]
 
 
 def _registered(group: str, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Call what an entry-point group names, and collect the commands that it adds to some groups."""
+    """Call the functions of an entry-point group; return the commands that they add to the groups `names`.
+
+    An entry point that raises an error is reported on standard error and skipped.
+    """
     groups: dict[str, dict[str, Any]] = {name: {} for name in names}
     for entry in entry_points(group=group):
         apps = {which: typer.Typer(rich_markup_mode=None) for which in groups}
         try:
             register: Any = entry.load()
             register(*apps.values())
-        except Exception as error:  # whatever somebody else's module raises
+        except Exception as error:  # an installed package may raise any error
             errors().print(
-                f"copter: no commands of {entry.name!r} ({entry.value}): {type(error).__name__}: {error}",
+                f"copter: cannot load the commands of {entry.name!r} ({entry.value}): "
+                f"{type(error).__name__}: {error}",
                 markup=False,
                 highlight=False,
             )

@@ -1,4 +1,4 @@
-"""The `copter` command: its groups, and how errors end it; :mod:`copter.cli.domains` finds the domains."""
+"""The `copter` command: its groups and its exit codes; :mod:`copter.cli.domains` finds the domains."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ Examples:
 
 
 class _Command(TyperGroup):
-    """The command; ``--ray`` without an address stands for a Ray of this machine."""
+    """The command `copter`; it replaces ``--ray`` without an address by ``--ray=local``."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of its own commands, and of those of services."""
+        """Return the names of copter's commands and of the commands of installed services."""
         return [*super().list_commands(ctx), *service_commands()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name, if there is one."""
+        """Return the command with the name `cmd_name`, or None."""
         return super().get_command(ctx, cmd_name) or service_commands().get(cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give every ``--ray`` an address, which typer's options cannot leave out."""
+        """Add the address ``local`` to ``--ray`` options without one, because typer requires a value."""
         following = [*args, ""][1:]
         bare = [one == "--ray" and not is_address(next) for one, next in zip(args, following, strict=True)]
         named = [f"{one}={LOCAL_RAY}" if alone else one for one, alone in zip(args, bare, strict=True)]
@@ -53,16 +53,16 @@ class _Command(TyperGroup):
 app = typer.Typer(
     name="copter",
     cls=_Command,
-    help="Continual optimization: solve a large program again every round, warm, with a certified gap.",
+    help="Continual optimization: solve a large program every round, warm-started, with a certified gap.",
     epilog=_EXAMPLES,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,  # plain help and usage errors: rich's would add half the time that help takes
+    rich_markup_mode=None,  # plain help and usage errors, because importing rich makes help 50% slower
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _run_app = typer.Typer(
-    cls=RunGroup, help="Run a whole job round by round and report on it.", no_args_is_help=True
+    cls=RunGroup, help="Play the rounds of a domain and report the results.", no_args_is_help=True
 )
 _bench_app = typer.Typer(cls=BenchGroup, help="Measure solvers on the same rounds.", no_args_is_help=True)
 app.add_typer(_run_app, name="run")
@@ -85,24 +85,25 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _configure(
     log_level: Annotated[
-        str, typer.Option(help="What solvers log to standard error: debug, info, warning or error.")
+        str,
+        typer.Option(help="Least severe log messages on standard error: debug, info, warning or error."),
     ] = "warning",
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Set what is common to all commands."""
+    """Set the options that are common to all commands."""
     level = logging.getLevelNamesMapping().get(log_level.upper())
     if level is None:
         raise typer.BadParameter(
-            f"{log_level!r} is no level: use debug, info, warning or error", param_hint="--log-level"
+            f"{log_level!r} must be debug, info, warning or error", param_hint="--log-level"
         )
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("copter").setLevel(level)
 
 
 def main() -> None:
-    """Entry point: wrong arguments exit with 2, a failure at run time with 1 and one line that says why."""
+    """Run the command; exit with 2 for wrong arguments, and with 1 and a one-line reason for a failure."""
     try:
         app()
     except (CopterError, OSError) as error:
@@ -110,7 +111,7 @@ def main() -> None:
         said = "; ".join((str(error), *getattr(error, "__notes__", ())))
         errors().print(said, markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
-    except SystemError as error:  # what a compiled function makes of Ctrl-C
+    except SystemError as error:  # a compiled function turns Ctrl-C into this error
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise
         sys.exit(130)

@@ -1,7 +1,7 @@
-"""`copter bench churn`, `copter bench updates` and `copter bench lp`: measurements of no domain.
+"""`copter bench churn`, `copter bench updates` and `copter bench lp`: benchmarks without a domain.
 
-Rounds in which a few requests of many change, what an edit costs against building the same matrix again, and
-a folder of linear programs through the default and the own solver alone.
+They measure rounds in which few of many requests change, edits compared with a new build of the same matrix,
+and a folder of linear programs, each solved by the solver `auto` and by copter alone.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _ChurnOptions(BenchOptions):
-    """Measure rounds in which a few requests of many get new costs: 20 columns a request, 16 resources."""
+    """Measure rounds in which few of many requests get new costs: 20 columns per request, 16 resources."""
 
-    columns: Annotated[int, typer.Option(min=40, help="Columns of the program.")] = 1_000_000
-    changed: Annotated[int, typer.Option(min=0, help="Requests that change in a round.")] = 1
+    columns: Annotated[int, typer.Option(min=40, help="Number of columns of the program.")] = 1_000_000
+    changed: Annotated[int, typer.Option(min=0, help="Number of requests that change in each round.")] = 1
     own: Annotated[
-        bool, typer.Option("--own", help="Each request has coefficients of its own, none shares them.")
+        bool, typer.Option("--own", help="Give each request its own coefficients, instead of shared columns.")
     ] = False
-    rounds: Annotated[int, typer.Option(min=10, help="Rounds, of which the first 8 only prepare.")] = 40
+    rounds: Annotated[int, typer.Option(min=10, help="Number of rounds; the first 8 are a warm-up.")] = 40
     seed: Seed = 0
 
 
@@ -66,12 +66,12 @@ def churn(options: _ChurnOptions) -> None:
 
 def updates(
     sizes: Annotated[
-        str, typer.Option(help="Numbers of columns, separated by commas.")
+        str, typer.Option(help="Numbers of columns of the programs, separated by commas.")
     ] = "100000,300000,1000000,3000000,10000000",
     json_path: JsonPath = None,
     seed: Seed = 0,
 ) -> None:
-    """Time edits of 1% of the requests against building the CSR of all of them with scipy."""
+    """Time edits of 1% of the requests, and compare with building the CSR matrix of all requests in scipy."""
     columns = _sizes(sizes)
     from copter.bench.machine import machine, moment
     from copter.bench.updates import RATIOS, measure_updates
@@ -97,7 +97,7 @@ def _print_updates(records: Sequence[Mapping[str, Any]]) -> None:
     from copter.bench.updates import RATIOS
 
     table(
-        "1% of the requests edited in place, against scipy building the CSR of all requests",
+        "Edits of 1% of the requests, compared with building the CSR matrix of all requests in scipy",
         (
             "columns",
             "nonzeros",
@@ -139,12 +139,10 @@ def _sizes(text: str) -> list[int]:
             size = int(part.strip().replace("_", ""))
         except ValueError:
             raise typer.BadParameter(
-                f"{part.strip()!r} is no whole number; give sizes like 100000,1000000", param_hint="--sizes"
+                f"{part.strip()!r} must be an integer; write sizes like 100000,1000000", param_hint="--sizes"
             ) from None
         if size < _SMALLEST:
-            raise typer.BadParameter(
-                f"{size} is too small: use at least {_SMALLEST} columns", param_hint="--sizes"
-            )
+            raise typer.BadParameter(f"{size} must be at least {_SMALLEST} columns", param_hint="--sizes")
         sizes.append(size)
     return sorted(sizes)
 
@@ -156,16 +154,16 @@ def lp(
             exists=True,
             file_okay=False,
             metavar="FOLDER",
-            help="MPS and LP files, plain or gzipped, and npz files with the arguments of linprog.",
+            help="Folder of MPS and LP files, plain or gzipped, and npz files with linprog's arguments.",
         ),
     ],
     limit: Annotated[
-        float, typer.Option(callback=positive, help="Seconds that each way has for a program.")
+        float, typer.Option(callback=positive, help="Seconds for each program and solver.")
     ] = 10.0,
     out: Annotated[Path | None, typer.Option(help="Write the table to this Markdown file.")] = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Solve every linear program of a folder by the default, by copter alone, and by HiGHS for the truth."""
+    """Solve every linear program of a folder by auto, by copter alone, and by HiGHS for reference."""
     from copter.bench.lp import files_in, markdown, measure, summary
     from copter.bench.machine import machine
 
@@ -184,7 +182,7 @@ def lp(
 
 def _print_programs(records: Sequence[Mapping[str, Any]], totals: Mapping[str, Mapping[str, Any]]) -> None:
     table(
-        "Linear programs: status as HiGHS has it, and the time it took",
+        "Linear programs: status by HiGHS, and times; a solver's status is shown if it differs",
         ("program", "HiGHS", "", *totals),
         (
             (
@@ -202,8 +200,8 @@ def _print_programs(records: Sequence[Mapping[str, Any]], totals: Mapping[str, M
         text_columns=2,
     )
     table(
-        "Right within the limit",
-        ("way", "optimal", "infeasible", "unbounded", "wrong"),
+        "Correct results within the time limit",
+        ("solver", "optimal", "infeasible", "unbounded", "wrong"),
         (
             (
                 way,

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the checks of their values."""
+"""Options of several commands, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter.cli.solvers import Names, check_known, check_names, check_solver
 
 
 def positive(value: float | None) -> float | None:
-    """Check that a number, if given, is greater than 0."""
+    """Return the number; raise a usage error unless it is None or greater than 0."""
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value:g} must be greater than 0")
     return value
@@ -25,39 +25,39 @@ def _tolerance(value: float) -> float:
 
 
 LOCAL_RAY = "local"
-"""What ``--ray`` without an address stands for."""
+"""Address that ``--ray`` without an address means: a new local Ray."""
 
 
 def is_address(text: str) -> bool:
-    """Whether a word is an address of Ray: a name must not be taken for one."""
+    """Return whether a word is an address of Ray, and not the next argument of the command."""
     return text in (LOCAL_RAY, "auto") or ":" in text
 
 
 def _address(value: str | None) -> str | None:
     if value is not None and not is_address(value):
-        raise typer.BadParameter(f"{value!r} is no address: leave it out, or write auto, or host:port")
+        raise typer.BadParameter(f"{value!r} must be auto, host:port or ray://host:port, or be omitted")
     return value
 
 
 def existing_file(hint: str) -> Callable[[Path | None], Path | None]:
-    """Return a check that a path, if given, is a file; the error ends with ``hint``."""
+    """Return a callback that checks that a path, if given, is a file; the error ends with `hint`."""
 
     def check(path: Path | None) -> Path | None:
         if path is not None and not path.is_file():
-            raise typer.BadParameter(f"{path} is no file: {hint}")
+            raise typer.BadParameter(f"{path} is not a file: {hint}")
         return path
 
     return check
 
 
 def _traces(path: Path | None) -> Path | None:
-    """Return the folder with the traces of clusters: the one named, or ``cluster`` in it."""
+    """Return the folder of the cluster traces: the subfolder ``cluster`` if it exists, else `path`."""
     inside = None if path is None else path / "cluster"
     return inside if inside is not None and inside.is_dir() else path
 
 
 def one_of(known: Sequence[str], what: str) -> Callable[[str | None], str | None]:
-    """Return a check that a name, if given, is one of those known."""
+    """Return a callback that checks that a name, if given, is in `known`."""
 
     def check(name: str | None) -> str | None:
         return None if name is None else check_known(name, known, what)
@@ -66,31 +66,31 @@ def one_of(known: Sequence[str], what: str) -> Callable[[str | None], str | None
 
 
 def some_of(known: Sequence[str], what: str) -> Callable[[str], Names]:
-    """Return a parser of comma-separated names that are all known."""
+    """Return a parser of comma-separated names that checks that all are in `known`."""
     return lambda text: check_names(text, what, lambda name: check_known(name, known, what))
 
 
 def solver_option(methods: Sequence[str] = ()) -> Any:
-    """Return --solver, which also takes a domain's own methods (:func:`copter.cli.solvers.check_solver`)."""
+    """Return the option --solver, which also accepts `methods` (:func:`copter.cli.solvers.check_solver`)."""
     return typer.Option(
         "--solver",
         callback=lambda name: check_solver(name, methods),
-        help=f"Solver of each round; see: copter solvers.{_also(methods)}",
+        help=f"Name of the solver; `copter solvers` lists them.{_also(methods)}",
     )
 
 
 def solvers_option(methods: Sequence[str] = ()) -> Any:
-    """Return --solvers, which also takes a domain's own methods."""
+    """Return the option --solvers, which also accepts the domain's own methods `methods`."""
     return typer.Option(
         "--solvers",
         parser=lambda names: check_names(names, "solver", lambda name: check_solver(name, methods)),
         metavar="NAMES",
-        help=f"Solvers, separated by commas.{_also(methods)}",
+        help=f"Names of solvers, separated by commas; `copter solvers` lists them.{_also(methods)}",
     )
 
 
 def policies_option(known: Callable[[], Sequence[str]]) -> Any:
-    """Return --policy, which takes some of the policies that there are when it is read, or all."""
+    """Return the option --policy: names of policies, or all; `known` is called when the option is read."""
 
     def parse(text: str) -> Names:
         names = check_names(text, "policy", lambda name: check_known(name, (*known(), "all"), "policy"))
@@ -100,7 +100,7 @@ def policies_option(known: Callable[[], Sequence[str]]) -> Any:
         "--policy",
         parser=parse,
         metavar="NAMES",
-        help="Policies, separated by commas, or all; an unknown one lists which there are.",
+        help="Names of policies, separated by commas, or all; an unknown name prints the known ones.",
     )
 
 
@@ -114,26 +114,26 @@ Tolerance: TypeAlias = Annotated[
     float, typer.Option(callback=_tolerance, help="Relative residuals and gap at which a solve may stop.")
 ]
 Threads: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Threads of the solver; its own choice if not given.")
+    int | None, typer.Option(min=1, help="Threads of the solver. Default: the solver's own default.")
 ]
 Deadline: TypeAlias = Annotated[
-    float | None, typer.Option(callback=positive, help="Seconds a solve may take; none if not given.")
+    float | None, typer.Option(callback=positive, help="Time limit of a solve in seconds. Default: no limit.")
 ]
 Actors: TypeAlias = Annotated[
     int,
-    typer.Option(min=0, help="Spread the program over so many actors of a local Ray; 0 for none."),
+    typer.Option(min=0, help="Distribute the program over this number of local Ray actors; 0: no Ray."),
 ]
 MipGap: TypeAlias = Annotated[
     float,
     typer.Option(
-        "--mip-gap", callback=_tolerance, help="Relative gap at which highs-milp stops; for no other solver."
+        "--mip-gap", callback=_tolerance, help="Relative gap at which highs-milp stops; others ignore it."
     ),
 ]
 Exact: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--exact",
-        help="Prove every round's allocation optimal: copter-exact where copter is named, and --mip-gap 0.",
+        help="Prove each round's allocation optimal: use copter-exact instead of copter, and --mip-gap 0.",
     ),
 ]
 Traces: TypeAlias = Annotated[
@@ -144,28 +144,28 @@ Traces: TypeAlias = Annotated[
         file_okay=False,
         envvar="COPTER_DATA",
         callback=_traces,
-        help="Folder of the real traces; without it they are drawn by the generator of their family.",
+        help="Folder of the real traces. Default: synthetic traces of a generator.",
     ),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
 RayAddress: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--ray",
         callback=_address,
         metavar="[ADDRESS]",
-        help="Spread the work over Ray: one of this machine alone, or a cluster: auto, host:port, ray://...",
+        help="Run the work on Ray: a new local Ray without ADDRESS, or a cluster: auto, host:port, ray://...",
     ),
 ]
 ProcessCount: TypeAlias = Annotated[
-    int | None, typer.Option("--processes", min=1, help="Spread the work over so many processes.")
+    int | None, typer.Option("--processes", min=1, help="Run the work in this number of processes.")
 ]
 JsonFlag: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")
+    bool, typer.Option("--json", help="Print only one JSON object on standard output.")
 ]
 JsonPath: TypeAlias = Annotated[
-    Path | None, typer.Option("--json", help="Write the JSON document to this file; - prints it.")
+    Path | None, typer.Option("--json", help="Write a JSON document to this file; - prints it.")
 ]
 Isolate: TypeAlias = Annotated[
-    bool, typer.Option(help="Give each solver a process of its own, which also measures its peak memory.")
+    bool, typer.Option(help="Run each solver in its own process, which also measures its peak memory.")
 ]

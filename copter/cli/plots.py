@@ -1,4 +1,4 @@
-"""Plots that any domain's run folder may hold. Drawn without pyplot: no display, no global state."""
+"""Plots for the run folders of all domains; without pyplot, so without a display or global state."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ def over_time(
     limits: tuple[float, float] | None = None,
     axis: str = "simulated time (hours)",
 ) -> Figure:
-    """Draw one line per series against simulated hours, or whatever `axis` says.
+    """Return a plot with one line per series over simulated time, or over another horizontal axis.
 
     Parameters
     ----------
+    hours : array-like, shape (n,)
+        Horizontal positions, in hours unless `axis` says otherwise.
+    series : mapping of str to array-like, shape (n,)
+        Vertical positions by the name of the line.
     label, title : str
         Label of the vertical axis, title of the plot.
     logarithmic : bool
-        Whether the vertical axis is logarithmic.
+        True for a logarithmic vertical axis.
     limits : (float, float), optional
         Ends of the vertical axis.
     axis : str
@@ -53,27 +57,30 @@ def over_time(
 def round_times(
     hours: ArrayLike, of: Callable[[str], NDArray[np.float64]], *, axis: str = "simulated time (hours)"
 ) -> Figure:
-    """Draw the milliseconds of edit, solve and shim in each round.
+    """Return a plot of the milliseconds of edit, solve and rounding in each round.
 
     Parameters
     ----------
+    hours : array-like, shape (rounds,)
+        Horizontal position of each round.
     of : callable
-        Seconds of each round by the names `edit_seconds`, `solve_seconds` and `rounding_seconds`.
+        Function that returns the seconds (rounds,) of ``edit_seconds``, ``solve_seconds`` and
+        ``rounding_seconds``.
     axis : str
         Label of the horizontal axis.
     """
-    # what took no time at all has a place on a logarithmic axis too
+    # a logarithmic axis has no place for a time of 0
     times = {part: 1e3 * np.maximum(of(f"{part}_seconds"), 1e-9) for part in ("edit", "solve", "rounding")}
     return over_time(hours, times, "time (ms)", "Time of each round", logarithmic=True, axis=axis)
 
 
 def cumulative(samples: Mapping[str, Sequence[float]], label: str, title: str) -> Figure:
-    """Draw the cumulative distribution of each set of samples on a logarithmic axis.
+    """Return a plot of the cumulative distribution of each set of samples, on a logarithmic axis.
 
     Parameters
     ----------
-    samples : mapping of name to sequence of float
-        A set without samples is left out.
+    samples : mapping of str to sequence of float
+        Samples by the name of the set. The plot omits empty sets.
     label, title : str
         Label of the horizontal axis, title of the plot.
     """

@@ -1,4 +1,4 @@
-"""`copter reproduce`: tables and figures of the papers, ours beside the printed ones."""
+"""`copter reproduce`: tables and figures of papers, measured and compared with the published values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from copter.tasks.tasks import TaskRunner
 
 _QUICK = 0.1
-"""About the share of the time that a smaller instance takes, before it was measured."""
+"""Estimated time of a --quick instance, relative to the whole, until it has been measured."""
 EXAMPLES = """\b
 Examples:
   copter reproduce --list
@@ -37,49 +37,56 @@ Examples:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceOptions(WithProcesses):
-    """Measure a table or figure of a paper again, and print ours beside the paper's."""
+    """Measure a table or figure of a paper, and print the results next to the published values."""
 
     name: Annotated[
         str | None,
-        typer.Argument(help="Which one, or how the names of several begin; --list says which there are."),
+        typer.Argument(
+            help="Name of a table or figure, or the first letters of several names; --list prints all names."
+        ),
     ] = None
-    listed: Annotated[bool, typer.Option("--list", help="Say which there are, and what differs.")] = False
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the tables and figures, and their differences to the paper.")
+    ] = False
     folder: Annotated[
         Path | None,
         typer.Option(
             "--all",
             metavar="FOLDER",
-            help="Make the documents of all; those that are in the folder, with these settings, stay.",
+            help="Write a JSON document of each into FOLDER, except those already made with these settings.",
         ),
     ] = None
-    again: Annotated[bool, typer.Option("--again", help="With --all: those that are there too.")] = False
+    again: Annotated[
+        bool, typer.Option("--again", help="With --all: also measure those that have a document.")
+    ] = False
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Samples to average over, at most; by default each one's own.")
+        int | None,
+        typer.Option(min=1, help="Largest number of seeds to average over. Default: that of each figure."),
     ] = None
     data: Traces = None
-    quick: Annotated[bool, typer.Option(help="A smaller instance of the same kind.")] = False
+    quick: Annotated[bool, typer.Option(help="Measure a smaller instance of the same kind.")] = False
     json_path: JsonPath = None
 
     def __post_init__(self) -> None:
         if self.folder is not None and (self.listed or self.json_path is not None):
             wrong = "--list" if self.listed else "--json"
-            raise typer.BadParameter(f"leave out {wrong}: each has a document of its own", param_hint="--all")
+            raise typer.BadParameter(f"cannot be combined with {wrong}", param_hint="--all")
         if self.again and self.folder is None:
-            raise typer.BadParameter("belongs to --all", param_hint="--again")
+            raise typer.BadParameter("needs --all", param_hint="--again")
 
     def settings_of(self, one: Reproduction) -> dict[str, Any]:
-        """What its document is made with."""
+        """Return the settings of a reproduction, as written to its document."""
         seeds = one.seeds if self.seeds is None else self.seeds
         return {"seeds": seeds, "seed": self.seed, "quick": self.quick, "data": self.data is not None}
 
 
 def reproduce(options: ReproduceOptions) -> None:
-    """Run the command."""
+    """Measure, list or write the tables and figures that the options choose."""
     from copter.bench.reproduction import reproductions
 
     known = reproductions()
     name = options.name or ""
-    # a whole name, or how those of several begin
+    # a whole name, or the beginning of several names
     chosen = [one for key, one in known.items() if key.startswith(name)]
     if name in known and options.folder is None:
         chosen = [known[name]]
@@ -94,15 +101,15 @@ def reproduce(options: ReproduceOptions) -> None:
 
 
 def _each(options: ReproduceOptions, chosen: Sequence[Reproduction]) -> None:
-    """Measure some, and show each."""
+    """Measure the chosen tables and figures, and show each."""
     if len(chosen) > 1 and options.json_path is not None:
         names = ", ".join(one.name for one in chosen)
         raise typer.BadParameter(
-            f"a file for one document, but there are {names}: use --all", param_hint="--json"
+            f"must have one document, but NAME matches {names}: use --all", param_hint="--json"
         )
     for one in chosen:
         if one.needs_data and options.data is None:
-            raise typer.BadParameter(f"{one.name} needs real traces: name their folder", param_hint="--data")
+            raise typer.BadParameter(f"{one.name} needs real traces: give their folder", param_hint="--data")
     with options.spread() as spread:
         for one in chosen:
             document, figures = _measure(one, options, spread)
@@ -112,7 +119,7 @@ def _each(options: ReproduceOptions, chosen: Sequence[Reproduction]) -> None:
 def _measure(
     one: Reproduction, options: ReproduceOptions, spread: TaskRunner
 ) -> tuple[dict[str, Any], Sequence[PaperFigure]]:
-    """Measure one; returns its document and its figures."""
+    """Measure one table or figure; return its document and its figures."""
     from copter.bench.machine import commit
     from copter.bench.reproduction import Effort
 
@@ -123,7 +130,7 @@ def _measure(
 
 
 def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path) -> None:
-    """Make the documents that are not in the folder; one that fails does not stop the others."""
+    """Write the documents that the folder lacks; after an error, continue with the next."""
     from copter.bench.machine import commit, versions
 
     program = commit(), versions()["copter-opt"]
@@ -131,44 +138,44 @@ def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path
     left = [one for one in chosen if options.again or not _is_of(there[one.name], program, options, one)]
     without = [one.name for one in left if one.needs_data and options.data is None]
     if without:
-        say(f"Left out, as they need real traces (--data): {', '.join(without)}")
+        say(f"Skipped, because they need real traces (--data): {', '.join(without)}")
     left = [one for one in left if one.name not in without]
     minutes = {one.name: _minutes(there[one.name], one, options) for one in left}
     total = seconds(60.0 * sum(minutes.values()))
-    say(f"{len(chosen) - len(left) - len(without)} are there; {len(left)} to make, in about {total}")
+    say(f"{len(chosen) - len(left) - len(without)} done before; {len(left)} to measure, in about {total}")
     failed = []
     folder.mkdir(parents=True, exist_ok=True)
     with options.spread() as spread:
         for number, one in enumerate(left):
             rest = seconds(60.0 * sum(minutes[each.name] for each in left[number:]))
             about = seconds(60.0 * minutes[one.name])
-            say(f"{number + 1} of {len(left)}: {one.name}, about {about} of the {rest} that are left")
+            say(f"{number + 1} of {len(left)}: {one.name}, about {about} of the remaining {rest}")
             try:
                 document, _ = _measure(one, options, spread)
-            except Exception as error:  # whatever a reproduction raises; it is told, and at the end again
+            except Exception as error:  # a reproduction may raise any error
                 failed.append(one.name)
                 say(f"{one.name}: {type(error).__name__}: {error}")
                 continue
             save_json(document, folder / f"{one.name}.json")
     if failed:
-        say(f"No document of: {', '.join(failed)}")
+        say(f"Failed: {', '.join(failed)}")
         raise typer.Exit(1)
 
 
 def _earlier(folder: Path, one: Reproduction) -> dict[str, Any]:
-    """Its document in the folder; empty if there is none that can be read."""
+    """Return the document of a reproduction in the folder; empty if it is missing or cannot be read."""
     try:
         found: dict[str, Any] = json.loads((folder / f"{one.name}.json").read_text())
         known = {"settings", "versions", "wall_seconds"} <= found.keys()
         return found if known and {"seeds", "quick"} <= found["settings"].keys() else {}
-    except (OSError, ValueError, AttributeError):  # not there, or no document
+    except (OSError, ValueError, AttributeError):  # missing, or not such a document
         return {}
 
 
 def _is_of(
     document: dict[str, Any], program: tuple[str, str], options: ReproduceOptions, one: Reproduction
 ) -> bool:
-    """Whether a document has these settings and is of this program, which nobody changed since."""
+    """Return whether a document has these settings and was made by this version without local changes."""
     if not document or program[0].endswith("+"):
         return False
     made = document.get("commit"), document["versions"].get("copter-opt")
@@ -176,7 +183,7 @@ def _is_of(
 
 
 def _minutes(document: dict[str, Any], one: Reproduction, options: ReproduceOptions) -> float:
-    """About how long it takes: as it took before, or as it says itself."""
+    """Return the estimated minutes: those of the last run, or those of the table of reproductions."""
     seeds = options.settings_of(one)["seeds"]
     if document and document["settings"]["quick"] == options.quick:
         return float(document["wall_seconds"] / 60.0 * seeds / document["settings"]["seeds"])
@@ -186,7 +193,7 @@ def _minutes(document: dict[str, Any], one: Reproduction, options: ReproduceOpti
 def _document(
     one: Reproduction, figures: Sequence[PaperFigure], wall: float, options: ReproduceOptions, commit: str
 ) -> dict[str, Any]:
-    """What goes into the JSON file."""
+    """Return the document for the JSON file."""
     from copter.bench.machine import machine, versions
 
     return {
@@ -211,7 +218,7 @@ def _list(known: Sequence[Reproduction]) -> None:
     ]
     table(
         "Tables and figures: copter reproduce NAME",
-        ("name", "what it shows", "what differs from the paper", "data", "minutes"),
+        ("name", "content", "differences to the paper", "needs --data", "minutes"),
         rows,
         text_columns=4,
     )
@@ -229,14 +236,14 @@ def _show(one: Reproduction, document: Mapping[str, Any], figures: Sequence[Pape
         )
         for figure in figures
     ]
-    small = " (a smaller instance: not to be compared)" if document["settings"]["quick"] else ""
+    small = " (smaller instance, not comparable)" if document["settings"]["quick"] else ""
     table(
         f"{one.title}: {one.source}{small}",
-        ("", "figure", "ours", "paper", "unit", "ours/paper"),
+        ("", "figure", "measured", "paper", "unit", "measured/paper"),
         rows,
         text_columns=2,
     )
-    say(f"What differs: {one.differs}")
+    say(f"Differences to the paper: {one.differs}")
     say(f"measured in {seconds(document['wall_seconds'])}")
 
 

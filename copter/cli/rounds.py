@@ -81,17 +81,19 @@ def domain_command(which: str, domain: str, name: str) -> Any:
 
 def _run(name: str, options: DomainRunOptions) -> None:
     """Play the rounds of a domain."""
-    from copter.bench.domain import events_of
-    from copter.cli.domain_run import DomainRun
-    from copter.cli.run import conclude, follow, preparing
+    from copter.bench.domain import DomainCourse, events_of
+    from copter.cli.run import RoundsRun, conclude, follow, preparing
     from copter.rounds.named import domain_named, fresh
+    from copter.rounds.record import ROW_MEANS
     from copter.rounds.rounds import Rounds
 
     domain = fresh(domain_named(name))
-    label = name.rpartition(":")[2].lower()
+    shown = DomainCourse(name, options.rounds, options.seed).figures
+    columns = {**ROW_MEANS, **{figure.name: "figure of the domain" for figure in shown}}
+    folder, title = options.folder(name.rpartition(":")[2].lower()), f"Rounds of {name}"
     with (
         Rounds(domain, options.solver, deadline=options.deadline, journal=options.journal) as rounds,
-        DomainRun(name, options, options.folder(label)) as run,
+        RoundsRun(options, folder, title, columns, shown, config={"domain": name}) as run,
     ):
         preparing(options.solver)
         rounds.warm_up()
@@ -99,7 +101,7 @@ def _run(name: str, options: DomainRunOptions) -> None:
         def played() -> Any:
             for events in events_of(domain, options.rounds, options.seed + rounds.number):
                 record = rounds.play(*events)
-                run.take(record)
+                run.take(record.row())
                 yield record
 
         def show(record: RoundRecord) -> str:

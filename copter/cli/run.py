@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from copter.cli.command import RunOptions, command_line
-from copter.cli.console import errors, print_json, progress, table
+from copter.cli.console import errors, print_json, progress, seconds, table
+from copter.cli.plots import over_time, round_times
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.compile.first_calls import compile_at_once
 from copter.rounds.record import ROW_MEANS
@@ -20,7 +21,7 @@ from copter.rounds.record import ROW_MEANS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from copter.bench.course import Course
+    from copter.bench.course import Course, Figure
     from copter.bench.settings import Record, SolverSettings
 
 One = TypeVar("One")
@@ -108,46 +109,125 @@ class CommandRun(ABC):
             self._folder.__exit__(kind, error, trace)
 
 
-class CourseRun(CommandRun):
-    """A run of a course with one solver, a row of rounds.csv for each of its records.
+class RoundsRun(CommandRun):
+    """A run with a row of rounds.csv per round, figures over the rounds, and a plot of each figure.
 
     Parameters
     ----------
     columns : mapping of str to str
-        Fields of the records that rounds.csv holds besides :data:`COLUMNS`, and what they mean; or other
-        words for one of these.
+        Fields of the records that rounds.csv has, and their meanings.
+    figures : sequence of Figure
+        Fields in the table at the end, with the statistic of each. A field that the records lack is left out.
+    left_out : int
+        Rounds at the start that the statistics leave out, if there are more.
     """
+
+    meaning: ClassVar[str] = "the figures of the table, over the rounds that are averaged, and all records"
 
     def __init__(
         self,
-        course: Course,
-        chosen: SolverSettings,
-        columns: Mapping[str, str],
         options: RunOptions,
         path: Path | None,
         title: str,
+        columns: Mapping[str, str],
+        figures: Sequence[Figure],
+        *,
+        left_out: int = 0,
         config: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(options, path, title, config)
-        self.chosen = chosen
         self.records: list[Record] = []
-        self._played, self._columns = course, {**COLUMNS, **columns}
+        self.shown = figures
+        self._columns, self._left_out = columns, left_out
+        self._rows: RowFile | None = None
 
-    def rounds(self) -> Iterator[Record]:
-        """Play the rounds; each is in rounds.csv before it is given."""
-        rows: RowFile | None = None
-        if self._folder is not None:
-            rows = self._folder.rows("rounds.csv", self._columns, "a row per round:")
-        for record in self._played.play(self.chosen).records:
-            self.records.append(record)
-            if rows is not None:
-                rows.write({name: record[name] for name in self._columns})
+    def take(self, record: Record) -> None:
+        """Keep the record of a round, and write its row."""
+        if self._folder is not None and not self.records:
+            self._rows = self._folder.rows("rounds.csv", self._columns, "a row per round:")
+        self.records.append(record)
+        if self._rows is not None:
+            self._rows.write({name: record[name] for name in self._columns})
+
+    def rounds(self, course: Course, chosen: SolverSettings) -> Iterator[Record]:
+        """Play the rounds of a course; each row is in rounds.csv before the record is given."""
+        for record in course.play(chosen).records:
+            self.take(record)
             yield record
 
     def of(self, name: str, *, later: bool = False) -> NDArray[np.float64]:
-        """Return a field of all records; `later`, without those that the course leaves out of averages."""
-        chosen = (self.records[self._played.left_out :] or self.records) if later else self.records
+        """Return a field of all records; `later`, of the records that the statistics include."""
+        chosen = (self.records[self._left_out :] or self.records) if later else self.records
         return np.array([record[name] for record in chosen], float)
+
+    def _known(self) -> list[Figure]:
+        return [figure for figure in self.shown if figure.name in self.records[0]]
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the rounds."""
+        records, total = self.records, self.of("seconds", later=True)
+        gaps = {name: self.of(name) for name in ("gap", "answer_gap") if name in records[0]}
+        largest = {name: float(np.nanmax(gap)) for name, gap in gaps.items() if np.isfinite(gap).any()}
+        return {
+            "rounds": len(records),
+            "rounds_averaged": total.size,
+            "fallbacks": sum(record["path"] == "fallback" for record in records),
+            "late": sum(record["late"] for record in records),
+            "first_round_s": float(self.of("seconds")[0]),
+            "round_p50_s": float(np.median(total)),
+            "round_p99_s": float(np.percentile(total, 99)),
+            "round_max_s": float(total.max()),
+            "max_gap": largest.get("gap"),
+            "max_answer_gap": largest.get("answer_gap"),
+            "figures": {
+                f"{each.name}_{each.shown}": _STATISTICS[each.shown](self.of(each.name, later=True))
+                for each in self._known()
+            },
+            "records": records,
+        }
+
+    def write(self, folder: RunFolder) -> None:
+        """Write a plot of each figure, and of the time of the rounds."""
+        rounds = self.of("round")
+        for name, heading in {each.name: each.heading for each in self._known()}.items():
+            picture = over_time(rounds, {name: self.of(name)}, heading, f"{heading} by round", axis="round")
+            folder.save_figure(f"{name}.png", picture, f"{heading}, by round")
+        picture = round_times(rounds, self.of, axis="round")
+        folder.save_figure("time.png", picture, "milliseconds of edit, solve and rounding, by round")
+
+    def print_summary(self) -> None:
+        """Print the table at the end of the run."""
+        one = self.summary
+        own = [
+            (f"{each.heading}, {each.shown}", format(one["figures"][f"{each.name}_{each.shown}"], each.form))
+            for each in self._known()
+        ]
+        gaps = [("certified gap of the solver, largest", one["max_gap"])] if "gap" in self.records[0] else []
+        gaps += [("certified gap of the answer, largest", one["max_answer_gap"])]
+        parts = (np.median(self.of(f"{name}_seconds", later=True)) for name in _PARTS)
+        print_figures(
+            self.title,
+            [
+                ("rounds", f"{one['rounds']}, {one['rounds_averaged']} of them averaged"),
+                *own,
+                ("fallbacks, of which late", f"{one['fallbacks']}, {one['late']}"),
+                ("first round", seconds(one["first_round_s"])),
+                ("round, p50 / p99", f"{seconds(one['round_p50_s'])} / {seconds(one['round_p99_s'])}"),
+                ("edit / solve / rounding, p50", " / ".join(map(seconds, parts))),
+                *((words, "-" if gap is None else f"{gap:.1e}") for words, gap in gaps),
+                ("run time", seconds(one["wall_seconds"])),
+            ],
+        )
+
+
+_PARTS = ("edit", "solve", "rounding")
+_STATISTICS: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
+    "median": lambda values: float(np.median(values)),
+    "mean": lambda values: float(np.mean(values)),
+    "p99": lambda values: float(np.percentile(values, 99)),
+    "min": lambda values: float(np.min(values)),
+    "max": lambda values: float(np.max(values)),
+}
 
 
 def follow(

@@ -1,6 +1,6 @@
-"""The folder of a run: everything needed to read it later, and to run it again.
+"""Run folders: the results of a run, with the settings to repeat it and a description of every file.
 
-General to all domains: a domain says what its columns and its fields mean, the folder writes them down.
+They are the same for all domains. A domain describes its columns and files, and README.txt lists them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _CONFIG = "config.json"
 
 
 class RunFolderError(CopterError):
-    """The run folder cannot be used."""
+    """The run folder cannot be used: it is a file, or contains other files or an earlier run."""
 
 
 class RowFile:
-    """A CSV file that grows by a row per round, so that an interrupted run keeps what it has."""
+    """A CSV file with a row per round; each row is written at once, so that an interrupted run keeps it."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self._file = path.open("w", newline="")
@@ -37,7 +37,7 @@ class RowFile:
         self._writer.writeheader()
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append a row and hand it to the operating system."""
+        """Append a row and flush the file."""
         self._writer.writerow(row)
         self._file.flush()
 
@@ -48,7 +48,7 @@ class RowFile:
 
 @dataclass
 class RunFolder:
-    """A folder that a run writes into; `title` is the first line of its README.txt."""
+    """The folder that a run writes to; `title` is the first line of its README.txt."""
 
     path: Path
     title: str
@@ -65,24 +65,35 @@ class RunFolder:
         *,
         force: bool = False,
     ) -> Self:
-        """Make the folder and write config.json and versions.json.
+        """Create the folder and write config.json and versions.json.
 
-        A folder of an earlier run is used again only by ``force``; one that holds anything else never is.
+        Parameters
+        ----------
+        path : Path
+            The folder.
+        title : str
+            First line of README.txt.
+        command : sequence of str
+            Command line of the run.
+        config : mapping
+            Settings of the run, for config.json.
+        force : bool
+            True to replace an earlier run in the folder.
 
         Raises
         ------
         RunFolderError
-            `path` is a file, or a folder with other content, or with a run and not ``force``.
+            `path` is a file, or a folder with other content, or contains a run and `force` is false.
         """
         if path.exists() and not path.is_dir():
-            raise RunFolderError(f"{path} is a file: give --out a folder that does not exist yet")
+            raise RunFolderError(f"--out {path}: is a file: must be a folder or a new path")
         if path.is_dir() and any(path.iterdir()) and not (path / _CONFIG).is_file():
             raise RunFolderError(
-                f"{path} holds other things than a run: give --out a new folder, or empty this one"
+                f"--out {path}: contains other files than a run: must be a new or an empty folder"
             )
         if (path / _CONFIG).is_file() and not force:
             raise RunFolderError(
-                f"{path} holds an earlier run: give --out a new folder, or --force to replace it"
+                f"--out {path}: contains an earlier run: must be a new folder; add --force to replace the run"
             )
         path.mkdir(parents=True, exist_ok=True)
         from copter.bench.machine import versions
@@ -92,23 +103,27 @@ class RunFolder:
         folder.write_json(
             _CONFIG,
             {"command": shlex.join(command), "started": started, **config},
-            "the command line, the seed and every setting of this run",
+            "command line, seed and settings of this run",
         )
-        folder.write_json("versions.json", versions(), "versions of Python and of the packages that compute")
+        folder.write_json("versions.json", versions(), "versions of Python and of the numerical packages")
         return folder
 
     def write_json(self, name: str, document: Mapping[str, Any], meaning: str) -> None:
-        """Write one JSON object; `meaning` is what README.txt says of the file."""
+        """Write one JSON object; `meaning` is its description in README.txt."""
         (self.path / name).write_text(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
         self._contents[name] = meaning
 
     def rows(self, name: str, columns: Mapping[str, str], meaning: str) -> RowFile:
-        """Open a CSV file of rows, closed with the folder.
+        """Open a CSV file, and return it; the folder closes it at the end of the run.
 
         Parameters
         ----------
+        name : str
+            Name of the file.
         columns : mapping of str to str
-            Name of each column, and what README.txt says of it.
+            Description of each column in README.txt, by the column's name.
+        meaning : str
+            Description of the file in README.txt.
         """
         self._note(name, columns, meaning)
         opened = RowFile(self.path / name, list(columns))
@@ -118,13 +133,13 @@ class RunFolder:
     def write_rows(
         self, name: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], meaning: str
     ) -> None:
-        """Write a whole CSV file of rows, values by the names of the columns; see :meth:`rows`."""
+        """Write a CSV file from rows that map names of columns to values; arguments as in :meth:`rows`."""
         opened = self.rows(name, columns, meaning)
         for row in rows:
             opened.write(row)
 
     def note(self, name: str, meaning: str) -> None:
-        """Say what a file is that was written by somebody else."""
+        """Add the description of a file that other code has written to README.txt."""
         self._contents[name] = meaning
 
     def _note(self, name: str, columns: Mapping[str, str], meaning: str) -> None:
@@ -132,7 +147,7 @@ class RunFolder:
         self._contents[name] = "\n".join(lines)
 
     def save_figure(self, name: str, figure: Figure, meaning: str) -> None:
-        """Write a figure as PNG."""
+        """Write a plot as a PNG file; `meaning` is its description in README.txt."""
         figure.savefig(self.path / name, dpi=120)
         self._contents[name] = meaning
 
@@ -142,10 +157,10 @@ class RunFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the files and write README.txt, which says so if the run did not come to its end."""
+        """Close the files and write README.txt, with a note if the run ended early."""
         for opened in self._open:
             opened.close()
-        lines = [self.title, "", f"Run it again with the command in {_CONFIG}.", ""]
+        lines = [self.title, "", f"The command in {_CONFIG} repeats this run.", ""]
         if error is not None:
             lines += [f"INCOMPLETE: the run ended early ({type(error).__name__}).", ""]
         for name, meaning in sorted(self._contents.items()):
@@ -154,5 +169,5 @@ class RunFolder:
 
 
 def default_path(domain: str) -> Path:
-    """Return the folder of a run that was not given one: runs/<domain>-<time>."""
+    """Return the default folder of a run: runs/<domain>-<time>."""
     return Path("runs") / f"{domain}-{datetime.now():%Y%m%d-%H%M%S}"

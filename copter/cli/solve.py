@@ -1,4 +1,4 @@
-"""`copter solve`: one linear or mixed-integer program from a file."""
+"""`copter solve`: solves one linear or mixed-integer program from a file."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ Examples:
 
 _EXIT_CODES = {"optimal": 0, "infeasible": 3, "unbounded": 4}
 _FOUND, _NOTHING = 5, 6
-"""Exit codes without a proof: with a point, and with none."""
+"""Exit codes of answers without a proof: with a solution, and without one."""
 _AUTO = "auto"
 _ENDINGS = (".csv", ".json")
 _IN_SOLUTION = ("status", "reason", "sense", "objective", "bound", "gap", "gap_denominator", "gap_is")
-"""Figures in the file of --solution."""
+"""Figures in the file --solution."""
 _NO_GAP = 1e-6
-"""Difference of objective and bound at which branch and bound stops, however small they are: HiGHS' own."""
+"""Absolute difference of objective and bound at which branch and bound stops, HiGHS' ``mip_abs_gap``."""
 
 
 def _solution_path(path: Path | None) -> Path | None:
     if path is not None and path.suffix.lower() not in _ENDINGS:
-        raise typer.BadParameter(f"{path} ends neither in .csv nor in .json")
+        raise typer.BadParameter(f"{path} must end in .csv or .json")
     if path is not None and not path.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {path.parent}")
+        raise typer.BadParameter(f"{path}: the folder {path.parent} does not exist")
     return path
 
 
@@ -63,37 +63,42 @@ def solve(
     tolerance: Tolerance = 1e-6,
     deadline: Deadline = None,
     threads: Threads = None,
-    relax: Annotated[bool, typer.Option("--relax", help="Let integral columns have any value.")] = False,
+    relax: Annotated[
+        bool, typer.Option("--relax", help="Solve the LP relaxation, without integrality.")
+    ] = False,
     strict: Annotated[
-        bool, typer.Option(help="Refuse a file with what readers let pass and do not agree about.")
+        bool, typer.Option(help="Reject a file that other readers accept but interpret differently.")
     ] = True,
     solution: Annotated[
         Path | None,
         typer.Option(
             callback=_solution_path,
-            help="Write columns and rows, by name, to this file: .csv or .json.",
+            help="Write the values of columns and rows, by name, to this .csv or .json file.",
         ),
     ] = None,
     presolve: Annotated[bool, typer.Option(help="Presolve by HiGHS first.")] = True,
-    polish: Annotated[bool, typer.Option("--polish", help="End at a vertex, by HiGHS' simplex.")] = False,
+    polish: Annotated[
+        bool, typer.Option("--polish", help="Move the solution of the LP to a vertex, by HiGHS' simplex.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Solve a linear or mixed-integer program from an MPS or LP file.
 
-    A linear program is solved by auto: copter's own solver for a while and then HiGHS, which goes on from
-    there; any other solver is alone.  One with integral columns is solved by branch and bound, to a relative
-    gap of the tolerance; with --relax, without its integrality.  Objective and bound are those of the file:
-    of a maximisation, the bound is one from above.  The gap is their difference relative to the size that
-    stands beside it.
+    For a linear program, the default solver auto runs copter's first-order method for a limited time, and
+    then HiGHS from the result. Any other solver runs alone. A program with integral columns is solved by
+    branch and bound, to a relative gap of the tolerance; with --relax, integrality is ignored. Objective and
+    bound are in the sense of the file: for a maximisation, the bound is an upper bound. The gap is their
+    difference, divided by the number that is printed next to it.
 
     \b
     Exit codes:
-      0  an optimum, within the tolerance
+      0  optimal, within the tolerance
       3  infeasible
       4  unbounded
-      5  a solution is known, but not proved optimal: a limit, or figures that are out of the tolerance
-      6  nothing was found, and nothing proved
-      1  the file or a solver failed; 2  a wrong argument
+      5  a solution without a proof of optimality: a limit was reached, or the gap exceeds the tolerance
+      6  neither a solution nor a proof
+      1  the file cannot be read, or a solver failed
+      2  a wrong argument
 
     \f
 
@@ -105,15 +110,15 @@ def solve(
     Raises
     ------
     typer.Exit
-        With a code as above that is not 0.
+        The exit code is not 0.
     UnsupportedError
-        The file has integral columns and the solver takes none.
+        The file has integral columns, and the solver does not support integrality.
     """  # noqa: D301
     from copter.models.files import read_mps
 
     try:
         lp = read_mps(path, strict=strict)
-    except InputError as error:  # it names the argument of Python
+    except InputError as error:  # the message names the Python argument
         why = error.why.replace("with strict=False", "with --no-strict")
         raise InputError(error.path, error.where, why) from None
     begin = perf_counter()
@@ -139,7 +144,7 @@ def solve(
 def _of_all(
     lp: GeneralLP, solver: str, seconds: float, figures: dict[str, Any], x: _Vector, y: _Vector
 ) -> tuple[dict[str, Any], _Vector, _Vector]:
-    """An answer with the figures that all have; where there is no optimum it has no point, and no gap."""
+    """Return an answer with the figures of all answers; without point and gap if there is no optimum."""
     figures = {"solver": solver, "sense": "maximize" if lp.maximize else "minimize"} | figures
     figures |= {
         "seconds": seconds,
@@ -162,7 +167,7 @@ def _relaxed(
     presolve: bool,
     polish: bool,
 ) -> tuple[dict[str, Any], _Vector, _Vector]:
-    """Figures of the LP without its integrality, its point and its prices."""
+    """Solve the LP relaxation; return its figures, its point and its prices."""
     from copter.solvers.general import solve_lp
 
     answer = solve_lp(
@@ -201,7 +206,7 @@ def _relaxed(
 def _branched(
     lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None, presolve: bool
 ) -> tuple[dict[str, Any], _Vector, _Vector]:
-    """Figures of branch and bound as ``copter.milp`` has it, and its point."""
+    """Solve by branch and bound, as ``copter.milp`` does; return the figures and the point."""
     from copter.solvers.general.integer import branch_and_bound
 
     given = {"mip_rel_gap": tolerance, "time_limit": deadline, "threads": threads}
@@ -223,15 +228,15 @@ def _branched(
 def _integral(
     lp: GeneralLP, solver: str, tolerance: float, deadline: float | None, threads: int | None
 ) -> tuple[dict[str, Any], _Vector, _Vector]:
-    """Figures of a solver that takes integral columns, and its point."""
+    """Solve by a solver that supports integral columns; return the figures and the point."""
     from copter.bench.settings import SolverSettings
     from copter.models.model import Model
     from copter.solvers.features import Feature
 
     branching = SolverSettings(solver, tolerance, deadline, threads, mip_gap=tolerance).make()
     if Feature.INTEGRALITY not in branching.features:
-        why = f"{int(lp.integral.sum())} columns are integral, and {solver} takes none"
-        raise UnsupportedError(f"{why}: add --relax, or leave --solver {solver}")
+        why = f"{int(lp.integral.sum())} columns are integral, which {solver} does not support"
+        raise UnsupportedError(f"{why}: add --relax, or remove --solver {solver}")
     model = Model(lp, share=None)
     answer = branching.solve(model.program)
     found, proof = model.solution(answer), answer.integer
@@ -249,12 +254,12 @@ def _integral(
 
 
 def _with_gap(figures: dict[str, Any], objective: float, bound: float, tolerance: float) -> dict[str, Any]:
-    """The figures with the gap to the bound of branch and bound: optimal only within the tolerance."""
+    """Return the figures with the gap of branch and bound; not optimal if it exceeds the tolerance."""
     apart, size = abs(objective - bound), max(abs(objective), abs(bound))
     gap = 0.0 if apart == 0 else apart / size
     if figures["status"] == "optimal" and not (gap <= tolerance or apart <= _NO_GAP):
         figures["status"] = "unproved"
-        figures["reason"] += f", but its bound is {apart:.3g} away"
+        figures["reason"] += f", but objective and bound differ by {apart:.3g}"
     return figures | {
         "objective": objective,
         "bound": bound,
@@ -296,7 +301,7 @@ def _write_solution(
     x: NDArray[np.float64] | None,
     y: NDArray[np.float64] | None,
 ) -> None:
-    """Write columns and rows by name, as ``.csv`` or, with the figures, as ``.json``."""
+    """Write columns and rows by name to a ``.csv`` file, or with the figures to a ``.json`` file."""
     m, n = lp.A.shape
     columns: list[tuple[str, float]] = []
     rows: list[tuple[str, float, float | None]] = []

@@ -1,4 +1,4 @@
-"""Solver names on the command line: checked, split and listed, without importing a solver."""
+"""Names of solvers on the command line: checks and `copter solvers`, without importing a solver."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from copter.solvers.registry import SOLVERS
 
 
 def check_solver(name: str, methods: Sequence[str] = ()) -> str:
-    """Return `name`, or raise a usage error that lists what there is.
+    """Return `name`, or raise a usage error that lists the known solvers.
 
     Parameters
     ----------
+    name : str
+        Name of a registered solver or of a method.
     methods : sequence of str
-        What a domain has besides the registered solvers.  ``-K`` in them stands for a number: with ``pop-K``
-        there is ``pop-16``.
+        Methods of a domain that are not registered solvers. ``-K`` in a name means any number: ``pop-K``
+        allows ``pop-16``.
     """
     if name in SOLVERS or any(_is(method, name) for method in methods):
         return name
@@ -33,13 +35,13 @@ def _is(method: str, name: str) -> bool:
 
 
 class Names(tuple[str, ...]):
-    """Names from a comma-separated list, each once, in order."""
+    """Names of a comma-separated list, in order and without duplicates."""
 
     __slots__ = ()
 
     @classmethod
     def split(cls, text: str) -> Names:
-        """Return the names of a list."""
+        """Return the names of a comma-separated list."""
         return cls(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
     def __str__(self) -> str:
@@ -47,12 +49,16 @@ class Names(tuple[str, ...]):
 
 
 def check_known(name: str, known: Iterable[str], what: str) -> str:
-    """Return `name`, or raise a usage error that lists what there is and guesses what was meant.
+    """Return `name`, or raise a usage error with the known names and the most similar one.
 
     Parameters
     ----------
+    name : str
+        The name to check.
+    known : iterable of str
+        Names that are allowed.
     what : str
-        What it is a name of, for the error.
+        Noun for the error, for example "solver".
     """
     names = list(known)
     if name in names:
@@ -61,18 +67,20 @@ def check_known(name: str, known: Iterable[str], what: str) -> str:
 
 
 def check_names(text: str, what: str, check: Callable[[str], object]) -> Names:
-    """Return the names of a comma-separated list, each checked, or raise a usage error.
+    """Return the names of a comma-separated list, or raise a usage error.
 
     Parameters
     ----------
+    text : str
+        The list.
     what : str
-        What they are names of, for the error.
+        Noun for the error, for example "solver".
     check : callable
-        Raises for a name that is none.
+        Function that raises an error for an unknown name.
     """
     names = Names.split(text)
     if not names:
-        raise typer.BadParameter(f"name at least one {what}, separated by commas")
+        raise typer.BadParameter(f"must be at least one {what}, separated by commas")
     for name in names:
         check(name)
     return names
@@ -83,9 +91,9 @@ def list_solvers(
         bool, typer.Option("--json", help="Print one JSON object instead of a table.")
     ] = False,
 ) -> None:
-    """List the solvers by the names that --solver and --solvers take."""
+    """List the solvers, by the names for --solver and --solvers."""
     lines = {name: entry.summary for name, entry in SOLVERS.items()}
     if as_json:
         print_json(lines)
     else:
-        table("Solvers", ("name", "what it is"), list(lines.items()), text_columns=2)
+        table("Solvers", ("name", "description"), list(lines.items()), text_columns=2)

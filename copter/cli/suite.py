@@ -1,4 +1,4 @@
-"""`copter bench all`, `report` and `compare`: the suite, and what its folders of results say."""
+"""`copter bench all`, `report` and `compare`: the suite of benchmarks, and reports on its results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from copter.bench.suite import Suite, SuiteSettings, SuiteStep
 
 _NOTES = "notes.json"
-"""In a folder of results: why copter is not the fastest on a line, by the line's name.  Written by people."""
+"""Optional file in a folder of results: a hand-written explanation for each line where copter is slower."""
 _ALL_EXAMPLES = """\b
 Examples:
   copter bench all --profile quick --out runs/quick --check
@@ -44,7 +44,7 @@ Examples:
 """
 
 _Folder: TypeAlias = Annotated[
-    Path, typer.Argument(exists=True, file_okay=False, help="Folder that `copter bench all` wrote.")
+    Path, typer.Argument(exists=True, file_okay=False, help="Folder of results of `copter bench all`.")
 ]
 
 
@@ -57,52 +57,60 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteOptions(CommandOptions):
-    """Measure every family of programs through every solver: the same rounds, one checker, equal tolerances.
+    """Measure every family of programs with every solver: the same rounds, checker and tolerances.
 
-    Each solver of a line runs in a process of its own. What is in the folder already is kept; an interrupted
-    suite goes on with the same command.
+    A line is a program with its rounds. Each solver of a line runs in its own process. Results that the
+    folder already has are kept, so that the same command resumes an interrupted suite.
     """
 
-    out: Annotated[Path, typer.Option(help="Folder of results; one that was begun goes on.")]
+    out: Annotated[Path, typer.Option(help="Folder of results; an interrupted suite is resumed.")]
     profile: Annotated[
-        str, typer.Option(callback=one_of(("quick", "full"), "profile"), help="quick or full.")
+        str,
+        typer.Option(callback=one_of(("quick", "full"), "profile"), help="Sizes of programs: quick or full."),
     ] = "quick"
-    only: Annotated[str, typer.Option(help="Lines or families, separated by commas; all if not given.")] = ""
+    only: Annotated[
+        str, typer.Option(help="Names of lines or families, separated by commas. Default: all.")
+    ] = ""
     solvers: Annotated[
-        str, typer.Option(help="Solvers, separated by commas; all of each line if not given.")
+        str, typer.Option(help="Names of solvers, separated by commas. Default: all solvers of each line.")
     ] = ""
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Rounds of a line at most; each line's own if not given.")
+        int | None, typer.Option(min=1, help="Largest number of rounds of a line. Default: that of the line.")
     ] = None
     limit: Annotated[
-        float | None, typer.Option(callback=positive, help="Seconds a solve; the profile's if not given.")
+        float | None,
+        typer.Option(callback=positive, help="Time limit of a solve in seconds. Default: by the profile."),
     ] = None
     budget: Annotated[
         float | None,
-        typer.Option(callback=positive, help="Seconds of a solver on a line; the profile's if not given."),
+        typer.Option(callback=positive, help="Seconds for each solver of a line. Default: by the profile."),
     ] = None
-    threads: Annotated[int | None, typer.Option(min=1, help="Of every solver; the cores if not given.")] = (
-        None
-    )
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of every solver. Default: number of cores.")
+    ] = None
     data: Annotated[
         Path | None,
-        typer.Option(exists=True, file_okay=False, help="Folder with the real networks; else generated."),
+        typer.Option(exists=True, file_okay=False, help="Folder of real networks. Default: generated ones."),
     ] = None
     lps: Annotated[
         Path | None,
-        typer.Option(exists=True, file_okay=False, help="Folder of linear programs; else generated."),
+        typer.Option(
+            exists=True, file_okay=False, help="Folder of linear programs. Default: generated ones."
+        ),
     ] = None
     dede_python: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Python of an environment with the package dede."),
+        typer.Option(
+            exists=True, dir_okay=False, help="Python interpreter of an environment with the package dede."
+        ),
     ] = None
     check: Annotated[
-        bool, typer.Option(help="Exit with 1 if an answer is not what it claims to be; never for speed.")
+        bool, typer.Option(help="Exit with 1 if the checker rejects an answer; times are not checked.")
     ] = False
-    listed: Annotated[bool, typer.Option("--list", help="Say which lines there are, and run none.")] = False
+    listed: Annotated[bool, typer.Option("--list", help="List the lines without running them.")] = False
 
     def suite_settings(self) -> SuiteSettings:
-        """Return the profile's settings with what was given in their place."""
+        """Return the settings of the profile, changed by the options that were given."""
         from copter.bench.suite import DEFAULTS
         from copter.parallel import available_threads
 
@@ -122,7 +130,7 @@ class SuiteOptions(CommandOptions):
 
 
 def _bench_all(options: SuiteOptions) -> None:
-    """Run the command."""
+    """Run the suite, or list its lines."""
     from copter.bench.suite import Suite
 
     suite = Suite(options.out, options.suite_settings(), _names(options.only))
@@ -133,7 +141,7 @@ def _bench_all(options: SuiteOptions) -> None:
         with _Bar() as bar:
             result = suite.run(bar.follow)
     except KeyboardInterrupt:
-        say(f"interrupted: the same command goes on from {options.out}")
+        say(f"interrupted: the same command resumes from {options.out}")
         raise typer.Exit(130) from None
     _show(result)
     say(f"report: {write(options.out, options.out)}")
@@ -148,7 +156,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _list(suite: Suite) -> None:
     table(
         "Lines",
-        ("line", "family", "what it is", "solvers", "rounds"),
+        ("line", "family", "description", "solvers", "rounds"),
         [
             (line.name, line.family, line.title, ", ".join(line.solvers), str(line.rounds))
             for line in suite.lines
@@ -158,7 +166,7 @@ def _list(suite: Suite) -> None:
 
 
 class _Bar:
-    """Progress on standard error: which solver of which line, how many are done, about how long it takes."""
+    """Progress on standard error: current line and solver, number of finished solvers, estimated time."""
 
     def __init__(self) -> None:
         self._progress: Progress = progress("{task.fields[left]}")
@@ -172,7 +180,7 @@ class _Bar:
         self._progress.stop()
 
     def follow(self, step: SuiteStep) -> None:
-        """Show a step, and a line of what it came to."""
+        """Show the step that begins, or the result of the step that ended."""
         what = f"{step.line} {step.solver}"
         if step.result is None:
             left = f"about {seconds(step.left)} left" if math.isfinite(step.left) else ""
@@ -193,14 +201,14 @@ class _Bar:
 
 
 def _show(suite: SuiteResult) -> None:
-    """Print the verdict, and where copter is not the fastest."""
+    """Print copter's time and the fastest other solver's time on each line."""
     from copter.bench.statistics import verdicts
 
     found = verdicts(suite)
     won = sum(one.won for one in found)
     table(
         f"Fastest at equal certified quality: copter on {won} of {len(found)} lines",
-        ("line", "ours", "the fastest other", "its seconds over ours", "least", "most"),
+        ("line", "copter's solver", "fastest other solver", "its seconds / copter's", "least", "most"),
         [
             (one.line, one.ours, one.baseline or "-", *(f"{v:.3g}" for v in (one.ratio, one.low, one.high)))
             for one in found
@@ -217,42 +225,45 @@ def _check(suite: SuiteResult) -> None:
         say(line)
     if wrong:
         raise typer.Exit(1)
-    say("every answer is what it claims to be")
+    say("the checker accepts every answer")
 
 
 def report(
     folder: _Folder,
     out: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Where to write; into the folder if not given.")
+        Path | None,
+        typer.Option(file_okay=False, help="Folder of the report. Default: the folder of results."),
     ] = None,
     papers: Annotated[
         Path | None,
         typer.Option(
             exists=True,
             file_okay=False,
-            help="Folder of documents of `copter reproduce NAME --json`: the papers' figures beside ours.",
+            help="Folder of documents of `copter reproduce --all`, which are added to the report.",
         ),
     ] = None,
 ) -> None:
-    """Write report.html, report.md and pictures from the results of `copter bench all`."""
+    """Write report.html, report.md and plots from the results of `copter bench all`."""
     written = write(folder, out or folder, papers)
     output().print(str(written), highlight=False, soft_wrap=True)
 
 
 def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
-    """Write the report of a folder of results, whole or under way.
+    """Write the report on a folder of results, which may be incomplete.
 
     Parameters
     ----------
+    folder : Path
+        Folder of results.
     out : Path
-        Folder that it goes to.
+        Folder of the report.
     papers : Path, optional
         Folder of the documents of ``copter reproduce``.
 
     Returns
     -------
     Path
-        Of the page.
+        The page report.html.
     """
     from copter.bench.report.page import HTML, make_report, write_report
     from copter.bench.result_files import load_suite
@@ -262,12 +273,12 @@ def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
 
 
 def notes_of(folder: Path) -> dict[str, str]:
-    """Read what people wrote on lines, if they did.
+    """Return the texts of notes.json by name of line; empty if the folder does not have the file.
 
     Raises
     ------
     FileError
-        The file is there and is no object of texts.
+        The file is not a JSON object of texts.
     """
     path = folder / _NOTES
     if not path.is_file():
@@ -275,9 +286,9 @@ def notes_of(folder: Path) -> dict[str, str]:
     try:
         found = json.loads(path.read_text())
     except ValueError as error:
-        raise FileError(path, f"is no JSON: {error}") from None
+        raise FileError(path, f"must be JSON: {error}") from None
     if not isinstance(found, Mapping) or not all(isinstance(text, str) for text in found.values()):
-        raise FileError(path, "is no object of texts by names of lines")
+        raise FileError(path, "must be a JSON object with texts by name of line")
     return dict(found)
 
 
@@ -285,17 +296,18 @@ def compare(
     old: _Folder,
     new: _Folder,
     threshold: Annotated[
-        float, typer.Option(min=1.0, help="A ratio whose lower end is above this is a regression.")
+        float,
+        typer.Option(min=1.0, help="Report a regression if the lower end of the ratio exceeds this."),
     ] = 1.1,
     all_solvers: Annotated[
-        bool, typer.Option("--all-solvers", help="Other solvers than copter's too.")
+        bool, typer.Option("--all-solvers", help="Compare all solvers, not only copter's.")
     ] = False,
     fail: Annotated[
         bool, typer.Option("--fail-on-regression", help="Exit with 1 if there is a regression.")
     ] = False,
     json_path: JsonPath = None,
 ) -> None:
-    """Compare two folders of results: seconds of a round, new over old, and certificates that were lost."""
+    """Compare two folders of results: ratio of round times, new to old, and lost certificates."""
     from copter.bench.report.comparison import compare as compared
     from copter.bench.result_files import load_suite
 
@@ -312,7 +324,7 @@ def _show_changes(found: Comparison) -> None:
     for difference in found.differences:
         say(f"differs: {difference}")
     table(
-        "A round, new over old: median round by round, with its spread",
+        "Time of a round, new / old: median over the rounds, with its interval",
         ("line", "solver", "outcome", "old", "new", "new / old", "from", "to", "memory"),
         [
             (

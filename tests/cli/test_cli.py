@@ -71,10 +71,10 @@ def test_solvers_are_listed_by_name():
     [
         (["run", "sia", "--solver", "coptr"], "did you mean copter?"),
         (["run", "sia", "--solver", "zzz"], "highs-hot"),
-        (["run", "sia", "--workload", "nowhere.csv"], "nowhere.csv is no file"),
-        (["run", "sia", "--workload", __file__], "--workload needs --profiles too"),
-        (["run", "sia", "--profiles", "."], "--profiles needs --workload too"),
-        (["run", "sia", "--profiles", __file__], "is no folder"),
+        (["run", "sia", "--workload", "nowhere.csv"], "nowhere.csv is not a file"),
+        (["run", "sia", "--workload", __file__], "--profiles: must be given with --workload"),
+        (["run", "sia", "--profiles", "."], "--workload: must be given with --profiles"),
+        (["run", "sia", "--profiles", __file__], "must be the folder with the"),
         (
             ["run", "sia", "--workload", __file__, "--profiles", ".", "--jobs-per-day", "9"],
             "belongs to the generator",
@@ -84,7 +84,7 @@ def test_solvers_are_listed_by_name():
         (["run", "sia", "--tolerance", "2"], "between 0 and 1"),
         (["bench", "sia", "--solvers", "copter,higs-hot"], "did you mean highs-hot"),
         (["bench", "sia", "--solvers", ","], "at least one solver"),
-        (["bench", "updates", "--sizes", "1000,many"], "'many' is no whole number"),
+        (["bench", "updates", "--sizes", "1000,many"], "'many' must be an integer"),
         (["bench", "updates", "--sizes", "10"], "at least 1000 columns"),
         (["--log-level", "loud", "solvers"], "debug, info, warning or error"),
         (["run", "mars"], "mars"),

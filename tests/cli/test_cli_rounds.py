@@ -70,7 +70,7 @@ def test_rounds_are_run_into_a_folder(tmp_path: Path) -> None:
     rows = list(csv.DictReader((out / "rounds.csv").open()))
     assert [row["round"] for row in rows] == list("01234") and {row["path"] for row in rows} == {"solved"}
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["rounds"] == 5 and summary["figures"]["objective"] >= 0
+    assert summary["rounds"] == 5 and summary["figures"]["objective_mean"] >= 0
     again = json.loads(invoke(*arguments, "--json").stdout)
     assert [row["round"] for row in again["records"]] == [5, 6, 7, 8, 9]
     assert again["records"][0].keys() == rows[0].keys()

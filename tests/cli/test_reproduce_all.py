@@ -49,12 +49,12 @@ def run(*arguments, code=0):
 
 def test_all_are_made_once_with_the_seeds_of_each(made, tmp_path):
     said = run("--all", tmp_path)
-    assert "b-figure-1" in said.splitlines()[0] and "3 to make, in about 41.0 min" in said
+    assert "b-figure-1" in said.splitlines()[0] and "3 to measure, in about 41.0 min" in said
     assert made.seeds == {"a-table-1": [3], "a-table-2": [10], "b-figure-2": [3]}
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == ["a-table-1", "a-table-2", "b-figure-2"]
     document = json.loads((tmp_path / "a-table-2.json").read_text())
     assert document["settings"] == {"seeds": 10, "seed": 0, "quick": False, "data": False}
-    assert "0 to make" in run("--all", tmp_path)
+    assert "0 to measure" in run("--all", tmp_path)
     assert made.seeds["a-table-1"] == [3]
     run("a", "--all", tmp_path, "--again", "--seeds", 2)
     assert made.seeds == {"a-table-1": [3, 2], "a-table-2": [10, 2], "b-figure-2": [3]}
@@ -76,7 +76,7 @@ def test_what_was_stopped_goes_on_and_what_fails_is_named(made, tmp_path):
     made.broken = {"a-table-2"}
     said = run("--all", tmp_path, code=1)
     assert "a-table-2: ValueError: no such thing" in said
-    assert said.splitlines()[-1] == "No document of: a-table-2"
+    assert said.splitlines()[-1] == "Failed: a-table-2"
     made.broken = set()
     (tmp_path / "b-figure-2.json").write_text("{")  # it was being written
     (tmp_path / "a-table-2.json").write_text("[]")
@@ -98,9 +98,9 @@ def test_a_change_of_the_program_makes_all_again(made, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--all", "x", "--list"), "leave out --list"),
-        (("--all", "x", "--json", "y"), "leave out --json"),
-        (("--again",), "belongs to --all"),
+        (("--all", "x", "--list"), "cannot be combined with --list"),
+        (("--all", "x", "--json", "y"), "cannot be combined with --json"),
+        (("--again",), "needs --all"),
         (("zzz", "--all", "x"), "zzz"),
     ],
 )

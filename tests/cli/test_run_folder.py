@@ -58,14 +58,14 @@ def test_an_earlier_run_is_replaced_by_force_and_other_content_never_is(tmp_path
     with make(tmp_path / "run"):
         pass
     config = (tmp_path / "run" / "config.json").read_bytes()
-    with pytest.raises(RunFolderError, match="holds an earlier run.*--force"):
+    with pytest.raises(RunFolderError, match="contains an earlier run.*--force"):
         make(tmp_path / "run")
     assert (tmp_path / "run" / "config.json").read_bytes() == config
     with make(tmp_path / "run", force=True):
         pass
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(RunFolderError, match="holds other things"):
+    with pytest.raises(RunFolderError, match="contains other files than a run"):
         make(tmp_path / "mine", force=True)
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="is a file"):

@@ -353,7 +353,7 @@ def test_the_command(files, tmp_path):
     [
         (("--policy", "fdg"), "fdg"),
         (("--seeds", "0"), "--seeds"),
-        (("--nodes", "none.csv"), "none.csv is no file"),
+        (("--nodes", "none.csv"), "none.csv is not a file"),
     ],
 )
 def test_a_wrong_argument_is_named(files, arguments, says):
