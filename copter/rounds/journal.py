@@ -123,8 +123,8 @@ class RoundJournal:
             kind = type(value).__name__
             raise CopterError(f"{self.path}: a {kind} cannot be pickled: {why}") from why
         if len(content) > _MOST:
-            why = f"has {len(content):,} bytes; it must have at most {_MOST:,}"
-            raise CopterError(f"{self.path}: a {type(value).__name__} {why}")
+            size = f"has {len(content):,} bytes; it must have at most {_MOST:,}"
+            raise CopterError(f"{self.path}: a {type(value).__name__} {size}")
         return content
 
     def _put(self, round: int, kind: str, content: bytes) -> None:
