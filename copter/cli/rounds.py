@@ -1,4 +1,4 @@
-"""Commands for a domain that is named as ``module:Name``: `copter check`, `copter run` and `copter bench`."""
+"""`copter check`, `copter run` and `copter bench` for a domain given as ``module:Name``."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ Examples:
   copter check docs/examples/rides.py:Rides --rounds 500 --seed 3
 """
 _Domain: TypeAlias = Annotated[str, typer.Argument(metavar="DOMAIN", help="module:Name, or file.py:Name.")]
-_Rounds: TypeAlias = Annotated[int, typer.Option(min=1, help="Rounds, with random events of the domain.")]
+_Rounds: TypeAlias = Annotated[
+    int, typer.Option(min=1, help="Number of rounds, with random events of the domain.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(CommandOptions):
-    """Check what every domain promises: play random rounds, with everything that can go wrong in one."""
+    """Check a domain: play random rounds with failures, and test that it keeps the protocol of domains."""
 
     domain: _Domain
     rounds: _Rounds = 100
@@ -37,7 +39,7 @@ class CheckOptions(CommandOptions):
 
 
 def check(options: CheckOptions) -> None:
-    """Check a domain; exit with 1 if it breaks a promise, and print the smallest sequence that does."""
+    """Check a domain; if a check fails, exit with 1 and print the smallest failing sequence of events."""
     from copter.rounds.check import check_domain
     from copter.rounds.named import domain_named
 
@@ -47,18 +49,18 @@ def check(options: CheckOptions) -> None:
         print_json({"domain": options.domain, "passed": True, "counts": dict(counts)})
         return
     rows = [(name, str(count)) for name, count in counts.items()]
-    table(f"{options.domain} keeps what a domain promises", ("what happened", "how often"), rows)
+    table(f"{options.domain} passed all checks", ("kind of round, or check", "count"), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DomainRunOptions(RunOptions):
-    """Play rounds of a domain with random events, and report on them."""
+    """Play rounds of a domain with random events, and report the results."""
 
     rounds: _Rounds = 20
     solver: SolverName = "copter"
     deadline: Deadline = None
     journal: Annotated[
-        Path | None, typer.Option(help="SQLite file that the rounds go on from after a restart.")
+        Path | None, typer.Option(help="SQLite file of the rounds; the next run continues from it.")
     ] = None
 
 

@@ -1,4 +1,4 @@
-"""What every `copter run` does: rounds under a progress bar, a folder that keeps them, a table at the end."""
+"""Common part of all `copter run` commands: a progress bar, the run folder, and the table at the end."""
 
 from __future__ import annotations
 
@@ -27,46 +27,48 @@ if TYPE_CHECKING:
 One = TypeVar("One")
 
 COLUMNS: Mapping[str, str] = {name: means for name, means in ROW_MEANS.items() if name != "edited"} | {
-    "edit_seconds": "seconds in which the solver's program was brought up to date",
-    "solve_seconds": "seconds of the solver: of copter's with the certificate, of a baseline its own run",
+    "edit_seconds": "seconds of updating the solver's model",
+    "solve_seconds": "seconds of the solve: of copter with its certificate, of a baseline without",
     "seconds": "seconds of the round: edit, solve and rounding",
-    "store_seconds": "seconds in which events became edits of copter's program",
-    "certify_seconds": "seconds of reading and certifying a baseline's answer; not in `seconds`",
-    "status": "why the solver stopped; optimal too of a round that needed no solve",
-    "gap": "certified relative gap of the solver's answer, or of the round's if it needed no solve",
-    "primal_residual": "relative primal residual of the solver's answer",
-    "objective": "cost of the solver's answer",
-    "bound": "certified lower bound on it",
-    "n_variables": "columns of the program",
-    "n_rows": "rows of the program, sum rows of requests included",
-    "nnz": "nonzeros in the resource rows",
+    "store_seconds": "seconds of applying events as edits of copter's program",
+    "certify_seconds": "seconds of reading and certifying a baseline's solution; not part of `seconds`",
+    "status": "status of the solver; optimal also for a round without a solve",
+    "gap": "certified relative gap of the solution, or of the allocation in a round without a solve",
+    "primal_residual": "relative primal residual of the solution",
+    "objective": "objective of the solution",
+    "bound": "certified lower bound on the objective",
+    "n_variables": "number of columns of the program",
+    "n_rows": "number of rows of the program, including the sum rows of requests",
+    "nnz": "number of nonzeros in the resource rows",
     "iterations": "iterations of the solver",
-    "churn": "share of the nonzeros that changed against the last round",
-    "warm_started": "whether the solver started from the last round",
+    "churn": "share of the nonzeros that changed since the last round",
+    "warm_started": "true if the solver started from the last round",
 }
-"""Fields of a record that every course has, and what they mean."""
+"""Meanings of the fields of a record that every course has."""
 
 
 class CommandRun(ABC):
-    """A run with the folder that it writes into, if any, closed with what it holds however the run ends.
+    """Base class of runs: a context manager that writes the run folder, also if the run ends early.
 
     Parameters
     ----------
+    options : RunOptions
+        Options of the command.
     path : Path, optional
-        Run folder; None writes nothing.
+        Run folder; None writes no files.
     title : str
-        What is run, in a line.
+        One line that describes the run.
     config : mapping, optional
-        What config.json holds besides the options.
+        Settings for config.json in addition to the options.
 
     Attributes
     ----------
     summary : dict
-        The figures of the run, once it is finished.
+        Figures of the run, after :meth:`finish`.
     """
 
     meaning: ClassVar[str] = "the figures of the table"
-    """What README.txt says of summary.json."""
+    """Description of summary.json in README.txt."""
 
     def __init__(
         self, options: RunOptions, path: Path | None, title: str, config: Mapping[str, Any] | None = None
@@ -81,18 +83,18 @@ class CommandRun(ABC):
 
     @abstractmethod
     def figures(self) -> dict[str, Any]:
-        """Return the figures of what was played."""
+        """Return the figures of the rounds that were played."""
 
     @abstractmethod
     def write(self, folder: RunFolder) -> None:
-        """Write what is known at the end only: tables and plots."""
+        """Write the files that need the whole run, such as tables and plots."""
 
     @abstractmethod
     def print_summary(self) -> None:
-        """Print the table at the end of a run."""
+        """Print the table of the run."""
 
     def finish(self) -> dict[str, Any]:
-        """Write what is known at the end; return the figures of the run."""
+        """Write summary.json and the files of :meth:`write`; return the figures of the run."""
         self.summary = self.figures() | {"wall_seconds": perf_counter() - self._begin}
         if self._folder is not None:
             self.write(self._folder)
@@ -115,11 +117,11 @@ class RoundsRun(CommandRun):
     Parameters
     ----------
     columns : mapping of str to str
-        Fields of the records that rounds.csv has, and their meanings.
+        Meanings of the fields of the records in rounds.csv.
     figures : sequence of Figure
-        Fields in the table at the end, with the statistic of each. A field that the records lack is left out.
+        Fields in the table at the end, with the statistic of each. Fields that the records lack are omitted.
     left_out : int
-        Rounds at the start that the statistics leave out, if there are more.
+        Number of rounds at the start that the statistics exclude, unless there are no others.
     """
 
     meaning: ClassVar[str] = "the figures of the table, over the rounds that are averaged, and all records"
@@ -150,13 +152,13 @@ class RoundsRun(CommandRun):
             self._rows.write({name: record[name] for name in self._columns})
 
     def rounds(self, course: Course, chosen: SolverSettings) -> Iterator[Record]:
-        """Play the rounds of a course; each row is in rounds.csv before the record is given."""
+        """Play the rounds of a course, and yield each record after its row is written to rounds.csv."""
         for record in course.play(chosen).records:
             self.take(record)
             yield record
 
     def of(self, name: str, *, later: bool = False) -> NDArray[np.float64]:
-        """Return a field of all records; `later`, of the records that the statistics include."""
+        """Return a field of all records, or with `later` only of those that the statistics include."""
         chosen = (self.records[self._left_out :] or self.records) if later else self.records
         return np.array([record[name] for record in chosen], float)
 
@@ -187,7 +189,7 @@ class RoundsRun(CommandRun):
         }
 
     def write(self, folder: RunFolder) -> None:
-        """Write a plot of each figure, and of the time of the rounds."""
+        """Write a plot of each figure, and a plot of the times of the rounds."""
         rounds = self.of("round")
         for name, heading in {each.name: each.heading for each in self._known()}.items():
             picture = over_time(rounds, {name: self.of(name)}, heading, f"{heading} by round", axis="round")
@@ -196,7 +198,7 @@ class RoundsRun(CommandRun):
         folder.save_figure("time.png", picture, "milliseconds of edit, solve and rounding, by round")
 
     def print_summary(self) -> None:
-        """Print the table at the end of the run."""
+        """Print the table of the run."""
         one = self.summary
         own = [
             (f"{each.heading}, {each.shown}", format(one["figures"][f"{each.name}_{each.shown}"], each.form))
@@ -243,12 +245,18 @@ def follow(
 
     Parameters
     ----------
+    rounds : iterable
+        The rounds; the iterator plays them.
     what : str
-        What the bar counts, of which there are `total`.
+        Noun for the items that the bar counts.
+    total : int
+        Number of items.
     show : callable
-        Text beside the bar after a round.
+        Function of the result of a round that returns the text next to the bar.
     done : callable, optional
-        How many are done so far; without it the bar counts rounds.
+        Function that returns the number of items done; by default the bar counts rounds.
+    quiet : bool
+        True for no progress bar.
     """
     bar = progress("{task.fields[now]}", quiet=quiet)
     with bar:
@@ -258,7 +266,7 @@ def follow(
 
 
 def conclude(run: CommandRun, **first: Any) -> None:
-    """Finish a run, and print its table or its JSON object, in which `first` stands before the summary."""
+    """Finish a run, and print its table, or with --json an object with the items `first` and the summary."""
     summary = first | run.finish()
     if run.options.as_json:
         print_json(summary)
@@ -268,11 +276,11 @@ def conclude(run: CommandRun, **first: Any) -> None:
 
 
 def preparing(solver: str) -> None:
-    """Say that kernels are compiled before the rounds begin, which they are from now on."""
+    """Print a message about the warm-up, and let later calls compile each kernel when it is first called."""
     compile_at_once()
-    errors().print(f"preparing {solver} (the first run ever compiles its kernels)")
+    errors().print(f"preparing {solver} (slower in the first run, which compiles its kernels)")
 
 
 def print_figures(title: str, rows: Sequence[tuple[str, str]]) -> None:
-    """Print a table of two columns, figures and their values."""
+    """Print a table with two columns, figures and their values."""
     table(title, ("figure", "value"), rows)

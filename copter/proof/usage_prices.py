@@ -4,8 +4,8 @@ The price p_j = c_j + a_j'y of a column with k entries, summed in floating point
 
     (k + 4) eps (|c_j| + |a_j|'|y|),   eps twice the unit roundoff.
 
-:func:`price_error` uses the largest cost, the largest |a_j|'|y| and the most entries of a request. So one bound
-covers all columns of a request.
+:func:`price_error` uses the largest cost, the largest |a_j|'|y| and the most entries of a request. So one
+bound covers all columns of a request.
 """
 
 from __future__ import annotations

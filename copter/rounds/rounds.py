@@ -1,9 +1,9 @@
 """Rounds: loop that plays the rounds of a domain, with a deadline and a journal.
 
 A round has four parts. Events become edits. The solver solves the program until the deadline minus the
-expected time of rounding. The domain makes an answer from the solution. The answer takes effect. If the answer
-would be late or does not exist, the round falls back to the last answer, repaired by the domain. The record of
-the round has the reason.
+expected time of rounding. The domain makes an answer from the solution. The answer takes effect. If the
+answer would be late or does not exist, the round falls back to the last answer, repaired by the domain. The
+record of the round has the reason.
 
 The deadline is the deadline of the whole round. It is on the clock of this thread (:mod:`copter.clock`), so
 that a solver called by a shim, for example branch and bound, uses the remaining time.
