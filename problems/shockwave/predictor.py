@@ -176,7 +176,7 @@ def prediction_errors(jobs: Iterable[RegimeJob], points: int = 21) -> dict[str, 
     progress = np.linspace(0.0, 1.0, points, endpoint=False)
     dynamic = [job for job in jobs if len(pattern_of(job)) > 1]
     if not dynamic:
-        raise ValueError("jobs: at least one must change its batch size: the errors are those of changes")
+        raise ValueError("jobs: at least one must change its batch size")
     errors = {name: np.zeros((2, points)) for name in RULES}
     for job in dynamic:
         pattern = pattern_of(job)

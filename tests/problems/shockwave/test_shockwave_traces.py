@@ -64,7 +64,7 @@ def test_written_jobs_come_back(tmp_path_factory, jobs):
         ([ENTRY | {"regimes_bs_nepochs_epochsec": [[16, 7, 0.0]]}], "epochsec[0]", "positive"),
         ([ENTRY | {"regimes_bs_nepochs_epochsec": [[16, 7, "x"]]}], "epochsec[0]", "'x'"),
         ([ENTRY | {"mode": "static"}], "job 0", "static"),
-        ([ENTRY | {"name": "a"}, ENTRY | {"name": "a"}], "job 'a'", "two jobs"),
+        ([ENTRY | {"name": "a"}, ENTRY | {"name": "a"}], "job 'a'", "job names must be unique"),
     ],
 )
 def test_malformed_traces_are_named(tmp_path, content, where, why):
