@@ -1,6 +1,6 @@
 """Draw the pictures of the site's front page: the cycle of a round, and a small program over 30 rounds.
 
-    python docs/site/pictures.py
+python docs/site/pictures.py
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from copter import ContinualProgram, make_solver
 from matplotlib.figure import Figure
+
+from copter import ContinualProgram, make_solver
 
 FOLDER = Path(__file__).parents[1] / "pictures"
 STEPS = (
