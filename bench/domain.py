@@ -107,4 +107,6 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
             status=str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE,
         )
     kept = (*_ANSWER, "path", "late", "reason", "accept_seconds")
-    return row | measured | {name: row[name] for name in kept} | {"missed": missed}
+    unknown = {name for name, value in measured.items() if isinstance(value, float) and math.isnan(value)}
+    own = {name: value for name, value in played.figures.items() if name in unknown}
+    return row | measured | own | {name: row[name] for name in kept} | {"missed": missed}

@@ -17,7 +17,6 @@ time to build its LPs' models, to solve and to repair them, without reading and 
 
 Sources: CSPF as in NCFlow's experiments, Abuzaid and others, NSDI 2021; POP, Narayanan and others, SOSP 2021;
 demand pinning, Namyar and others, HotNets 2022; thesis section 5.2.2.
-demand pinning, Namyar and others, HotNets 2022; thesis section 5.2.2.
 """
 
 from __future__ import annotations

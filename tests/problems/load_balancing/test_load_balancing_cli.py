@@ -153,6 +153,8 @@ def test_a_run_of_one_s_own_loads_fills_its_folder(tmp_path):
     with (out / "rounds.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 and all(float(row["imbalance"]) <= 0.1 + 1e-9 for row in rows)
+    figures = json.loads((out / "summary.json").read_text())["figures"]
+    assert 0.0 <= figures["proven_mean"] <= 1.0 and figures["movements_mean"] >= 0.0
     assert "moves, mean" in result.stdout
 
 
