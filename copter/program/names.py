@@ -169,8 +169,14 @@ def labels_of(
         why = f"must have a sequence of names, or None, for each of {len(ids)} requests"
         raise EditError(label, "columns", shown, why)
     checked: dict[tuple[int, int], Names] = {}
-    found = []
+    found: list[Names] = []
+    last: Any = found  # the names of no request
+    width = -1
     for id_, names, n in zip(ids, given, widths.tolist(), strict=True):
+        if names is last and n == width:
+            found.append(found[-1])
+            continue
+        last, width = names, n
         key = id(names), n
         if key not in checked:
             checked[key] = names_of(id_, "columns", names, n)

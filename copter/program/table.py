@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _NAMES = ("request", "column", "resource", "use", "cost")
 _NUMBERS = {float, int, np.float64, np.int64}
+_WIDE = 8
+"""Range of whole numbers, as a multiple of their count, up to which a table of all values is used."""
 _NOTHING, _UNKNOWN = -1, -2
 """Codes instead of a position: the entry says that the column uses no resource, or the id is unknown."""
 
@@ -64,9 +66,8 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
     series = _series(label, table)
     requests, ids = _numbered(label, "request", series["request"])
     given, names = _numbered(label, "column", series["column"])
-    pairs = requests * len(names) + given
-    _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
-    order = np.argsort(requests[first] * requests.size + first)  # within a request, by the first row
+    first, pair = _distinct(requests * len(names) + given)
+    order = np.argsort(requests[first], kind="stable")  # within a request, by the first row
     first, place = first[order], np.empty_like(order)
     place[order] = np.arange(order.size)
     column = place[pair]  # of each row, among the columns of all requests
@@ -86,31 +87,42 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
         why = f"must be equal in all rows of a column; another row has {float(costs[column[row]])!r}"
         raise error(row, "cost", float(cost[row]), why)
 
-    used = _listed(series["resource"])
+    which, used = _numbered(label, "resource", series["resource"])
     position = _Positions(zip(resources.ids, range(len(resources)), strict=True))
-    known = _looked_up(label, "resource", used, position)
+    known = _looked_up(label, "resource", used, position)[which]
     row = _first(known == _UNKNOWN)
     if row is not None:
-        raise error(row, "resource", used[row], resources.missing(used[row]))
+        id = used[which[row]]
+        raise error(row, "resource", id, resources.missing(id))
     uses = np.flatnonzero(known != _NOTHING)
     row = _first(~(abs(use[uses]) <= LARGEST_COST))
     if row is not None:
         row = int(uses[row])
         why = f"must be finite, and at most {LARGEST_COST:g} in absolute value"
-        raise error(row, f"use of resource {used[row]!r}", float(use[row]), why)
+        raise error(row, f"use of resource {used[which[row]]!r}", float(use[row]), why)
     usage = _matrix(known[uses], column[uses], use[uses], (len(resources), order.size))
     if usage.nnz < uses.size:  # entries that were given twice were summed
         cell = known[uses] * order.size + column[uses]
         again = np.ones(uses.size, np.bool_)
-        again[np.unique(cell, return_index=True)[1]] = False
+        again[_distinct(cell)[0]] = False
         row = int(uses[again.argmax()])
-        raise error(row, "resource", used[row], "must be in one row of the column only")
+        raise error(row, "resource", used[which[row]], "must be in one row of the column only")
     sizes = np.bincount(requests[first])
-    return LongTable(ids, sizes, _each(columns.tolist(), sizes), costs, usage)
+    return LongTable(ids, sizes, _each(columns, given[first], sizes), costs, usage)
 
 
-def _each(names: list[Hashable], sizes: NDArray[np.int64]) -> list[tuple[Hashable, ...] | None]:
-    """Return the names of the columns of each request; equal names are the same tuple object."""
+def _each(
+    columns: NDArray[np.object_], numbers: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> list[tuple[Hashable, ...] | None]:
+    """Return the names of the columns of each request; equal names are the same tuple object.
+
+    `columns`, `numbers`: name of each column, and the number of the name, request after request.
+    """
+    n = int(sizes[0])
+    if (sizes == n).all() and (numbers.reshape(-1, n) == numbers[:n]).all():
+        own = tuple(columns[:n].tolist())
+        return [None if own == tuple(range(n)) else own] * sizes.size
+    names = columns.tolist()
     known: dict[tuple[Hashable, ...], tuple[Hashable, ...] | None] = {
         tuple(range(n)): None for n in np.unique(sizes).tolist()
     }
@@ -176,10 +188,37 @@ def _numbered(label: str, name: str, values: Any) -> tuple[NDArray[np.int64], li
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)
     if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
         return _looked_up(label, name, _listed(values), numbers), list(numbers)
+    if values.dtype.kind in "iu":
+        first, number = _distinct(values)
+        return number, values[first].tolist()
     # a run of equal entries becomes one Python object
     begin = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
     found = _looked_up(label, name, values[begin].tolist(), numbers)
     return found.repeat(np.diff(begin, append=values.size)), list(numbers)
+
+
+def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row of each distinct whole number, ascending, and the number of each entry among them.
+
+    Whole numbers within a narrow range need no sorting.
+    """
+    low, high = int(values.min()), int(values.max())
+    if high - low > _WIDE * values.size:
+        _, first, number = np.unique(values, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+    else:
+        wide = (
+            values if values.dtype.kind == "u" else values.astype(np.int64)
+        )  # small integers would overflow
+        number = (wide - wide.dtype.type(low)).astype(np.int64)
+        rows = np.full(high - low + 1, values.size, np.int64)
+        rows[number[::-1]] = np.arange(values.size - 1, -1, -1)  # the last assignment of an entry counts
+        order = np.flatnonzero(rows < values.size)
+        order = order[np.argsort(rows[order], kind="stable")]
+        first = rows
+    place = np.empty(first.size, np.int64)
+    place[order] = np.arange(order.size)
+    return first[order], place[number]
 
 
 def _looked_up(label: str, name: str, keys: list[Any], numbers: Mapping[Any, int]) -> NDArray[np.int64]:

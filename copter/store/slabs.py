@@ -114,12 +114,16 @@ class GrowableArrays:
 
     def free_all(self, starts: Iterable[int], lengths: Iterable[int]) -> None:
         """Free many slices."""
-        free = self._free
-        for start, length in zip(starts, lengths, strict=True):
-            if length in free:
-                free[length].append(start)
-            elif length:
-                free[length] = [start]
+        free, starts, lengths = self._free, list(starts), list(lengths)
+        if len(starts) == len(lengths) and len(set(lengths)) == 1:
+            if lengths[0]:
+                free.setdefault(lengths[0], []).extend(starts)
+        else:
+            for start, length in zip(starts, lengths, strict=True):
+                if length in free:
+                    free[length].append(start)
+                elif length:
+                    free[length] = [start]
         self.garbage += sum(lengths)
 
     def freed(self) -> NDArray[np.int64]:

@@ -298,3 +298,34 @@ def test_a_data_frame_of_another_library_needs_pandas_or_pyarrow(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(EditError, match="install pyarrow or pandas"):
         added(Interchanged(None))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
+@pytest.mark.parametrize("spread", [1, 10**9])
+def test_whole_numbers_of_any_type_are_the_same_requests(dtype, spread):
+    """Ids over the whole range of a type, in any order, narrow and wide, against a plain loop."""
+    rng = np.random.default_rng(5)
+    bounds = np.iinfo(dtype)
+    if np.dtype(dtype).itemsize == 1:
+        ids = rng.permutation(np.arange(bounds.min, bounds.max + 1))
+    else:
+        ids = rng.permutation(np.array([int(bounds.max) - k * spread for k in range(200)], dtype))
+    rows = [(id, k, r, float(k + 1)) for id in ids.tolist() for k in range(3) for r in range(2)]
+    order = rng.permutation(len(rows))
+    request = np.array([rows[k][0] for k in order], dtype)
+    column, resource, cost = (np.array([rows[k][j] for k in order]) for j in (1, 2, 3))
+    tables = {
+        "array": {"request": request, "column": column.astype(np.int8), "resource": resource},
+        "list": {"request": request.tolist(), "column": column.tolist(), "resource": resource.tolist()},
+    }
+    found = []
+    for table in tables.values():
+        program = ContinualProgram()
+        program.add_resources([0, 1], upper=50.0)
+        program.add_table(table | {"use": np.ones(cost.size), "cost": cost}, totals=1.0)
+        each = {
+            id: dict(zip(program.requests[id].columns, program.requests[id].costs, strict=True))
+            for id in ids.tolist()
+        }
+        found.append((list(program.request_ids), each, program.nnz))
+    assert found[0] == found[1] and found[0][2] == 6 * ids.size
