@@ -241,7 +241,7 @@ def measured_certificate(
         bound, more = rest.bound(signed)
         request_bound, rounded = request_bound + bound, rounded + more
         shares, forced = shares + rest.shares(signed), rest.forced
-    objective, decided = found.objective, abs(found.decided)
+    objective, decided, signed_size = found.objective, abs(found.decided), found.decided
     constant_cost = objective - found.decided
     paid, priced, unused, squares, worst, worth = row_figures(
         lower, upper, signed, found.activity, found.weight, found.step
@@ -251,12 +251,13 @@ def measured_certificate(
     if store.terms:
         curved, sizes = TermBatch.of(store).objective(x)
         objective, decided = objective + curved, decided + sizes
+        signed_size = decided  # the values of terms may cancel, their sizes do not
         gap += found.curved + curved - pricing.curved_bound
     gap = abs(gap)
     off = rounded + _EPS * priced
     rounding = _EPS * (found.spent + priced + shares)
     rounding = max(rounding, 2.0 * (off if store.terms else _TIGHTER * off))  # error of the best bound
-    size, gap_denominator_kind = _size_of_gap(store, decided, gap, rounding)
+    size, gap_denominator_kind = _gap_denominator(store, decided, abs(signed_size - gap), gap, rounding)
     rounding = max(rounding, _EPS * (_forced(store, pricing) + forced))
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
@@ -366,11 +367,14 @@ def _relative(gap: float, size: float, rounding: float) -> float:
     return 0.0 if gap <= rounding else _share(gap, size)
 
 
-def _size_of_gap(
-    store: ConstraintStore, decided: float, gap: float, rounding: float
+def _gap_denominator(
+    store: ConstraintStore, decided: float, bounded: float, gap: float, rounding: float
 ) -> tuple[float, GapDenominator]:
-    """Return the denominator of a gap, and its kind."""
-    size, gap_denominator_kind = max(decided, abs(decided - gap)), GapDenominator.OBJECTIVE
+    """Return the denominator of a gap, and its kind.
+
+    `decided`, `bounded`: |objective - f| and |bound - f| with the constant cost f.
+    """
+    size, gap_denominator_kind = max(decided, bounded), GapDenominator.OBJECTIVE
     if not size < math.inf:
         return decided, gap_denominator_kind
     if _NOISE * rounding > size:

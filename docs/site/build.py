@@ -65,11 +65,9 @@ FEW = {
 }
 """Lines of few changes, and the solvers that are shown in addition to copter."""
 WITHDRAWN = (
-    "Comparisons on small changes are withdrawn until they are measured against HiGHS with a kept basis and "
-    "the dual simplex, which takes 0.39, 0.45 and 0.53 s for 1, 50 and 500 changed requests of 50,000 "
-    "(1,000,000 columns); a round of copter takes about 1/80 to 1/170, 1/15 to 1/100 and 1/17 of that."
+    "In brackets: seconds of HiGHS divided by seconds of copter. Comparisons on small changes are missing until "
+    "HiGHS with a kept basis and the dual simplex is measured in the same suite."
 )
-"""The seconds of HiGHS and the ratios were measured separately, and are in no document of this folder yet."""
 
 REPORT = f"""<!-- Written by make benchmarks from the results in bench/results/full: do not edit. -->
 
@@ -279,7 +277,7 @@ def readme(suite: SuiteResult) -> str:
         f"\nMedian seconds of a round (edit, solve and shim) after the first, on {hardware(suite.machine)}, "
         f"on {suite.begun[:10]}. {speed_of_the_machine(suite)}\n{WITHDRAWN}\n"
         "[bench/results/benchmarks.md](bench/results/benchmarks.md) has more lines and their commands; "
-        "[bench/results/report.md](bench/results/report.md) names each on which copter is not the fastest.\n"
+        "[bench/results/report.md](bench/results/report.md) lists the lines on which another solver was faster.\n"
     )
     return "".join((before, BEGIN, table(heads, rows), told, END, after))
 
