@@ -6,9 +6,13 @@ That public names have docstrings at all is checked by ruff.
 from __future__ import annotations
 
 import ast
+import doctest
+import enum
 import inspect
 import re
 from pathlib import Path
+
+import pytest
 
 import copter
 
@@ -51,3 +55,24 @@ def test_what_users_meet_says_what_it_does():
             ours = [(f"{name}.{k}", f) for k, f in inner if k[0] != "_" and f.__module__.startswith("copter")]
             silent += [path for path, each in ((name, found), *ours) if not inspect.getdoc(each)]
     assert not silent
+
+
+WITHOUT_AN_EXAMPLE = {"Ray"}
+"""Public names that users only read."""
+OPTIONAL = {"COPTER", "from_cvxpy"}
+"""Names that are exported without a star; the type of the first one has the example."""
+
+
+@pytest.mark.parametrize("name", sorted({*copter.__all__, *OPTIONAL}))
+def test_the_example_of_a_public_name_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = getattr(copter, name)
+    found = type(found) if name == "COPTER" else found
+    if isinstance(found, enum.EnumMeta):
+        return
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
+    (test,) = finder.find(found, name, globs={})
+    if name not in WITHOUT_AN_EXAMPLE:
+        assert test.examples, f"{name} has no example"
+    runner.run(test)
+    assert not runner.failures

@@ -10,13 +10,13 @@ For an allocation x and dual prices y (y_i > 0 for an upper bound of row i, y_i 
     dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|
     gap              (objective - bound) / denominator
 
-Let f be the constant cost of every allocation (:mod:`copter.proof.pricing`) and a = |objective - f|, where a
-convex term counts as |phi'(t) t| with t = a_q'x_q. The denominator of the gap is
-max(a, |a - (objective - bound)|). For objective >= f this is max(|objective - f|, |bound - f|). For
-objective < f it is at most that. If the denominator is negligible, one of two substitutes replaces it
-(:class:`GapDenominator`): a thousandth of the least cost range of any request, or ten million times the
-rounding error of the terms of objective and bound. So the gap is defined even if every optimum costs 0, and
-costs that cancel do not increase the denominator.
+Let f be the constant cost of every allocation (:mod:`copter.proof.pricing`). Without convex terms the
+denominator of the gap is max(|objective - f|, |bound - f|), for objective >= bound. With convex terms it is
+max(a, |a - gap|) with the gap objective - bound and a = |c'x - f| + sum_q |phi_q'(t) t|, t = a_q'x_q. The
+values of convex terms may cancel, but the summands of a do not. If the denominator is negligible, one of two
+substitutes replaces it (:class:`GapDenominator`): a thousandth of the least cost range of any request, or ten
+million times the rounding error of the terms of objective and bound. So the gap is defined even if every
+optimum costs 0, and costs that cancel do not increase the denominator.
 
 No figure depends on units, on a bound that is not used, or on a cost that a request's own sum row forces.
 (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a
@@ -206,7 +206,7 @@ def certify(
     >>> x = SparseX(np.array([0]), np.array([0]), np.array([1.0]))
     >>> certificate = certify(program.store, x, np.array([3.0]))
     >>> certificate.objective, round(certificate.bound, 6), round(certificate.relative.gap, 6)
-    (-2.0, -3.0, 0.5)
+    (-2.0, -3.0, 0.333333)
     """
     return measured_certificate(store, x, y, pricing, threads=threads)[0]
 

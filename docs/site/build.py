@@ -104,9 +104,9 @@ recomputed from the program.
 FEW_CHANGES = f"""## Rounds of few changes
 
 In the following sections `highs-hot` runs in a mode that is not always the fastest mode of HiGHS for such
-rounds. {WITHDRAWN} These seconds of HiGHS were measured separately from the suite.
+rounds. {WITHDRAWN}
 """
-NOT_COMPARED = "The comparison with `highs-hot` is [withdrawn](#rounds-of-few-changes).\n"
+NOT_COMPARED = "The comparison with `highs-hot` is [missing](#rounds-of-few-changes).\n"
 EDITS = """## Edits alone
 
 An edit replaces 1% of the requests, changes their costs, or replaces them by requests with their own columns.
