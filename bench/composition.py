@@ -1,7 +1,7 @@
 """Share of integral values in solutions of a relaxation: values at 0 or at the request's total.
 
-Source: thesis, Figure 4.4 and section 5.1.1: simplex and proximal points give nearly integral answers, and
-ADMM (SCS, OSQP) does not, according to the thesis.
+Source: thesis, Figure 4.4 and section 5.1.1. In the thesis, simplex and proximal points give nearly integral
+answers; SCS and OSQP do not.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SOLVERS: Mapping[str, str] = {
     "SCS": "scs",
     "OSQP": "osqp",
 }
-"""Solvers by the names of rows."""
+"""Solver of each row of the figure."""
 _TOLERANCE = 1e-4
 _SECONDS = 300.0
 """Time limit of each solver, in seconds."""
 _SAME = 1e-3
-"""Distance from 0 or 1 up to which a share counts as integral."""
+"""Largest distance of value / total from 0 or 1 that counts as integral."""
 
 
 def composition(program: ContinualProgram, solution: Solution) -> tuple[float, float]:

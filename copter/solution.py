@@ -357,8 +357,8 @@ class Solution:
         Objective of `x`, convex terms included, and a certified bound on every allocation's objective: a
         lower bound in a minimisation, an upper bound in a maximisation.
     gap_denominator : float
-        Denominator of the gap: max(a, |a - |objective - bound||) with a = |objective - constant_cost|, or a
-        substitute if that is negligible (:mod:`copter.proof.certificate`).
+        Denominator of the gap: max(|objective - constant_cost|, |bound - constant_cost|), or a substitute if
+        that is negligible. :mod:`copter.proof.certificate` has the formula with convex terms.
     gap_denominator_kind : GapDenominator
         Kind of the denominator, in words.
     constant_cost : float
@@ -387,9 +387,9 @@ class Solution:
         Id of the program in its store.
     details : mapping
         Further figures of the solver, by name. For copter's proximal solver: ``open_requests``, the number of
-        active requests in a solve that read only these; or ``full_pass``, the reason why all columns were
-        read (:class:`copter.solvers.proximal.full_pass.FullPass`); and ``hand_overs``, how often HiGHS
-        finished a working set. Also figures of a baseline, and actors that were slow or died
+        requests that are still active after an incremental round; or ``full_pass``, the reason why all
+        columns were read (:class:`copter.solvers.proximal.full_pass.FullPass`); and ``hand_overs``, how often
+        HiGHS finished a working set. Also figures of a baseline, and actors that were slow or died
         (:mod:`copter.ray.workers`).
     pricing : Pricing, optional
         Last pricing pass of the solver, at these dual prices; shims use it.

@@ -148,8 +148,8 @@ class Admission:
         known = self._backend.job_options
         for option in file.options:
             if option not in known:
-                there = choices(option, known) if known else "it has none"
-                raise RefusedError(422, f"options: backend {self._backend.name!r} has no {option!r}: {there}")
+                why = f"has no {option!r}: {choices(option, known)}" if known else "takes no options"
+                raise RefusedError(422, f"options: backend {self._backend.name!r} {why}")
         if self._file.pace is not None and file.elastic and file.application not in self._profiled:
             profiled = ", ".join(self._profiled)
             raise RefusedError(

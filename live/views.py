@@ -22,7 +22,7 @@ _KEPT_OVER = 10_000
 
 
 def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, Any]]:
-    """Return the jobs in the order of their submission; then the ended jobs, the latest first."""
+    """Return at most `limit` jobs by submission time; with `over`, also ended jobs, the latest first."""
     jobs = [_live(record, job) for job in islice(record.state.jobs.values(), limit)]
     jobs += [_waiting(event) for event in record.pending()[: limit - len(jobs)]]
     if over and len(jobs) < limit:
@@ -31,7 +31,7 @@ def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, A
 
 
 def _waiting(event: Submitted) -> dict[str, Any]:
-    """Return the view of a job that was submitted while the policy was being asked."""
+    """Return the view of a job that was submitted while the policy was computing a round."""
     return _blank(event.job, "queued") | {
         "submitted": event.time,
         "application": event.file["application"],
@@ -85,7 +85,7 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
 
 
 def _over(record: ServiceRecord, event: Closed) -> dict[str, Any]:
-    """Return the view of an ended job from the journal; it does not change any more."""
+    """Return the view of an ended job from the journal. The view is final once the job's run has ended."""
     known = record.past.over.get(event.job)
     if known is None:
         known = _read_over(record.journal, event)
@@ -121,7 +121,7 @@ def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
 
 
 def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
-    """Yield the events of a job and, at the end, the last of its reports."""
+    """Yield a job's Submitted, Launched, Told and Ended events, kind by kind, then its last report."""
     for kind in ("Submitted", "Launched", "Told", "Ended"):
         for _, event in journal.events(kind=kind, job=name):
             assert isinstance(event, JobEvent)
@@ -236,7 +236,7 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
 
 
 def rounds_view(record: ServiceRecord, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
-    """Return the last rounds that began after a time."""
+    """Return those of the last `limit` rounds that began after the time `since`."""
     return [_round(one) for one in list(record.past.rounds)[-limit:] if one.asked > since]
 
 
@@ -253,7 +253,10 @@ def _round(round: Decided) -> dict[str, Any]:
 
 
 def events_view(record: ServiceRecord, after: int, limit: int) -> list[dict[str, Any]]:
-    """Return events except reports and rounds."""
+    """Return up to `limit` events after number `after`, without reports and rounds.
+
+    They are the first ones after this number, or the last ones of all if `after` is 0.
+    """
     return [_event(number, event) for number, event in record.journal.told(after, limit)]
 
 

@@ -403,7 +403,7 @@ class UtilisationShim(_Repair):
         """Return flows near an allocation that serve every demand. `lower`: bound on their cost."""
         begin, store = perf_counter(), program.store
         if self.theta not in program:
-            raise CopterError(f"request {self.theta!r}: must exist; its column is the utilisation")
+            raise CopterError(f"the program needs a request {self.theta!r}, whose column is the utilisation")
         slot = program.slot_of[self.theta]
         capacity = -column(store, slot, 0) / float(store.effective_costs(slot)[0])
         requests = store.live_requests()

@@ -67,7 +67,7 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
 def share(value: Any) -> float:
     """Check that a number is greater than 0 and less than 1; otherwise raise ValueError."""
     if not _is_number(value) or not 0 < value < 1:
-        raise ValueError("must be a number between 0 and 1")
+        raise ValueError("must be a number above 0 and below 1")
     return float(value)
 
 

@@ -1,13 +1,13 @@
 """Comparison of two folders of results, line by line: the ratio of round times, and its uncertainty.
 
-Both folders have the same rounds, so a round is compared with itself. The ratio is the median of new over old
-seconds, round by round. Its uncertainty is the central 95% of that median over resampled rounds (bootstrap,
-with a fixed seed); for three rounds these are the least and the largest ratio.  If the numbers of rounds
-differ, the sides are resampled separately, and the ratio is that of the medians.
+If both folders have equally many rounds, each round is compared with itself. The ratio is then the median of
+new over old seconds, round by round. Its uncertainty is the central 95% of that median over resampled rounds
+(bootstrap, with a fixed seed); for three rounds the interval ends are the least and the largest ratio.  If
+the numbers of rounds differ, the sides are resampled separately, and the ratio is that of the medians.
 
-A regression is a ratio whose lower end is above the threshold, or a certificate that was lost.  Resampling
-cannot distinguish a slower solver from a slower machine, such as a busy one. Therefore differences of machine
-and settings are listed first.
+A regression is a ratio whose lower end is above the threshold, a lost certificate, or a lost answer.
+Resampling cannot distinguish a slower solver from a slower machine, such as a busy one. Therefore differences
+of machine and settings are listed first.
 
 Source: B. Efron and R. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13.
 """
@@ -42,10 +42,11 @@ class _Change:
     """Change of a solver on a line between the old and the new results.
 
     `old`, `new`: median seconds of a round; NaN without rounds. `ratio`, `low`, `high`: new over old, with
-    the ends of its interval. `memory`: peak memory, new over old; NaN if one was not measured. `outcome`:
-    ``slower`` or ``faster`` if the whole interval is beyond the threshold, or a change of the certificate or
-    of having an answer; ``gone`` and ``new`` if only one side was run; ``-`` if neither has an answer.
-    `reason`: why the solver has no answer in the new results.
+    the ends of its interval. `memory`: peak memory, new over old; NaN if one was not measured. `outcome`: the
+    first that applies. ``gone`` or ``new``: only one side was run. ``certificate lost``, ``certificate won``
+    or ``answer lost``: the new side differs in this. ``-``: the ratio cannot be computed. ``slower`` or
+    ``faster``: the whole interval is beyond the threshold. ``same``: otherwise. `reason`: why the solver has
+    no answer in the new results.
     """
 
     line: str
@@ -67,7 +68,7 @@ class _Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of two folders: other differences (machine, versions, settings, conditions), and changes."""
+    """Differences of machine, versions, settings and conditions of two folders, and the changes of times."""
 
     differences: tuple[str, ...]
     changes: tuple[_Change, ...]

@@ -20,7 +20,7 @@ def positive(value: float | None) -> float | None:
 
 def _tolerance(value: float) -> float:
     if not 0 < value < 1:
-        raise typer.BadParameter(f"{value:g} must be between 0 and 1, for example 1e-4")
+        raise typer.BadParameter(f"{value:g} must be above 0 and below 1, for example 1e-4")
     return value
 
 

@@ -120,7 +120,7 @@ def read_edit(content: bytes, terms: Mapping[str, type[ConvexTerm]] | None = Non
     try:
         return Edit(**fields)
     except TypeError:
-        raise ValueFormatError("damaged edit: there is an unknown field") from None
+        raise ValueFormatError("damaged edit: a field is unknown or missing") from None
 
 
 def make_edit(program: ContinualProgram, edit: Edit) -> None:

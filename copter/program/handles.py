@@ -39,7 +39,7 @@ class Handle:
     names: tuple[Hashable, ...] | None = field(default=None, repr=False, compare=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # a copy of a name need not be equal to the name
+        return self  # a copy of a name may be unequal to the name, so handles are not copied
 
 
 class SharedColumns(Handle):

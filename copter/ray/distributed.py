@@ -9,10 +9,10 @@ from copter.ray.workers import Workers
 
 
 class DistributedProgram(ContinualProgram):
-    """Program whose columns are on workers, which are empty at first.
+    """Program without columns at first, whose columns are stored on workers.
 
-    Edits are validated in this process. The edits of a round are sent together when a solve or a query needs
-    them.
+    Edits are validated in this process. They are sent together when a solve or a query needs them, or earlier
+    if the log is long.
     """
 
     store: DistributedStore
@@ -22,5 +22,5 @@ class DistributedProgram(ContinualProgram):
         self.store = DistributedStore(workers)
 
     def close(self) -> None:
-        """Release the columns; later calls of the program raise an UnusableError."""
+        """Release the columns; later edits, solves and reads of columns raise an UnusableError."""
         self.store.executor.close()

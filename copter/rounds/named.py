@@ -63,5 +63,5 @@ def fresh(make: Callable[[], Any]) -> Any:
         inspect.signature(make).bind()
     except TypeError as error:
         name = getattr(make, "__name__", make)
-        raise DomainNameError(f"{name}: must be made without arguments: {error}") from None
+        raise DomainNameError(f"{name}: must be callable without arguments: {error}") from None
     return make()

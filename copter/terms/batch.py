@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class TermBatch:
     """All k convex terms of a program at one revision, ascending by request slot.
 
-    `first` (k + 1,) has the start of each request's columns in ``image`` and ``upper``. `table` has the
-    functions and parameters, to which `phi` refers in kernels. `recession` (k,) has the limits of the slopes
-    as t goes to infinity. `columns` has slot and column of all columns of requests with terms. `clock` is the
+    `first` (k + 1,) has the start of each term's columns in ``image`` and ``upper``. `table` has the
+    functions and parameters, to which `phi` refers in kernels. `recession` (k,) has the limits of phi'(t) as
+    t = a'x grows. `columns` has slot and column of all columns of requests with terms. `clock` is the
     revision of the store when the batch was packed.
     """
 
@@ -69,7 +69,8 @@ class TermBatch:
         sizes, image = terms.images(slot)
         first = np.concatenate(([0], np.cumsum(sizes)))
         columns = np.repeat(slot, sizes), slice_indices(np.zeros_like(sizes), sizes)
-        view, _ = executor.columns(*columns)  # with all columns, positions are column numbers
+        # the view has all columns, so a column's position equals its number
+        view, _ = executor.columns(*columns)
         upper = caps_at(view, *columns)
         functions = _functions(terms, slot)
         recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]
@@ -109,7 +110,10 @@ class TermBatch:
         return result
 
     def _entries(self, x: SparseX) -> tuple[NDArray[np.int64], NDArray[np.bool_], Floats]:
-        """Return, for the nonzeros of x with terms, the term, a mask of them, and their a_j."""
+        """Return the position of the term, the mask and a_j of the nonzeros of x whose requests have a term.
+
+        The mask is over all nonzeros of x.
+        """
         place = np.searchsorted(self.slot, x.slot)
         place[place == len(self)] = 0
         own = self.slot[place] == x.slot

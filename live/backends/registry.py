@@ -56,8 +56,8 @@ def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *argume
     known = [one.name for one in signature(make).parameters.values() if one.kind is one.KEYWORD_ONLY]
     for option in cluster.options:
         if option not in known:
-            there = choices(option, known) if known else "it has none"
-            raise BackendSettingError(f"options: backend {name!r} has no {option!r}: {there}")
+            why = f"has no {option!r}: {choices(option, known)}" if known else "takes no options"
+            raise BackendSettingError(f"options: backend {name!r} {why}")
     return make(*arguments, **cluster.options)
 
 

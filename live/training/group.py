@@ -132,7 +132,7 @@ def _find_first(folder: Path, name: str, rank: int, deadline: float) -> Connecti
     while time.monotonic() < deadline:
         first = begun(folder, 0)
         if first and first.get("boot") != here:
-            raise PeerError("process 0 is on another machine: use PyTorch (TorchTraining) for such jobs")
+            raise PeerError("process 0 is on another machine: jobs on several machines need TorchTraining")
         found = socket.socket(socket.AF_UNIX)
         try:
             found.connect(name)
@@ -165,7 +165,8 @@ def _receive(peer: Connection, rank: int, like: NDArray[Any]) -> NDArray[Any]:
     """Receive a vector with the length and type of `like`."""
     content = peer.recv_bytes()
     if len(content) != like.nbytes:
-        raise PeerError(f"process {rank} has a gradient of {len(content)} bytes, this one of {like.nbytes}")
+        what = f"has a gradient of {len(content)} bytes, this process expects {like.nbytes}"
+        raise PeerError(f"process {rank} {what}")
     return np.frombuffer(content, like.dtype)
 
 

@@ -176,7 +176,8 @@ class Setup:
         if self.placement == "none" and (self.interference or self.failures is not None):
             raise SettingsError("placement = none: must be another one, with interference or failures")
         if file and (self.jobs is not None or self.settings.get("trace")):
-            raise SettingsError(f"trace = {self.trace}: a workload file takes no jobs and no trace settings")
+            what = "the settings `jobs` and of the trace"
+            raise SettingsError(f"trace = {self.trace}: {what} do not apply to a workload file")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ An installed package declares its policies and traces, which all commands then a
 
 A policy's entry is a class or function that makes a new policy.  A trace's entry is a function of the
 cluster, the seed and the folder of real traces (or None) that returns a :class:`.workload.Scenario` on that
-cluster.  Keyword arguments of either are settings, which are checked against the signature.
+cluster.  Parameters with defaults are settings.  Their values are checked against their annotations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TYPED = (str, Real, NoneType)
 
 
 class SettingsError(CopterError, ValueError):
-    """A name is unknown, or a policy, a trace or the conditions of a run do not accept a setting."""
+    """A policy, trace or setting is unknown, or a setting has an invalid value."""
 
 
 def policy_names() -> list[str]:
@@ -61,7 +61,7 @@ def make_policy(name: str, **settings: Any) -> Policy:
     Raises
     ------
     SettingsError
-        If there is no such policy, or it has no such setting.
+        If there is no such policy, or it does not accept a setting or its value.
     """
     policy: Policy = _make("policy", _POLICIES, name, **settings)
     return policy
@@ -77,14 +77,15 @@ def by_name(
     seed : int
         Seed of the jobs; the same seed gives the same jobs.
     data : path, optional
-        Folder of real traces.  If it has the trace's file, jobs are sampled from it, otherwise generated.
+        Folder of real traces.  If the folder contains the trace's file, jobs are sampled from that file;
+        otherwise they are generated.
     **settings
         Settings of the trace, such as ``jobs``, the number of jobs.
 
     Raises
     ------
     SettingsError
-        If there is no such trace, or it has no such setting.
+        If there is no such trace, or it does not accept a setting or its value.
     InputError
         If the folder of real traces does not exist, or a file in it cannot be read.
     """
@@ -96,7 +97,7 @@ def by_name(
 
 
 def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) -> Any:
-    """Call the maker of a name with checked settings."""
+    """Call the class or function of an entry with checked settings."""
     entries = installed(group)
     if name not in entries:
         raise SettingsError(f"unknown {what} {name!r}: must be one of {', '.join(entries)}")
@@ -117,8 +118,10 @@ def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) ->
         unknown = [setting for setting in settings if f"keyword argument '{setting}'" in str(error)]
         if isinstance(error, TypeError) and unknown:
             raise SettingsError(_no_such_setting(what, unknown[0], known)) from error
-        given = ", ".join(f"{setting} = {value!r}" for setting, value in settings.items())
-        raise SettingsError(f"{what} with {given}: {error}") from error
+        if not any(str(error).startswith(f"{setting} = ") for setting in settings):
+            given = ", ".join(f"{setting} = {value!r}" for setting, value in settings.items())
+            what = f"{what} with {given}"
+        raise SettingsError(f"{what}: {error}") from error
 
 
 def _no_such_setting(what: str, setting: str, known: Mapping[str, Any]) -> str:
@@ -126,7 +129,7 @@ def _no_such_setting(what: str, setting: str, known: Mapping[str, Any]) -> str:
 
 
 def _passes_on(maker: Callable[..., Any]) -> bool:
-    """Return whether a maker accepts settings without naming them."""
+    """Return whether a maker has ``**kwargs``."""
     kinds = (one.kind for one in inspect.signature(maker).parameters.values())
     return inspect.Parameter.VAR_KEYWORD in kinds
 

@@ -1,8 +1,9 @@
 """Fragments: free GPU capacity of a server that a task cannot use, as a mean over typical types of tasks.
 
-If a task of type m cannot run on a server, the server's fragments for m are all its free GPU capacity.
-Otherwise they are the free capacity of GPUs with less left than m requests of one GPU.  Typical types are the
-most frequent combinations of requested CPU, GPUs, share and models, up to 95% of the tasks.
+If a type m requests no GPU or does not fit on a server, all free GPU capacity of the server counts as
+fragments.  Memory is not checked.  Otherwise the fragments are the free capacity of GPUs with less left than
+m requests of one GPU.  A type is a combination of requested CPU, GPUs, milli-GPUs per GPU and models.  The
+typical types are the fewest most frequent combinations that cover at least 95% of the tasks.
 
 Source: Weng et al. (ATC 2023), section 4.
 """
@@ -19,13 +20,14 @@ from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
 _TYPICAL = 0.95
-"""Share of the tasks that the typical types cover."""
+"""Smallest share of the tasks that the typical types cover."""
 
 
 class Types(NamedTuple):
     """Typical types of tasks.
 
-    `cpu`, `gpus`, `milli` (t,). `allowed` (t, models). `share` (t,): share of the tasks, with sum 1.
+    `cpu`, `gpus`, `milli` (t,). `allowed` (t, models). `share` (t,): share among the tasks of typical types,
+    with sum 1.
     """
 
     cpu: Ints
@@ -36,7 +38,7 @@ class Types(NamedTuple):
 
     @classmethod
     def of(cls, known: Tasks, servers: Servers, up_to: float = _TYPICAL) -> Types:
-        """Return the most frequent types of a list of tasks that cover the share `up_to` of the tasks."""
+        """Return the fewest most frequent types that cover at least the share `up_to` of the tasks."""
         count: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
         allowed = known.allowed(servers)
         first: dict[tuple[int, int, int, tuple[str, ...]], int] = {}

@@ -110,11 +110,10 @@ class AutoscalingPollux(Pollux):
     ) -> None:
         super().__init__(**settings)
         if not 1 <= min_nodes <= max_nodes:
-            raise ValueError(
-                f"min_nodes = {min_nodes}, max_nodes = {max_nodes}: must be 1 or more, ascending"
-            )
+            given = f"min_nodes = {min_nodes}, max_nodes = {max_nodes}"
+            raise ValueError(f"{given}: must satisfy 1 <= min_nodes <= max_nodes")
         if not 0 <= low <= high:
-            raise ValueError(f"low = {low}, high = {high}: must be ascending")
+            raise ValueError(f"low = {low}, high = {high}: must satisfy 0 <= low <= high")
         if patience < 1:
             raise ValueError(f"patience = {patience}: must be at least 1")
         self._range, self._low, self._high, self._type = (min_nodes, max_nodes), low, high, type

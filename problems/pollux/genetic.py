@@ -74,7 +74,8 @@ class AllocationProblem:
         if self.move.shape[0] != jobs or min(self.move.shape[1] - 1, nodes) > self.move.shape[2] - 1:
             raise ValueError(f"move: shape = {self.move.shape}: must fit {jobs} jobs on {nodes} nodes")
         if self.move.shape[1] <= largest:
-            raise ValueError(f"move: has up to {self.move.shape[1] - 1} GPUs: must have up to {largest}")
+            given = self.move.shape[1] - 1
+            raise ValueError(f"move has columns for 0 to {given} GPUs, but a job may get {largest}")
 
     def value(self, matrix: _Matrix) -> float:
         """Return the value of an allocation matrix."""

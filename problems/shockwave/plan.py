@@ -63,7 +63,7 @@ class PlanShim:
 
     def __init__(self, deadline: float = 1.0, scatter: float = SCATTER) -> None:
         if not (deadline >= 0 and scatter >= 0):
-            raise ValueError(f"deadline = {deadline}, scatter = {scatter}: must not be negative")
+            raise ValueError(f"deadline = {deadline}, scatter = {scatter}: must be at least 0")
         self.deadline, self.scatter = deadline, scatter
 
     def plan(

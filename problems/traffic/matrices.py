@@ -135,8 +135,8 @@ def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -
     if left_out and checked.shape == (n + len(left_out),) * 2:
         for place, node in left_out:
             if checked[place].any() or checked[:, place].any():
-                why = f"demands of node {node!r}: must be 0, as no links connect it with others in both ways"
-                raise MatrixError(f"{where}: {why}")
+                why = f"node {node!r} is not strongly connected to the network"
+                raise MatrixError(f"{where}: demands of node {node!r}: must be 0, because {why}")
         places = [place for place, _ in left_out]
         checked = np.delete(np.delete(checked, places, axis=0), places, axis=1)
     if checked.shape != (n, n):
@@ -170,7 +170,7 @@ def read_matrices(path: str | Path, topology: Topology) -> Floats:
     if path.suffix.lower() not in readers:
         raise MatrixError(f"{path}: must end in one of {_ENDINGS}")
     if not path.is_file():
-        raise MatrixError(f"{path}: does not exist")
+        raise MatrixError(f"{path}: must be an existing file")
     try:
         array = readers[path.suffix.lower()](path)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:

@@ -190,6 +190,8 @@ def _links(topology: Topology, nodes: list[int], begin: int, end: int, where: st
     for tail, head in zip(nodes, nodes[1:], strict=False):
         link = topology.links.get((tail, head))
         if link is None:
-            raise PathError(f"{where}: link {topology.nodes[tail]} -> {topology.nodes[head]}: must exist")
+            raise PathError(
+                f"{where}: the topology has no link {topology.nodes[tail]} -> {topology.nodes[head]}"
+            )
         links.append(link)
     return links

@@ -83,7 +83,7 @@ class TrafficState:
         wrong = (keys[at] != wanted) | (last >= n) | (last < 0) if keys.size else np.ones(wanted.shape, bool)
         if wrong.any():
             pair = (int(first[wrong][0]), int(last[wrong][0]))
-            raise EditError(pair, "pair", pair, "must be a pair of nodes in the path set")
+            raise EditError("pairs", "pair", pair, "no path is known for this pair")
         return order[at]
 
     # ---- demands ---------------------------------------------------------------------------------

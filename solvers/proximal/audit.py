@@ -57,11 +57,11 @@ def audit(
     `x`: allocation of all requests. `summed`: number of nonzeros of active requests, which bounds the
     rounding errors of the sums. Raise AuditError if they differ, which is a bug in copter.
     """
-    faults = [] if index.sums_agree() else ["their sums differ"]
+    faults = [] if index.sums_agree() else ["the sums of the inactive requests differ"]
     faults += inactive_faults(program, index.inactive)
     faults += _figures(program, index.inactive, x, y, proof, summed, threads)
     if faults:
-        raise AuditError("the audit found errors in the inactive requests: " + "; ".join(faults))
+        raise AuditError("the incremental round disagrees with a full pass: " + "; ".join(faults))
 
 
 def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[str]:

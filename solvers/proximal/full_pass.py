@@ -8,8 +8,8 @@ import enum
 class FullPass(enum.StrEnum):
     """Reason for which a solve read all columns: the value is a label, ``sentence`` is the explanation.
 
-    ``Solution.details["full_pass"]`` contains it. A round that read its active requests only has their number
-    in ``details["open_requests"]`` instead.
+    ``Solution.details["full_pass"]`` contains it. An incremental round has ``details["open_requests"]``
+    instead, the number of requests that are still active after the round.
     """
 
     sentence: str

@@ -1,7 +1,7 @@
-"""Simplex method in rational numbers for tiny programs, without tolerances and rounding errors.
+"""Simplex method in rational numbers for tiny programs, with exact pivots.
 
-For some programs floating point proves nothing, however small they are: for example with nearly parallel
-rows, or with columns that only rows bound and whose prices are not binary fractions.  With about ten columns
+For some programs floating point proves nothing, however small they are. Examples are nearly parallel rows,
+and unbounded columns at whose exact optimum the row prices are not binary fractions.  With about ten columns
 and rows, a dense tableau of fractions takes milliseconds: two phases, Bland's rule, column bounds as rows.
 
 Tests: ``tests/solvers/test_edges.py`` has points at 1e10 where two rows cross (``far feasible``, ``far
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 ENTRIES = 2_000
 """Largest size of the tableau, rows times columns."""
 _ROUNDED = Fraction(1, 2**48)
-"""Largest violation of a row, relative to its size, that counts as a rounding error of its coefficients."""
+"""Largest sum of scaled violations that counts as rounding errors of the rows' coefficients."""
 _NONE, _ONE = Fraction(0), Fraction(1)
 
 
 class _Rational(NamedTuple):
     """Exact result for a program.
 
-    `x` (n,): an optimum, a feasible point, or no point, rounded to floats. `ray` (n,): direction in which the
-    objective is unbounded. `y` (m,): prices, or a proof of infeasibility, scaled to integers if they fit.
-    `bound`: the optimum, rounded down.
+    `x` (n,): optimal or feasible point, rounded to floats; meaningless if infeasible. `ray` (n,): direction
+    in which the objective is unbounded. `y` (m,): prices, or a proof of infeasibility, scaled to integers if
+    they fit. `bound`: the optimum, rounded down.
     """
 
     status: Literal["optimal", "infeasible", "unbounded"]
@@ -46,7 +46,10 @@ class _Rational(NamedTuple):
 
 
 def _is_tiny(program: ContinualProgram) -> bool:
-    """Return whether a program is so small that rational numbers take less time than a round."""
+    """Return whether columns times rows are at most ENTRIES.
+
+    Rows are the resource rows or the sum rows, whichever are more.
+    """
     n, m = program.n_variables, len(program.resource_slots)
     return n * max(m, program.n_rows - m) <= ENTRIES
 
@@ -163,7 +166,7 @@ class _Simplex:
         return self.cost[j] - sum(basic, _NONE)
 
     def _run(self, clock: Clock, columns: int) -> bool:
-        """Pivot until none of the first columns reduces the cost; return False if unbounded."""
+        """Pivot until none of the first `columns` columns reduces the cost; return False if unbounded."""
         while True:
             clock.check()
             inside = set(self.basis)

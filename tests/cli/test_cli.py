@@ -81,7 +81,7 @@ def test_solvers_are_listed_by_name():
         ),
         (["run", "sia", "--gpus", "-3"], "--gpus"),
         (["run", "sia", "--hours", "-1"], "must be greater than 0"),
-        (["run", "sia", "--tolerance", "2"], "between 0 and 1"),
+        (["run", "sia", "--tolerance", "2"], "above 0 and below 1"),
         (["bench", "sia", "--solvers", "copter,higs-hot"], "did you mean highs-hot"),
         (["bench", "sia", "--solvers", ","], "at least one solver"),
         (["bench", "updates", "--sizes", "1000,many"], "'many' must be an integer"),

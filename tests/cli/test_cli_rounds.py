@@ -119,7 +119,7 @@ def test_a_domain_that_needs_arguments_is_named() -> None:
     for command in ("run", "check", "bench"):
         result = CliRunner().invoke(app, [command, "copter.problems.load_balancing.balancer:ShardDomain"])
         assert result.exit_code == 1, command
-        assert "ShardDomain: must be made without arguments: missing" in str(result.exception), command
+        assert "ShardDomain: must be callable without arguments: missing" in str(result.exception), command
 
 
 def test_a_domain_without_events_cannot_be_run(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_field_without_an_option_cannot_be_set():
         ([], "--loaves"),
         (["--loaves", "0"], "--loaves"),
         (["--loaves", "13"], "brings bad luck"),
-        (["--loaves", "1", "--tolerance", "7"], "between 0 and 1"),
+        (["--loaves", "1", "--tolerance", "7"], "above 0 and below 1"),
     ],
 )
 def test_what_is_wrong_is_a_usage_error(arguments, said):

@@ -65,7 +65,7 @@ def test_a_first_process_on_another_machine_or_none_is_named(tmp_path, monkeypat
     with pytest.raises(PeerError, match="process 0 was not found"):
         join(tmp_path, 1, 2)
     (tmp_path / "begun-0.json").write_text(json.dumps({"pid": 1, "ticks": "1", "boot": "another"}))
-    with pytest.raises(PeerError, match="on another machine: use PyTorch"):
+    with pytest.raises(PeerError, match="on another machine: jobs on several machines need TorchTraining"):
         join(tmp_path, 1, 2)
 
 
@@ -78,7 +78,7 @@ def test_gradients_of_other_lengths_and_peers_that_leave_are_named(tmp_path):
             group.close()
 
     first, second = together(2, work)
-    assert str(first) == "process 1 has a gradient of 32 bytes, this one of 24"
+    assert str(first) == "process 1 has a gradient of 32 bytes, this process expects 24"
     assert isinstance(second, PeerError) and str(second).startswith("process 0 has ended")
 
 

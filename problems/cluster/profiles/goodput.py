@@ -140,7 +140,8 @@ class GoodputProfile(Profile):
         if self.noise.shape != (self.n_levels,) or not ((self.noise >= 0) & np.isfinite(self.noise)).all():
             raise ValueError(f"profile {name!r}: noise must be {self.n_levels} finite numbers >= 0")
         if not 1 <= limits.initial <= limits.largest:
-            raise ValueError(f"profile {name!r}: {limits}: must be at least 1 and ascending")
+            given = f"initial = {limits.initial}, largest = {limits.largest}"
+            raise ValueError(f"profile {name!r}: batch sizes must satisfy 1 <= initial <= largest; {given}")
         self._check(models)
         self.models, self.limits, self.rule = dict(models), limits, rule
 

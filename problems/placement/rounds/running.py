@@ -91,9 +91,8 @@ class Running:
         wrong = _wrong(self.free.copy(), self.fleet, kind, server, bits)
         if wrong >= 0:
             name = self.servers.names[server[wrong]]
-            raise PlacementError(
-                f"adopt: task {ids[wrong]!r}: does not fit on server {name!r} on GPUs {bits[wrong]:b}"
-            )
+            where = f"server {name!r} {_in_words(int(bits[wrong]))}"
+            raise PlacementError(f"adopt: task {ids[wrong]!r}: does not fit on {where}")
         self.submit(ids, kind)
         self.start(self.slots(ids), server, bits)
 
@@ -333,6 +332,14 @@ def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: 
 def _take_all(free: Free, fleet: Fleet, kinds: Ints, servers: Ints, gpus: Ints, sign: int) -> None:
     for task in range(kinds.size):
         take(free, fleet, kinds[task], servers[task], gpus[task], sign)
+
+
+def _in_words(gpus: int) -> str:
+    """Return the GPUs of a bit set as text, such as "on GPUs 0 and 2"."""
+    numbers = [str(gpu) for gpu in range(64) if gpus >> gpu & 1]
+    if len(numbers) < 2:
+        return f"on GPU {numbers[0]}" if numbers else "without GPUs"
+    return f"on GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 @kernel

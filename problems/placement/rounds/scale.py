@@ -1,9 +1,9 @@
 """Time and gap of rounds, from a hundred to a hundred thousand servers.
 
-All systems place the same rounds of a full cluster (`steady.py`), which continues with copter's placements.
-The baselines solve each round from scratch, as they are designed to.  The gap of a system is relative to the
-smallest bound that any system proves.  A baseline whose extrapolated time at the next size exceeds the limit
-is not run there.
+All systems get the same rounds of a full cluster (`steady.py`); after each round the cluster continues with
+copter's placement. The baselines solve each round from scratch, as they are designed to.  The gap of a system
+is relative to the smallest upper bound on the value that any system proves.  A baseline whose extrapolated
+time at the next size exceeds the limit is not run there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GAP = 0.01
 """Relative gap at which a round of copter, and of HiGHS, ends."""
 BASELINES = ("two-stages", "highs")
 _FIRST = 3
-"""Number of rounds that are not recorded, because they fill the free capacity of all servers."""
+"""Number of rounds that are not recorded, because they fill all servers; one less in `measure_regions`."""
 _ALONE = 50
 """Number of single tasks that arrive after each round."""
 
@@ -54,9 +54,9 @@ class _Rounds:
 class _Size:
     """Measurements for one number of servers.
 
-    `servers`, `tasks`, `changed`: number of tasks that ran at the end, and of those that arrived and left
-    before each round. `edit`: seconds of the edits before each round. `alone`: seconds of placing each single
-    task. `systems`: rounds by system, copter first.
+    `servers`: number of servers. `tasks`: tasks that ran at the end. `changed`: tasks that left, and that
+    arrived, before each round. `edit`: seconds of the edits before each round. `alone`: seconds of placing
+    each single task. `systems`: rounds by system, copter first.
     """
 
     servers: int
@@ -81,8 +81,8 @@ def measure(
 ) -> list[_Size]:
     """Measure rounds for several numbers of servers, in ascending order.
 
-    `servers`, `tasks`: lists from which they are drawn. `rounds`: number of recorded rounds. `limit`: largest
-    seconds of a round of a baseline.
+    `servers`, `tasks`: lists from which servers and tasks are drawn. `rounds`: number of recorded rounds.
+    `limit`: longest round of a baseline, in seconds.
     """
     asked = list(baselines)
     parts = [kind for kind in tasks.kinds if kind.gpus > 1 and kind.milli < MILLI]
@@ -104,10 +104,10 @@ def measure(
 
 @dataclass
 class _Parted:
-    """Measurements of rounds in regions.
+    """Measurements of rounds on servers that are divided among Ray actors (regions).
 
-    `tasks`, `changed`: number of tasks that ran at the end, and of those that arrived and left before each
-    round. `filled`: seconds until all servers had their first tasks. `first`: seconds of the unrecorded
+    `tasks`: tasks that ran at the end. `changed`: tasks that left, and that arrived, before each round.
+    `filled`: seconds until all servers had their first tasks. `first`: seconds of the unrecorded
     rounds. `edit`, `seconds`, `short`: of each recorded round; `short` is the relative gap to the bound for
     all servers. `memory`: bytes of this process and the actors.
     """
@@ -133,10 +133,10 @@ def measure_regions(
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> _Parted:
-    """Measure rounds of servers on Ray actors.
+    """Measure rounds on servers that are divided among Ray actors (regions).
 
-    `servers`, `tasks`: lists from which they are drawn. `number`: number of servers. `rounds`: number of
-    recorded rounds.
+    `servers`, `tasks`: lists from which servers and tasks are drawn. `number`: number of servers. `rounds`:
+    number of recorded rounds.
     """
     from copter.problems.placement.regions import Regions  # Ray is an extra
 

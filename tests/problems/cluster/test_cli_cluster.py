@@ -165,8 +165,8 @@ def test_a_trace_of_ones_own_is_a_file(tmp_path):
             [],
             "mine.csv, line 3, application: 'alexnet': must be one of",
         ),
-        ("a,0,small,cifar10,\n", ["--jobs", "3"], "a workload file takes no jobs"),
-        ("a,0,small,cifar10,\n", ["--set", "trace.hours=3"], "a workload file takes no jobs"),
+        ("a,0,small,cifar10,\n", ["--jobs", "3"], "do not apply to a workload file"),
+        ("a,0,small,cifar10,\n", ["--set", "trace.hours=3"], "do not apply to a workload file"),
     ],
 )
 def test_a_wrong_file_of_jobs_is_named(fails, tmp_path, rows, words, said):

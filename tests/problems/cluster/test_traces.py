@@ -161,7 +161,7 @@ def test_authors_workloads_come_one_after_the_other(tmp_path):
     assert names == ["bert-2", "bert-10", "bert-2"]
     with pytest.raises(InputError, match="newtrace/workload"):
         by_name("new-trace", cluster, 0, tmp_path, authors=True)
-    with pytest.raises(SettingsError, match="no published spike"):
+    with pytest.raises(SettingsError, match="^trace 'spike': authors = True: there are no published spike"):
         by_name("spike", cluster, 0, tmp_path, authors=True)
     for settings in ({"jobs": 5}, {"first_hour": 9.0}):
         with pytest.raises(SettingsError, match=f"must be without settings: {next(iter(settings))}"):

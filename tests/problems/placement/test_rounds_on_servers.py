@@ -595,6 +595,16 @@ def test_moves_may_cost_just_what_a_task_is_worth():
 
 
 @pytest.mark.parametrize(
+    ("gpus", "said"), [(0b101, "on GPUs 0 and 2"), (0b10, "on GPU 1"), (0, "without GPUs")]
+)
+def test_a_task_that_does_not_fit_is_named_with_its_gpus(gpus, said):
+    servers = Servers(("s",), np.array([9000]), np.array([9000]), np.array([1]), np.array([1]), ("", "A"))
+    rounds = PlacementRounds(servers, [TaskKind(1000, 1000, 1, 1000, ())])
+    with pytest.raises(PlacementError, match=f"^adopt: task 'a': does not fit on server 's' {said}$"):
+        rounds.adopt(["a"], 0, [0], [gpus])
+
+
+@pytest.mark.parametrize(
     ("change", "why"),
     [
         ({"names": ("a", "a")}, "'a': must occur once"),

@@ -159,7 +159,7 @@ def test_files_that_are_no_matrix(ring, tmp_path):
     assert "must be readable" in error("g.csv", lambda path: path.write_text("1,2\n3,x\n"))
     assert "1 x 2" in error("h.csv", lambda path: path.write_text("1,2\n"))
     assert ".npy, .npz, .csv" in error("i.pkl", lambda path: path.write_bytes(b""))
-    with pytest.raises(MatrixError, match="does not exist"):
+    with pytest.raises(MatrixError, match="must be an existing file"):
         read_matrices(tmp_path / "j.npy", ring)
     with pytest.raises(MatrixError, match="'chaos': must be a model"):
         make_matrix("chaos", ring)

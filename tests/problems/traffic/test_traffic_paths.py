@@ -200,7 +200,10 @@ def test_own_paths_are_those_found(topology):
 @pytest.mark.parametrize(
     ("paths", "words"),
     [
-        ({("0", "2"): [["0", "2"]]}, r"pair \('0', '2'\): path \['0', '2'\]: link 0 -> 2: must exist"),
+        (
+            {("0", "2"): [["0", "2"]]},
+            r"pair \('0', '2'\): path \['0', '2'\]: the topology has no link 0 -> 2",
+        ),
         ({("0", "2"): [["0", "1"]]}, r"path \['0', '1'\]: must lead from the source to the target"),
         ({("0", "2"): [["1", "2"]]}, r"path \['1', '2'\]: must lead from"),
         ({("0", "1"): [["0"]]}, r"path \['0'\]: must lead from"),
