@@ -56,7 +56,7 @@ def _read_arrays(path: Path) -> GeneralLP:
             c, A_ub, b_ub, A_eq, b_eq = (stored[name] for name in names[:-1])
             bounds = _with_none(content.read("bounds.npy"))
     except (OSError, ValueError, UnpicklingError, BadZipFile) as error:
-        raise CopterError(f"{path}: cannot be read as arrays of linprog: {error}") from None
+        raise CopterError(f"{path}: must be an npz file with linprog's arrays: {error}") from None
     n = c.size
     pairs = bounds.reshape(-1, 2) if bounds.size else np.array([[0, None]], object)
     none = np.array([[value is None for value in pair] for pair in pairs])

@@ -93,7 +93,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; jobs report there.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = _PORT,
     url: Annotated[
-        str | None, typer.Option(help="Address for jobs on other machines; http://HOST:PORT.")
+        str | None, typer.Option(help="Address at which jobs reach the service; default: http://HOST:PORT.")
     ] = None,
 ) -> None:
     """Run a scheduler: accept jobs over HTTP, allocate GPUs in rounds, and start, resize and stop the jobs.
@@ -124,7 +124,7 @@ def serve(
     made = make_policy(policy, **settings)
     if round_seconds is not None and made.round_seconds is None:
         raise typer.BadParameter(
-            f"policy {policy} is asked at events; omit the option", param_hint="--round-seconds"
+            f"policy {policy} runs at events, not in rounds; omit the option", param_hint="--round-seconds"
         )
     if url is None and host in ("0.0.0.0", "::"):
         raise typer.BadParameter("give the address at which jobs reach the service", param_hint="--url")
@@ -186,7 +186,7 @@ def submit(
     job: Annotated[Path, typer.Argument(help="File of the job, such as job.toml.")],
     name: Annotated[str | None, typer.Option(help="Name that replaces the one in the file.")] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 if it failed.")
+        bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 unless it completed.")
     ] = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
@@ -259,7 +259,10 @@ def cancel(
 def logs(
     name: Annotated[str, typer.Argument(help="Name of the job.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the job until it ends.")] = False,
-    run: Annotated[int | None, typer.Option(min=1, help="Number of the run; default: the last one.")] = None,
+    run: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of the run; default: the last one. Ignored with --follow."),
+    ] = None,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:

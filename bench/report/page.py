@@ -105,5 +105,5 @@ def _environment(*, escape: bool) -> Environment:
 
 
 def _words(text: str) -> str:
-    """Return a text without Markdown elements and line breaks."""
+    """Return a text with escaped HTML characters, and with spaces instead of line breaks."""
     return " ".join(html.escape(str(text), quote=False).split())

@@ -288,7 +288,7 @@ def notes_of(folder: Path) -> dict[str, str]:
     except ValueError as error:
         raise FileError(path, f"must be JSON: {error}") from None
     if not isinstance(found, Mapping) or not all(isinstance(text, str) for text in found.values()):
-        raise FileError(path, "must be a JSON object with texts by name of line")
+        raise FileError(path, "must be a JSON object that maps names of lines to texts")
     return dict(found)
 
 

@@ -2,8 +2,8 @@
 
 The allocations of inactive requests are optimal at the prices of the certificate
 (:mod:`copter.proof.margins`). So these requests have no loss and no violation, and their contribution to
-objective, bound and rows is a few sums. If the prices are those of an earlier certificate, each request has
-the loss that it had there, which is one more sum.
+objective, bound and rows is a few sums. Fixed requests may have losses; these are known at the prices of an
+earlier certificate, and are one more sum.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ class InactiveSums(NamedTuple):
     spent : float
         Sum of the absolute terms of `decided`.
     forced : float
-        Constant cost of requests with a choice.
+        Absolute constant cost of requests with a choice.
     lost : float
         p'x - min p'x at their prices p.
     activity, weight : ndarrays, shape (row slots,)
         A x and |A| |x|.
     step : ndarray, shape (row slots,)
-        At most the least |a_ij| min(upper_j, total_q) over used columns.
+        Lower bound on |a_ij| min(upper_j, total_q) over used columns.
     local, squares : float
-        At least the largest relative violation of a box or a sum row, and the sum of the absolute squares.
+        Upper bounds on the largest relative violation of a box or a sum row, and on the sum of the squares of
+        absolute violations.
     roundings : int
         Largest number of roundings of a term of `lost`; 0 if the sums are exact.
     """

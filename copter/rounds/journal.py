@@ -1,10 +1,12 @@
 """RoundJournal: file from which rounds continue after a restart.
 
 The file is an SQLite database (:mod:`copter.durable.database`) with three kinds of rows. One row ``state``
-has the domain, its answer and the state of the solver. Rows ``event`` and ``answer`` follow, in order.
+has the domain, its last answer, the number of events and the state of the solver. Rows ``event`` and
+``answer`` follow, in order.
 
 The events of a round are on disk before the round is solved, and its answer is on disk after it has taken
-effect. After a crash, the rounds continue with the first round without an answer, which has all its events.
+effect. After a crash, the rounds continue with the first round without an answer. The file has all events
+of this round or none.
 When events and answers take more bytes than the state, a new state replaces all rows.
 
 Values are pickled, because domains, events and answers are classes of users.

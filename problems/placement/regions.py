@@ -1,8 +1,8 @@
 """Rounds on several processes or machines: each *region* is a Ray actor with a part of the servers.
 
 Submitted tasks are assigned to the regions in turn; all tasks of a group go to one region.  A round consists
-of one round of every region at the same time.  Then tasks that fit nowhere in their region go to a region
-that has room for their kind, and that region plays another round.
+of one round of every region at the same time.  Then tasks that fit nowhere in their region, except those of
+groups, go to a region that has room for their kind, and that region plays another round.
 
 Let S_r be the servers of region r, d_k the number of waiting tasks of kind k in all regions, and phi_s the
 value of the best pattern of server s.  For any prices v, the value of the round is at most
@@ -68,7 +68,7 @@ class _Region(PlacementRounds):
         return self._price
 
     def ceilings(self, prices: Sequence[Floats], demand: Ints) -> list[float]:
-        """Return the largest value of tasks minus prices on the region's servers before the last round.
+        """Return upper bounds on the value of tasks minus prices, with the capacity before the last round.
 
         `prices` (kinds,). `demand` (kinds,): tasks that waited in all regions. The result has an entry for
         each vector of prices.
@@ -304,7 +304,7 @@ class Regions:
         return min(float(demand @ price) + float(top) for price, top in zip(at, tops, strict=True))
 
     def _exchange(self) -> list[tuple[int, Round]]:
-        """Send tasks that fit nowhere in their region to regions with room, and place them there."""
+        """Send tasks without a group that fit nowhere in their region to regions with room; place them."""
         waits, room = np.array(self._each("waits")), np.array(self._each("room"))
         to = np.where(room.any(axis=0), room.argmax(axis=0), -1)
         received = set()

@@ -15,8 +15,8 @@ from copter.problems.policies.mechanism import Mechanism, RigidRound
 class MaxMin(SharePolicy):
     """Elastic max-min: the same number of GPUs for every job, up to its best count.
 
-    Shares are whole GPUs.  Jobs that arrived first get those that cannot be divided equally, and if there are
-    more jobs than GPUs, only these jobs run.
+    Shares are whole GPUs.  Jobs that arrived first get the GPUs that cannot be divided equally. If not all
+    jobs fit, those that arrived first run.
 
     Source: AFS, section 2.2 (max-min fairness over GPUs, re-adjusted at each arrival and completion).
     """
@@ -28,7 +28,7 @@ class MaxMin(SharePolicy):
 
 
 class GandivaFair(Mechanism):
-    """Lottery tickets by GPUs: every job has the share min(1, M / n) of time, independent of its GPUs.
+    """Equal time: each of n jobs on M GPUs has the share min(1, M / n) of time, whatever its number of GPUs.
 
     Jobs go to the type with free GPUs on which they complete first; users do not trade types with each other
     here.

@@ -206,7 +206,7 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
         least = min(job.gpus for job in jobs)
         if least > self.gpus:
             raise typer.BadParameter(
-                f"{self.gpus}: must be at least {least}, the fewest GPUs of a job", param_hint="--gpus"
+                f"{self.gpus}: must be at least {least}, the GPUs of the smallest job", param_hint="--gpus"
             )
         return jobs
 

@@ -65,7 +65,7 @@ class HandOver:
         return True
 
     def finish(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
-        """Return HiGHS' answer for a set on which the steps stall; None if they do not, or without an answer.
+        """Return HiGHS' answer for a set; None if the steps do not stall, or if HiGHS has no answer.
 
         `idle`: consecutive passes without progress. `size`: denominator of the gap.
         """
@@ -96,8 +96,7 @@ class HandOver:
         Every second attempt uses `size`, the denominator of the gap, as the unit of cost, so that the
         tolerance of reduced costs is relative to it.
         """
-        # imports HiGHS, so only if steps stall
-        # only programs that stall pay for HiGHS
+        # this imports HiGHS, so only programs whose steps stall wait for it
         from copter.models.highs import engine, pass_model, run_until, set_option, status_of
 
         factor = 1.0
@@ -168,7 +167,7 @@ class _InUnits(NamedTuple):
 
 
 def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[GeneralLP, _InUnits]:
-    """Return a working set as an LP, resource rows before sum rows scaled to 1, and the conversion back."""
+    """Return a working set as an LP and the conversion back; its sum rows, scaled to 1, are the last rows."""
     from scipy.sparse import csc_array, vstack
 
     blocks, n = working.slot.size, working.column.size

@@ -53,7 +53,10 @@ class MeasuredStepTimes:
         self.min_local_batch = int(self._known[1, 1][0][0])
 
     def max_local_batch(self, max_batch: int) -> int:
-        """Return the largest local batch measured on all shapes whose whole batch is within a limit."""
+        """Return the largest local batch of one GPU that is within the measured range of every shape.
+
+        Shapes on which its whole batch exceeds `max_batch` do not count.
+        """
         sizes = self._known[1, 1][0]
         last = [(gpus, grid[-1]) for (_, gpus), (grid, _) in self._known.items()]
         everywhere = [
@@ -76,9 +79,10 @@ class MeasuredStepTimes:
         return self._known[key]
 
     def seconds(self, nodes: int, gpus: int, local_batch: ArrayLike, accumulation: ArrayLike = 0) -> Floats:
-        """Return the seconds of a step with accumulation; infinite outside the measured range.
+        """Return the seconds of a step with accumulation; infinite beyond the measured shapes and batches.
 
-        `accumulation`: passes beyond the first, which take a step's time without its synchronisation.
+        `local_batch`: one below the measured range takes the time of the smallest one. `accumulation`: passes
+        beyond the first, which take a step's time without its synchronisation.
         """
         local_batch = np.asarray(local_batch, np.float64)
         known = self.at(nodes, gpus)
@@ -192,7 +196,7 @@ class MeasuredProfile(Profile):
         return rates
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
-        """Return the batch with the most goodput under a configuration; the factor is AdaScale's."""
+        """Return the batch of most goodput under a configuration, with AdaScale's learning rate factor."""
         batch, local, accumulation, seconds = self._candidates(configuration.nodes, configuration.gpus)
         if configuration.type != self.type or not batch.size:
             raise ValueError(f"profile {self.name!r}: {configuration}: must be able to run the job")
@@ -201,7 +205,7 @@ class MeasuredProfile(Profile):
         return BatchChoice(int(batch[best]), int(local[best]), int(accumulation[best]), float(gain[best]))
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """Return the goodput at one batch size, whose efficiency is the same on all GPUs.
+        """Return the profile of the job at one batch size, whose efficiency is the same on all GPUs.
 
         Raises ValueError if the batch size is out of its range.
         """
@@ -212,12 +216,12 @@ class MeasuredProfile(Profile):
 
     def with_max_batch(self, max_batch_size: int) -> Profile:
         """Return the same job with a smaller limit on its batch size; at least the initial one."""
-        # The largest local batch does not depend on the limit.
+        # The largest local batch stays that of the original limit.
         largest = min(self.max_batch, max(max_batch_size, self.initial_batch))
         return self._variant(("largest", largest), max_batch=largest)
 
     def efficiency(self, configuration: Configuration, level: int) -> float:
-        """Return a step's gain at the best batch over its examples relative to the initial batch size."""
+        """Return a step's gain at the best batch, divided by that batch size in units of the initial one."""
         best = self.best_batch(configuration, level)
         return best.learning_rate_factor * self.initial_batch / best.batch_size
 
@@ -228,7 +232,7 @@ class MeasuredProfile(Profile):
         return 1.0 / float(self.gradients.gain(np.array([float(self.batch_size)]))[level, 0])
 
     def _candidates(self, nodes: int, gpus: int) -> tuple[Ints, Ints, Ints, Floats]:
-        """Return the batch sizes that can run, their local batches and passes, and the seconds of a step."""
+        """Return batch sizes that can run, local batches, passes beyond the first, and seconds of a step."""
         least = max(self.initial_batch, gpus * self.times.min_local_batch)
         if self.batch_size is not None:
             wanted = np.array([float(self.batch_size)])

@@ -113,7 +113,7 @@ class Simulator:
         self._resize, self._interference = resize or CheckpointRestart(), interference
         listed = list(events)
         if placer is None and (interference or any(isinstance(one, NodeFailure) for one in listed)):
-            raise ValueError("placer = None: must be given, with interference or failures of nodes")
+            raise ValueError("placer = None: must be given if jobs interfere or nodes fail")
         self._nodes = NodeEvents(self.cluster, listed)
         self._done: dict[str, JobRecord] = {}
         self._heap: list[tuple[float, int, SimulatedJob]] = []

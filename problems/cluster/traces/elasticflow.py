@@ -124,7 +124,7 @@ def elasticflow(
     number = 1 + seed % _CLUSTERS if number is None else number
     if not (1 <= number <= _CLUSTERS and jobs >= 0):
         raise SettingsError(
-            f"number = {number}, jobs = {jobs}: must be from 1 to {_CLUSTERS}, and not negative"
+            f"number = {number}, jobs = {jobs}: number must be from 1 to {_CLUSTERS}, and jobs not negative"
         )
     rng = np.random.default_rng(seed)
     path = find(data, TRACES, "raw-traces.tar.gz")

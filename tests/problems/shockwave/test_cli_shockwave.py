@@ -126,7 +126,7 @@ def test_jobs_that_all_need_more_gpus_are_refused(tmp_path):
     path = tmp_path / "large.json"
     write_jobs(path, generate(3, seed=1, gpu_mix={4: 1.0}))
     result = invoke("run", "shockwave", "--jobs", path, "--gpus", 2, code=2)
-    assert "2: must be at least 4, the fewest GPUs of a job" in words(result)
+    assert "2: must be at least 4, the GPUs of the smallest job" in words(result)
 
 
 def test_settings_of_a_plan_reach_the_policies(trace, trace_file):
