@@ -26,6 +26,8 @@ class ServiceProcess:
 
     Parameters
     ----------
+    folder : Path
+        Folder of journal, token and job logs.
     cluster : Path
         File of the cluster.
     arguments : sequence of str

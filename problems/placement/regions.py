@@ -202,7 +202,9 @@ class Regions:
         ids, kind = self._new("adopt", ids, kinds)
         server, bits = (np.asarray(each, np.int64) for each in (servers, gpus))
         if server.shape != (len(ids),) or bits.shape != (len(ids),):
-            raise PlacementError(f"adopt: servers {server.shape}, gpus {bits.shape}: must be ({len(ids)},)")
+            raise PlacementError(
+                f"adopt: shapes of servers {server.shape} and gpus {bits.shape}: must be ({len(ids)},)"
+            )
         region = server % self.regions
         asked = self._parts("adopt", ids, region, kind, server // self.regions, bits)
         wrong: Exception | None = None

@@ -84,7 +84,9 @@ class Running:
         kind = checked_kinds("adopt", ids, kinds, len(self.kinds))
         server, bits = (np.array(each, np.int64) for each in (servers, gpus))
         if server.shape != (len(ids),) or bits.shape != (len(ids),):
-            raise PlacementError(f"adopt: servers {server.shape}, gpus {bits.shape}: must be ({len(ids)},)")
+            raise PlacementError(
+                f"adopt: shapes of servers {server.shape} and gpus {bits.shape}: must be ({len(ids)},)"
+            )
         if server.size and not 0 <= int(server.min()) <= int(server.max()) < len(self.servers):
             wrong = int(server[(server < 0) | (server >= len(self.servers))][0])
             raise PlacementError(f"adopt: server = {wrong}: must be in [0, {len(self.servers)})")
