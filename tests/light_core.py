@@ -39,7 +39,7 @@ def main(hide: bool) -> None:
     for attempt in (glop, topologies, metrics, cvxpys_solver):
         try:
             attempt()
-        except copter.MissingExtraError as error:
+        except MissingExtraError as error:
             print(error)
         else:
             raise AssertionError(f"{attempt.__name__} works: an extra is installed")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import copter
+from copter.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[1]
 
@@ -80,7 +81,7 @@ def test_an_import_error_of_our_own_is_not_blamed_on_an_extra():
 
     with pytest.raises(ModuleNotFoundError, match="nowhere") as found, extra("cli"):
         importlib.import_module("copter.nowhere")
-    assert not isinstance(found.value, copter.MissingExtraError)
+    assert not isinstance(found.value, MissingExtraError)
 
 
 def test_every_requirement_of_an_extra_is_in_all_and_dev(project):

@@ -65,8 +65,8 @@ FEW = {
 }
 """Lines of few changes, and the solvers that are shown in addition to copter."""
 WITHDRAWN = (
-    "In brackets: seconds of HiGHS divided by seconds of copter. Comparisons on small changes are missing until "
-    "HiGHS with a kept basis and the dual simplex is measured in the same suite."
+    "In brackets: seconds of HiGHS divided by seconds of copter. Comparisons on small changes are missing "
+    "until HiGHS with a kept basis and the dual simplex is measured in the same suite."
 )
 
 REPORT = f"""<!-- Written by make benchmarks from the results in bench/results/full: do not edit. -->
@@ -277,7 +277,8 @@ def readme(suite: SuiteResult) -> str:
         f"\nMedian seconds of a round (edit, solve and shim) after the first, on {hardware(suite.machine)}, "
         f"on {suite.begun[:10]}. {speed_of_the_machine(suite)}\n{WITHDRAWN}\n"
         "[bench/results/benchmarks.md](bench/results/benchmarks.md) has more lines and their commands; "
-        "[bench/results/report.md](bench/results/report.md) lists the lines on which another solver was faster.\n"
+        "[bench/results/report.md](bench/results/report.md) lists the lines on which another solver was "
+        "faster.\n"
     )
     return "".join((before, BEGIN, table(heads, rows), told, END, after))
 
