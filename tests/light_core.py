@@ -23,6 +23,7 @@ def main(hide: bool) -> None:
     sys.modules.update(dict.fromkeys(EXTRAS if hide else ()))
 
     import copter
+    from copter.errors import MissingExtraError
 
     program = copter.ContinualProgram()
     program.add_resource("gpu", upper=8)
