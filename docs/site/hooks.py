@@ -66,7 +66,7 @@ def api_page(package: str, shown: set[str]) -> str:
         if whole in shown or home == "copter.errors":
             elsewhere += f'- <autoref identifier="{whole}" optional>`{name}`</autoref>\n'
         else:
-            page += f"::: {whole}\n    options:\n      heading_level: 2\n\n"
+            page += f"::: {whole}\n    options:\n      heading_level: 2\n      show_root_full_path: false\n\n"
             shown.add(whole)
     return page + (f"## Names described elsewhere\n\n{elsewhere}" if elsewhere else "")
 
