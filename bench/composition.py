@@ -39,7 +39,7 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
     A value is integral if it is 0 or its request's total, within :data:`_SAME`; a request is integral if all
     its values are. Every request must have a total.
     """
-    slot, _, value = solution.x.sparse
+    slot, _, value = solution.x.arrays()
     share = value / program.store.requests.total[slot]
     between = (share > _SAME) & (share < 1.0 - _SAME)
     values = 1.0 - between.sum() / program.n_variables

@@ -240,9 +240,11 @@ class Allocation(Mapping[Hashable, Any]):
         values = GivenValues(table.n_columns[: table.size].copy(), x)
         return cls(program.slot_of, values, program.column_names)
 
-    @property
-    def sparse(self) -> SparseX:
-        """Nonzeros by request slot, in new arrays."""
+    def arrays(self) -> SparseX:
+        """Return all nonzeros as new arrays of one length: request slot, column number and value.
+
+        ``program.slot_of`` has the slot of each request.
+        """
         slot, column, value = self._values.sparse()
         return SparseX(slot.copy(), column.copy(), value.copy())
 
@@ -295,7 +297,7 @@ class Allocation(Mapping[Hashable, Any]):
         It is None for a request without a nonzero. In an integral allocation of one unit it is the choice of
         the request.
         """
-        x, slots = self.sparse, self._slots.values()
+        x, slots = self.arrays(), self._slots.values()
         order, chosen = np.argsort(x.value, kind="stable"), np.full(max(slots, default=-1) + 1, -1)
         chosen[x.slot[order]] = x.column[order]
         columns = chosen[list(slots)].tolist()
@@ -452,7 +454,7 @@ class Solution:
     @property
     def nonzeros(self) -> SparseX:
         """Nonzeros of `x` by request slot; empty without an allocation."""
-        return self.x.sparse if self.found else NOTHING
+        return self.x.arrays() if self.found else NOTHING
 
     @property
     def warm_started(self) -> bool:

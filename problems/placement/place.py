@@ -16,7 +16,7 @@ from copter.problems.placement.tasks import TaskKind
 
 
 class PlacementError(CopterError, ValueError):
-    """A policy is unknown, or servers, kinds of tasks or arguments are invalid."""
+    """An argument is invalid, branch and bound found no solution in time, or a region was lost."""
 
 
 class Place(NamedTuple):

@@ -356,7 +356,9 @@ class Regions:
         try:
             answers: list[Any] = ray.get(references)
         except RayActorError as error:
-            raise PlacementError(f"a region was lost, with the places of its tasks: {error}") from error
+            raise PlacementError(
+                f"the process of a region ended, and the places of its tasks are lost: {error}"
+            ) from error
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         return answers

@@ -185,7 +185,9 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
     def __post_init__(self) -> None:
         for name, given in (("--n-jobs", self.n_jobs), ("--arrival-seconds", self.arrival_seconds)):
             if self.jobs is not None and given is not None:
-                raise typer.BadParameter("belongs to the generator: omit it, or omit --jobs", param_hint=name)
+                raise typer.BadParameter(
+                    "is for generated jobs only: omit it, or omit --jobs", param_hint=name
+                )
 
     def trace(self) -> list[RegimeJob]:
         """Return the jobs of the run; raise a usage error if none arrives, or none fits on the cluster."""

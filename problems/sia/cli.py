@@ -122,7 +122,7 @@ class SiaRunOptions(Proving, RunOptions):
             raise typer.BadParameter(f"must be given with {given}", param_hint=missing)
         if self.workload is not None and self.jobs_per_day is not None:
             raise typer.BadParameter(
-                "belongs to the generator: omit it, or omit --workload", param_hint="--jobs-per-day"
+                "is for generated jobs only: omit it, or omit --workload", param_hint="--jobs-per-day"
             )
         if self.exact and self.solver not in _PROVING:
             raise typer.BadParameter(

@@ -350,7 +350,7 @@ class _Evolution:
         slots = self.policy.program.slot_of
         jobs = {slots[job]: job for job in choices}
         values = {}
-        for slot, column, value in zip(*(part.tolist() for part in solution.x.sparse), strict=True):
+        for slot, column, value in zip(*(part.tolist() for part in solution.x.arrays()), strict=True):
             job = jobs[slot]
             configuration = int(choices[job].columns[column])
             values[job, int(codes[configuration]) if configuration >= 0 else -1] = value

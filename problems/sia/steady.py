@@ -1,9 +1,9 @@
 """Rounds of a cluster in a steady state, for benchmarks: the number of jobs is constant.
 
-The jobs of the first round have random ages and progress, as in a cluster observed from some moment on.  The
-first round gives GPUs to all of them, and none restarts after it.  After that, a share of the jobs leaves in
-every round (those that complete, and random ones), and as many new ones arrive.  All other jobs progress,
-restart and change their costs as in a replay, where nearly all costs change in every round.
+The jobs of the first round have random ages and progress, as in a cluster observed from some moment on.  In
+the first round they start without a restart delay, because they ran before.  After that, a share of the jobs
+leaves in every round (those that complete, and random ones), and as many new ones arrive.  All other jobs
+progress, restart and change their costs as in a replay, where nearly all costs change in every round.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OLDEST_SECONDS = 4.0 * 3600.0
 class _SteadySimulator(Simulator):
     """A cluster in which enough jobs arrive in each round to keep their number constant.
 
-    `leave`: number of jobs that leave in a round, including those that complete.
+    `leave`: least number of jobs that leave in a round, including those that complete.
     """
 
     def __init__(

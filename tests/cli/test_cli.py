@@ -77,7 +77,7 @@ def test_solvers_are_listed_by_name():
         (["run", "sia", "--profiles", __file__], "must be the folder with the"),
         (
             ["run", "sia", "--workload", __file__, "--profiles", ".", "--jobs-per-day", "9"],
-            "belongs to the generator",
+            "is for generated jobs only",
         ),
         (["run", "sia", "--gpus", "-3"], "--gpus"),
         (["run", "sia", "--hours", "-1"], "must be greater than 0"),

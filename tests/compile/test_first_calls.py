@@ -135,7 +135,7 @@ def answers():
             solver = make_solver("copter", inner=inner)
             for _ in range(2):
                 solution = solver.solve(program)
-                x = solution.x.sparse
+                x = solution.x.arrays()
                 numbers = [solution.objective, solution.bound, *x.value, *solution.y]
                 found.append((str(solution.status), x.slot.tolist(), np.array(numbers).tobytes()))
                 random_edits(program, rng, fresh)

@@ -173,7 +173,7 @@ def test_every_use_of_an_allocation_that_is_not_there_says_why(name):
         lambda x: x["z"],
         lambda x: x.get("t"),
         lambda x: x.nonzeros("t"),
-        lambda x: x.sparse,
+        lambda x: x.arrays(),
         lambda x: x.choices(),
         lambda x: list(x),
         lambda x: len(x),

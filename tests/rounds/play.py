@@ -270,7 +270,7 @@ class Game:
         self.held = [held for held in self.held if held[0] is not solution]
         arrays = [solution.y]
         if solution.found:
-            arrays += [*solution.nonzeros, *solution.x.sparse]
+            arrays += [*solution.nonzeros, *solution.x.arrays()]
             for id in list(solution.x)[:5]:
                 arrays += [values(solution.x[id]), *solution.x.nonzeros(id)]
         for array in arrays:

@@ -129,7 +129,7 @@ def test_an_allocation_says_what_moved_since_an_earlier_one():
             assert others <= set(moved.tolist())
             assert moved.size <= 20
             some = later.of_slots(moved)
-            whole = later.sparse
+            whole = later.arrays()
             mine = np.isin(whole.slot, moved)
             for a, b in zip(some, whole.where(mine), strict=True):
                 np.testing.assert_array_equal(a, b)

@@ -54,7 +54,7 @@ class CheckpointRestart(Resize):
 
 def _checked(seconds: float) -> float:
     if not 0 <= seconds < math.inf:
-        raise ValueError(f"seconds = {seconds}: must not be negative")
+        raise ValueError(f"seconds = {seconds}: must be finite and not negative")
     return float(seconds)
 
 

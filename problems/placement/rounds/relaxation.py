@@ -263,7 +263,7 @@ class PatternRelaxation:
         `free`: free capacity, which is reduced by the tasks. `left` (kinds,): number of tasks, which is
         reduced by the placed ones.
         """
-        x, program = solution.x.sparse, self.program
+        x, program = solution.x.arrays(), self.program
         number = np.empty(int(program.request_slots.max(initial=0)) + 1, np.int64)
         number[program.request_slots] = np.array(program.request_ids, np.int64)
         owner = number[x.slot]

@@ -116,7 +116,7 @@ def test_wrong_arguments_exit_with_2_and_say_what_to_do(options, said):
 def test_options_of_the_generator_do_not_go_with_a_trace(trace_file, tmp_path):
     for option in ("--n-jobs", "--arrival-seconds"):
         result = invoke("run", "shockwave", "--jobs", trace_file, option, 5, code=2)
-        assert "belongs to the generator" in words(result)
+        assert "is for generated jobs only" in words(result)
     bad = tmp_path / "bad.json"
     bad.write_text('{"jobs": 3}')
     assert "must hold a list of jobs" in str(invoke("run", "shockwave", "--jobs", bad, code=1).exception)
