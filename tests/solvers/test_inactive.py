@@ -214,7 +214,7 @@ def test_writing_into_an_answer_changes_no_later_one(few):
     solver = warm(program, rng) if few else ProximalPoint()
     first, other = solver.solve(program), copy.deepcopy((program, solver))
     kept = values(first)
-    for array in (*first.nonzeros, first.y, *first.x.sparse):
+    for array in (*first.nonzeros, first.y, *first.x.arrays()):
         array[:] = 0
     for id in list(first.x):
         first.x[id][:] = 0.5
