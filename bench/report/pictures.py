@@ -237,7 +237,7 @@ def dots(
 def profile(
     title: str, steps: Mapping[str, tuple[Sequence[float], Sequence[float]]], styles: Mapping[str, Look]
 ) -> str:
-    """Draw a performance profile: the share of lines that a solver ends within a multiple of the best time.
+    """Draw a performance profile: the share of benchmark lines solved within a multiple of the best time.
 
     `steps`: by solver, the multiples in ascending order and the shares from there on. The title is for screen
     readers. Return SVG.

@@ -19,7 +19,7 @@ _started: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
 
 def compile_beside(parts: tuple[str, ...] = LAST) -> bool:
-    """Start a process that compiles parts, once, if a processor is free; return whether it still runs."""
+    """Start a process that compiles parts, once, if there are two processors; return whether it runs."""
     if parts not in _started:
         if ASIDE in os.environ or available_threads() < 2:
             return False

@@ -2,8 +2,9 @@
 
 Compiling a kernel takes much longer than a call on a small program. So a kernel that is not in the cache is
 compiled only in two cases: it is called with long arrays, or its calls in Python have used up a time budget,
-a fraction of the compile time. In a solve with a deadline another process compiles it, if a processor is
-free. A kernel that has machine code is compiled at its first call with arguments of other types.
+a fraction of the compile time. In a solve with a deadline another process compiles it, if this process may
+use at least two processors. A kernel that has machine code is compiled at its first call with arguments of
+other types.
 
 The Python form and the machine code compute the same numbers in all bits, for 64-bit floats and integers:
 neither changes the order of sums, and logarithms and exponentials are those of :mod:`math`. For this, kernels

@@ -144,7 +144,7 @@ class ProgramFile:
             raise self.wrong(f"rounds are missing: must have the rounds {base + 1} to {last}")
         total = self._rows("SELECT count(*) FROM edits WHERE piece = 0")[0][0]
         if not all(type(count) is int for _, count in counts) or sum(count for _, count in counts) != total:
-            raise self.wrong("the number of edits must be the sum over the rounds")
+            raise self.wrong("the file must contain as many edits as its rounds have together")
         for round, count in counts:
             pieces: dict[int, list[Any]] = {number: [] for number in range(count)}
             query = "SELECT number, piece, content, crc FROM edits WHERE round = ? ORDER BY number, piece"

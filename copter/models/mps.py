@@ -239,7 +239,7 @@ class _Reader:
 
     def _right(self, words: list[str]) -> None:
         if not 2 <= len(words) <= 5:
-            raise self._error(f"has {len(words)} fields; must have one or two rows with numbers")
+            raise self._error(f"has {len(words)} fields; must be one or two pairs of a row and a number")
         self._set_of(words, named=len(words) % 2 == 1)
         for name, value in self._pairs(words[len(words) % 2 :], finite=False):
             row = self.rows[name]
@@ -252,7 +252,7 @@ class _Reader:
 
     def _range(self, words: list[str]) -> None:
         if not 2 <= len(words) <= 5:
-            raise self._error(f"has {len(words)} fields; must have one or two rows with numbers")
+            raise self._error(f"has {len(words)} fields; must be one or two pairs of a row and a number")
         self._set_of(words, named=len(words) % 2 == 1)
         for name, value in self._pairs(words[len(words) % 2 :], finite=False):
             row = self.rows[name]

@@ -35,7 +35,7 @@ class Source:
             if path.suffix.lower() == ".gz":
                 content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise FileError(path, f"cannot be unpacked: {error}") from None
+            raise FileError(path, f"cannot be read or unpacked: {error}") from None
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:

@@ -173,7 +173,7 @@ def _interchanged(label: str, table: Any) -> Any:
         try:
             from pandas.api.interchange import from_dataframe
         except ImportError:
-            why = "needs the data frame interchange protocol; install pyarrow or pandas"
+            why = "has only the data frame interchange protocol; install pyarrow or pandas to read it"
             raise EditError(label, "table", type(table).__name__, why) from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pandas warns that the protocol is deprecated

@@ -433,7 +433,7 @@ class Training:
 
     @property
     def _local(self) -> int:
-        """Return the examples of this process in one pass."""
+        """Number of examples of this process in one pass."""
         return self._batch.local_batch * sum(self._place.gpus) // self.ranks
 
     def _size(self, batch: Batch) -> int:

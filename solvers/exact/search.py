@@ -57,7 +57,6 @@ _NEARLY = 1.5
 """A neighbourhood takes all residual columns if they are at most this many times the wanted number."""
 _FIRST, _WIDER = 1e-4, 16.0
 """First slack without a known allocation, as a share of the gap's denominator, and its growth factor."""
-"""First slack without any allocation, as a share of the objective, and the factor if it contains none."""
 _CLOSED = 1e-9
 """Relative gaps up to this value are closed entirely, so that the nearest of equal optima is found."""
 _EXACTLY = 0.5
