@@ -16,7 +16,7 @@ from copter.bench.result_files import SuiteResult
 
 _OPTIONS = {
     "threads": "--threads",
-    "limit": "--limit",
+    "limit": "--deadline",
     "seconds": "--budget",
     "seed": "--seed",
     "rounds": "--rounds",

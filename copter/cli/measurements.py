@@ -30,7 +30,7 @@ Examples:
 """
 _LP_EXAMPLES = """\b
 Examples:
-  copter bench lp netlib --limit 10 --out netlib.md
+  copter bench lp netlib --deadline 10 --out netlib.md
   copter bench lp models --json models.json
 """
 
@@ -158,7 +158,7 @@ def lp(
         ),
     ],
     limit: Annotated[
-        float, typer.Option(callback=positive, help="Seconds for each program and solver.")
+        float, typer.Option("--deadline", callback=positive, help="Seconds for each program and solver.")
     ] = 10.0,
     out: Annotated[Path | None, typer.Option(help="Write the table to this Markdown file.")] = None,
     json_path: JsonPath = None,

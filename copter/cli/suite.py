@@ -79,7 +79,9 @@ class SuiteOptions(CommandOptions):
     ] = None
     limit: Annotated[
         float | None,
-        typer.Option(callback=positive, help="Time limit of a solve in seconds. Default: by the profile."),
+        typer.Option(
+            "--deadline", callback=positive, help="Time limit of a solve in seconds. Default: by the profile."
+        ),
     ] = None
     budget: Annotated[
         float | None,

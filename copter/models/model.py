@@ -163,6 +163,10 @@ class Model:
         """Number of rows that became sum rows of requests."""
         return self._formulation.sums.size
 
+    def __repr__(self) -> str:
+        rows, columns = self.lp.A.shape
+        return f"<{type(self).__name__}: {rows:,} rows, {columns:,} columns>"
+
     def update(self, lp: GeneralLP | None = None) -> ProgramChanges:
         """Update the program to another LP, or to the present LP of the source, by edits or a rebuild.
 

@@ -141,7 +141,10 @@ class _PlacementBenchOptions(_Lists):
     ] = "two-stages,highs"
     gap: Annotated[float, typer.Option(min=1e-6, max=0.5, help="Largest relative gap of a round.")] = 0.01
     limit: Annotated[
-        float, typer.Option(callback=positive, help="Seconds after which a baseline's round is too slow.")
+        float,
+        typer.Option(
+            "--deadline", callback=positive, help="Seconds after which a baseline's round is too slow."
+        ),
     ] = 60.0
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 0
     json_path: JsonPath = None

@@ -74,7 +74,7 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         "--profile": "quick",
         "--only": "sia-64",
         "--threads": "3",
-        "--limit": "0.25",
+        "--deadline": "0.25",
         "--budget": "1.5",
         "--seed": "7",
         "--rounds": "4",
@@ -106,4 +106,4 @@ def test_the_report_has_the_commands_of_the_settings(tmp_path):
     made = make_report(load_suite(save(tmp_path, suite)))
     texts = {command.text for claim in made.claims for command in claim.commands}
     assert texts == {rerun(suite, name) for name in suite.lines}
-    assert all("--threads 2 --limit 20 " in text for text in texts)
+    assert all("--threads 2 --deadline 20 " in text for text in texts)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from copter import ProximalPoint, make_solver
+from copter import ProximalPoint, from_arrays, make_solver
 from copter.errors import CopterError, EditError
 from copter.models import formulation
 from copter.models.formulation import ProgramChanges
@@ -193,3 +193,8 @@ def test_prices_of_folded_rows_prove_the_optimum(seed):
     )
     assert answer.proof.objective == pytest.approx(found.fun)
     assert prove(lp, answer.x, fold.invert(ReducedPoint(answer.x, answer.y)).y).worst <= 1e-6
+
+
+def test_a_model_prints_its_size():
+    model = from_arrays([-1.0, -2.0], A_ub=[[1.0, 1.0]], b_ub=[4.0])
+    assert repr(model) == "<Model: 1 rows, 2 columns>"
