@@ -32,7 +32,7 @@ class Metrics:
     copter_primal_residual                  gauge     relative primal residual of the last round
     copter_churn                            gauge     share of nonzeros that changed in the last round
     copter_cold_starts_total                counter   rounds that began cold, by ``reason``
-    copter_hand_overs_total                 counter   times that HiGHS finished a stalled working set
+    copter_highs_fallbacks_total                 counter   times that HiGHS finished a stalled working set
     copter_played_rounds_total              counter   rounds of :class:`copter.Rounds` by ``path``, ``late``
     copter_round_seconds                    histogram wall-clock time of these rounds
     ======================================= ========= ==================================================
@@ -77,8 +77,8 @@ class Metrics:
         self._cold = Counter(
             "copter_cold_starts", "Rounds that began cold, by reason", ["domain", "reason"], registry=at
         )
-        self._hand_overs = Counter(
-            "copter_hand_overs", "Times that HiGHS finished a stalled working set", of, registry=at
+        self._highs_fallbacks = Counter(
+            "copter_highs_fallbacks", "Times that HiGHS finished a stalled working set", of, registry=at
         )
         self._played = Counter(
             "copter_played_rounds", "Rounds of a domain", ["domain", "path", "late"], registry=at
@@ -115,7 +115,7 @@ class Metrics:
         self._churn.labels(domain).set(solution.churn)
         if not solution.warm_started:
             self._cold.labels(domain, str(solution.cold_start or "other")).inc()
-        self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
+        self._highs_fallbacks.labels(domain).inc(solution.details.get("highs_fallbacks", 0.0))
 
     def observe_round(self, domain: str, path: str, *, late: bool, seconds: float) -> None:
         """Count a round of :class:`copter.Rounds`; :meth:`observe` counts the solve in the round.

@@ -44,7 +44,7 @@ def test_rounds_are_counted_by_domain_status_and_start(program):
     assert seen["copter_solve_seconds_sum", "traffic"] == 7.0
     assert seen["copter_cold_starts_total", "sia", "first_round"] == 1
     assert seen["copter_churn", "sia"] == second.churn
-    assert seen["copter_hand_overs_total", "sia"] == 0
+    assert seen["copter_highs_fallbacks_total", "sia"] == 0
 
 
 def test_what_nobody_knows_is_in_the_last_bucket_and_under_the_label_other(program):
@@ -52,12 +52,12 @@ def test_what_nobody_knows_is_in_the_last_bucket_and_under_the_label_other(progr
     solution = make_solver("copter").solve(program)
     unknown = replace(solution.relative, gap=np.nan)
     for _ in range(3):
-        odd = replace(solution, relative=unknown, start=Start(False, "odd"), details={"hand_overs": 2.0})
+        odd = replace(solution, relative=unknown, start=Start(False, "odd"), details={"highs_fallbacks": 2.0})
         metrics.observe(odd)
     seen = samples(metrics)
     assert seen["copter_gap_bucket", "lp", "1.0"] == 0 and seen["copter_gap_bucket", "lp", "+Inf"] == 3
     assert seen["copter_cold_starts_total", "lp", "other"] == 3
-    assert seen["copter_hand_overs_total", "lp"] == 6
+    assert seen["copter_highs_fallbacks_total", "lp"] == 6
 
 
 @pytest.mark.parametrize("name", ["copter", "copter-cold", "copter-rebuild", "highs-hot", "glop", "pdlp"])

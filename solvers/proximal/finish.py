@@ -42,7 +42,7 @@ _WAYS: tuple[dict[str, str | int], ...] = (
 """Options of successive attempts: dual simplex twice, primal simplex without presolve, interior point."""
 
 
-class HandOver:
+class HighsFallback:
     """Attempts of one solve to have HiGHS solve its working sets.
 
     `allowed`: False to disable the fallback. `gave_up`: True if HiGHS had no answer for a small set.

@@ -337,6 +337,6 @@ def _solution(run: SolveContext, end: End) -> Solution:
         last=run.before,
         certificate=UNKNOWN if best is None else best.certificate,
         ray=end.ray,
-        details={"full_pass": run.why} | ({"hand_overs": float(handed)} if handed else {}),
+        details={"full_pass": run.why} | ({"highs_fallbacks": float(handed)} if handed else {}),
         pricing=None if best is None else best.pricing,
     )

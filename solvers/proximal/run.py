@@ -15,7 +15,7 @@ from copter.proof.certificate import Certificate
 from copter.solution import Ray, Status
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.columns import Screening
-from copter.solvers.proximal.finish import HandOver
+from copter.solvers.proximal.finish import HighsFallback
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.state import Budget, Iterate, State, WarmStart
 from copter.solvers.proximal.tuning import ProximalTuning
@@ -58,7 +58,7 @@ class SolveContext:
     options: SolveOptions
     budget: Budget
     screening: Screening
-    fall_back: HandOver
+    fall_back: HighsFallback
     begin: WarmStart
     repair: _Repair | None
     before: SparseX | None
@@ -87,7 +87,7 @@ class SolveContext:
             options,
             budget,
             Screening(program.store, threads, tuning, begin.slack),
-            HandOver(program, budget, tuning.fall_back, options.fall_back),
+            HighsFallback(program, budget, tuning.fall_back, options.fall_back),
             begin,
             program.primal_repair,
             churn_base(state.answer, program),

@@ -87,7 +87,7 @@ class ProximalPoint(ClockedSolver):
         True to start from the last solution of the same program.
     fall_back : bool
         True to let HiGHS solve the working set if the method stalls or has used half of the iteration limit
-        (:mod:`copter.solvers.proximal.finish`). ``Solution.details["hand_overs"]`` counts these cases.
+        (:mod:`copter.solvers.proximal.finish`). ``Solution.details["highs_fallbacks"]`` counts these cases.
     callback : callable, optional
         Called as ``callback(iteration, certificate)`` after every pricing pass, including the first. The
         certificate is that of the minimisation problem, also if the program is maximised.

@@ -152,6 +152,6 @@ def test_its_state_is_refused_where_it_would_be_written(tmp_path):
 def test_details_are_those_of_the_solver_inside(monkeypatch):
     inside = ProximalPoint._solve
     monkeypatch.setattr(
-        ProximalPoint, "_solve", lambda *given: replace(inside(*given), details={"hand_overs": 2.0})
+        ProximalPoint, "_solve", lambda *given: replace(inside(*given), details={"highs_fallbacks": 2.0})
     )
-    assert make_solver("copter-rebuild").solve(random_program(0)).details == {"hand_overs": 2.0}
+    assert make_solver("copter-rebuild").solve(random_program(0)).details == {"highs_fallbacks": 2.0}
