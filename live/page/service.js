@@ -45,7 +45,7 @@ export function forgetToken() {
 async function ask(path, method = "GET") {
   // A token goes into a header only as these characters; any other is a wrong one.
   const token = sessionStorage.getItem(TOKEN) ?? "";
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Trouble(401, "the token is wrong");
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Trouble(401, "the token is invalid");
   /** @type {RequestInit} */
   const request = { method, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) };
   request.headers = { Authorization: `Bearer ${token}` };

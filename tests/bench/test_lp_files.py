@@ -38,7 +38,7 @@ def test_a_file_runs_nothing(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trap = np.array([Trap(), None], object)
     np.savez("lp.npz", **(ARRAYS | {"bounds": np.empty(0)} | {name: trap}))
-    with pytest.raises(CopterError, match=r"lp\.npz: cannot be read"):
+    with pytest.raises(CopterError, match=r"lp\.npz: must be an npz file with linprog's arrays"):
         read_lp(tmp_path / "lp.npz")
     assert not (tmp_path / "sprung").exists()
 
@@ -48,5 +48,5 @@ def test_what_is_no_such_file_is_named(tmp_path):
     with pytest.raises(CopterError, match="must contain A_ub, b_ub"):
         read_lp(tmp_path / "lp.npz")
     (tmp_path / "odd.npz").write_bytes(b"no archive")
-    with pytest.raises(CopterError, match=r"odd\.npz: cannot be read"):
+    with pytest.raises(CopterError, match=r"odd\.npz: must be an npz file with linprog's arrays"):
         read_lp(tmp_path / "odd.npz")

@@ -18,8 +18,6 @@ from copter.live.journal import LiveJournal  # noqa: E402
 from copter.live.process import ServiceProcess  # noqa: E402
 from copter.live.views import events_view  # noqa: E402
 
-pytestmark = pytest.mark.cluster
-
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
     "--no-sandbox",
@@ -46,7 +44,10 @@ MARKUP = "<img src=x onerror=document.title='broken'>"
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PATIENCE = 30_000
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium of the system")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(BROWSER is None, reason="no Chromium of the system"),
+]
 
 
 def python(code):
@@ -137,7 +138,7 @@ def test_it_asks_for_a_token_and_keeps_it_for_the_tab(page, serving):
     assert page.locator("#all").is_hidden()
     page.get_by_label("Token of the service").fill("wrong")
     page.keyboard.press("Enter")
-    expect(page.locator("#door-problem")).to_have_text("The token is wrong.", timeout=PATIENCE)
+    expect(page.locator("#door-problem")).to_have_text("The token is invalid.", timeout=PATIENCE)
     page.get_by_label("Token of the service").fill(serving.token)
     page.keyboard.press("Enter")
     expect(page.locator("#setup")).to_contain_text("sia on local", timeout=PATIENCE)
@@ -149,7 +150,7 @@ def test_it_asks_for_a_token_and_keeps_it_for_the_tab(page, serving):
 def test_a_token_in_the_address_leaves_it_and_a_wrong_one_is_said_so(page, serving):
     page.allowed = ["401"]
     page.goto(f"{serving.url}/#token=wrong")
-    expect(page.locator("#door-problem")).to_have_text("The token is wrong.", timeout=PATIENCE)
+    expect(page.locator("#door-problem")).to_have_text("The token is invalid.", timeout=PATIENCE)
     assert page.evaluate("sessionStorage['copter-token']") is None
     page.evaluate("token => location.hash = `#token=${token}`", serving.token)
     expect(page.locator("#setup")).to_contain_text("sia on local", timeout=PATIENCE)

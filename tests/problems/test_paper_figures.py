@@ -91,7 +91,7 @@ def test_values_between_are_those_that_split_a_request():
         program.add_request(name, [1.0, 1.0, 1.0], {"r": [0.0, 0.0, 0.0]}, total=3.0, relation="==")
     slots = [program.slot_of[name] for name in ("split", "split", "whole", "crumb", "crumb")]
     x = SparseX(np.array(slots), np.array([0, 2, 1, 0, 1]), np.array([1.0, 2.0, 3.0, 2.9999, 0.0001]))
-    solution = SimpleNamespace(x=SimpleNamespace(sparse=x))
+    solution = SimpleNamespace(x=SimpleNamespace(arrays=lambda: x))
     values, requests = composition(program, solution)
     assert values == pytest.approx(100.0 * 7 / 9) and requests == pytest.approx(200.0 / 3)
 

@@ -128,7 +128,7 @@ def test_a_smaller_largest_batch_never_helps():
 def test_profiles_that_stand_for_no_job_are_refused():
     with pytest.raises(ValueError, match="noise must be 2"):
         GoodputProfile("job", 30.0, [1.0, 2.0], [1.0], {"t4": MODEL}, BatchLimits(1, 2))
-    with pytest.raises(ValueError, match="BatchLimits"):
+    with pytest.raises(ValueError, match="1 <= initial <= largest; initial = 4, largest = 2"):
         GoodputProfile("job", 30.0, [1.0], [1.0], {"t4": MODEL}, BatchLimits(4, 2))
     with pytest.raises(ValueError, match="max_local_batch must be at least 1"):
         GoodputProfile(
