@@ -89,7 +89,7 @@ def test_answers_without_sense_are_none(service, answer, capsys):
     reporter.post()
     reporter.post()
     assert not reporter.stop and reporter.ordered_batch() is None
-    assert capsys.readouterr().err.count("do not get through") == 1
+    assert capsys.readouterr().err.count("reports fail") == 1
     service.answer = lambda posts: (200, orders(batch=Batch(2, 1, 1.5)._asdict()))
     reporter.post()
     assert service.reports[-1]["times"][0]["count"] == 1

@@ -100,7 +100,7 @@ def test_the_commands_of_a_user(cluster, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("command = [", "no TOML"),
+        ("command = [", "must be a TOML file"),
         ("comand = ['true']", "comand: there is no such field"),
         ("command = 'true'", "command"),
         ("command = ['true']\ngpus = 'two'", "gpus"),

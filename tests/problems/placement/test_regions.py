@@ -131,7 +131,7 @@ def test_what_runs_already_is_adopted_all_or_none():
     with Regions(servers, KINDS, regions=2) as regions:
         regions.adopt(["a", "b"], [0, 3], [1, 2], [1, 0])
         assert regions.place_of("a") == (1, 1) and regions.place_of("b") == (2, 0)
-        with pytest.raises(PlacementError, match="adopt: task 'a' is there already"):
+        with pytest.raises(PlacementError, match="adopt: task 'a' exists already"):
             regions.adopt(["a"], [0], [1], [1])
     rounds = PlacementRounds(servers, KINDS)
     for kinds, place, gpus, why in (
@@ -155,7 +155,7 @@ def test_bad_input_is_named_and_changes_nothing():
     with Regions(servers, KINDS, regions=2) as regions:
         regions.submit(["a"], 0)
         for ids, kinds, why in (
-            (["a"], 0, "there already"),
+            (["a"], 0, "exists already"),
             (["b", "b"], 0, "twice"),
             (["b"], 9, "no kind 9"),
         ):
