@@ -135,11 +135,11 @@ def test_what_runs_already_is_adopted_all_or_none():
             regions.adopt(["a"], [0], [1], [1])
     rounds = PlacementRounds(servers, KINDS)
     for kinds, place, gpus, why in (
-        ([0, 0], [0, 9], [1, 1], "no server 9"),
-        ([0], [0], [0], "cannot run"),
-        ([0], [0], [1 << 8], "cannot run"),
-        ([1] * 2, [int(np.flatnonzero(servers.model == 0)[0])] * 2, [1, 1], "cannot run"),
-        ([1], [int(np.flatnonzero(servers.model == 1)[0])], [1], "cannot run"),
+        ([0, 0], [0, 9], [1, 1], "server = 9: must be in"),
+        ([0], [0], [0], "does not fit"),
+        ([0], [0], [1 << 8], "does not fit"),
+        ([1] * 2, [int(np.flatnonzero(servers.model == 0)[0])] * 2, [1, 1], "does not fit"),
+        ([1], [int(np.flatnonzero(servers.model == 1)[0])], [1], "does not fit"),
     ):
         with pytest.raises(PlacementError, match=why):
             rounds.adopt([f"t{number}" for number in range(len(kinds))], kinds, place, gpus)
@@ -156,8 +156,8 @@ def test_bad_input_is_named_and_changes_nothing():
         regions.submit(["a"], 0)
         for ids, kinds, why in (
             (["a"], 0, "exists already"),
-            (["b", "b"], 0, "twice"),
-            (["b"], 9, "no kind 9"),
+            (["b", "b"], 0, "ids: must be different"),
+            (["b"], 9, "kind = 9: must be in"),
         ):
             with pytest.raises(PlacementError, match=why):
                 regions.submit(ids, kinds)
