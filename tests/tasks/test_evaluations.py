@@ -35,11 +35,14 @@ SMALL = "--trace philly --jobs 8 --max-hours 3 --policy".split()
 WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
 BENCH = "sia --gpus 64 --jobs 10 --rounds 2 --solvers copter,highs-hot --json -".split()
 #: Fields of records that are seconds, or follow from them.
-TIMED = ("t_", "policy_")
+TIMED = ("t_", "policy_", "edit_", "solve_", "rounding_", "accept_", "store_", "certify_", "calibration_")
 
 
 def untimed(row):
-    return {name: value for name, value in row.items() if not name.startswith(TIMED)}
+    own = {name: value for name, value in row.items() if not name.startswith(TIMED)}
+    if "edit_seconds" in row:  # of a round of a solver; in other rows `seconds` is simulated time
+        del own["seconds"]
+    return own
 
 
 def rows(path):
