@@ -35,7 +35,8 @@ SMALL = "--trace philly --jobs 8 --max-hours 3 --policy".split()
 WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
 BENCH = "sia --gpus 64 --jobs 10 --rounds 2 --solvers copter,highs-hot --json -".split()
 #: Fields of records that are seconds, or follow from them.
-TIMED = ("t_", "policy_", "edit_", "solve_", "rounding_", "accept_", "store_", "certify_", "calibration_")
+TIMED = ("t_", "policy_", "edit_", "solve_", "rounding_", "accept_", "store_", "certify_")
+TIMED += ("calibration_", "parallel_")
 
 
 def untimed(row):
