@@ -57,17 +57,18 @@ def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> 
     """
     array = np.fromiter(values, float)
     finite = np.isfinite(array)
-    found: dict[str, Any] = _figures(array[finite])
+    found: dict[str, Any] = five_statistics(array[finite])
     at_least: list[str] = []
     if truncated is not None and any(truncated):
         cut = np.array(truncated, bool)[finite]
         beyond = 2.0 * abs(array[finite]).max(initial=0.0) + 1.0
-        longer = _figures(np.where(cut, beyond, array[finite]))
+        longer = five_statistics(np.where(cut, beyond, array[finite]))
         at_least = [name for name, value in longer.items() if value != found[name] and finite.any()]
     return found | {"not_finite": int(np.count_nonzero(~finite)), "at_least": at_least}
 
 
-def _figures(array: np.ndarray) -> dict[str, float]:
+def five_statistics(array: np.ndarray) -> dict[str, float]:
+    """Return median, mean, p99, min and max of an array by name, NaN for an empty one."""
     if not array.size:
         return dict.fromkeys(("median", "mean", "p99", "min", "max"), float("nan"))
     return {

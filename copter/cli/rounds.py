@@ -83,19 +83,17 @@ def domain_command(which: str, domain: str, name: str) -> Any:
 
 def _run(name: str, options: DomainRunOptions) -> None:
     """Play the rounds of a domain."""
-    from copter.bench.domain import DomainCourse, events_of
+    from copter.bench.domain import events_of
     from copter.cli.run import RoundsRun, conclude, follow, preparing
     from copter.rounds.named import domain_named, fresh
     from copter.rounds.record import ROW_MEANS
     from copter.rounds.rounds import Rounds
 
     domain = fresh(domain_named(name))
-    shown = DomainCourse(name, options.rounds, options.seed).figures
-    columns = {**ROW_MEANS, **{figure.name: "figure of the domain" for figure in shown}}
     folder, title = options.folder(name.rpartition(":")[2].lower()), f"Rounds of {name}"
     with (
         Rounds(domain, options.solver, deadline=options.deadline, journal=options.journal) as rounds,
-        RoundsRun(options, folder, title, columns, shown, config={"domain": name}) as run,
+        RoundsRun(options, folder, title, ROW_MEANS, None, config={"domain": name}) as run,
     ):
         preparing(options.solver)
         rounds.warm_up()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
+from copter.bench.course import Figure
+from copter.bench.statistics import five_statistics
 from copter.cli.command import RunOptions, command_line
 from copter.cli.console import errors, print_json, progress, seconds, table
 from copter.cli.plots import over_time, round_times
@@ -21,7 +23,7 @@ from copter.rounds.record import ROW_MEANS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from copter.bench.course import Course, Figure
+    from copter.bench.course import Course
     from copter.bench.settings import Record, SolverSettings
 
 One = TypeVar("One")
@@ -118,8 +120,9 @@ class RoundsRun(CommandRun):
     ----------
     columns : mapping of str to str
         Meanings of the fields of the records in rounds.csv.
-    figures : sequence of Figure
+    figures : sequence of Figure or None
         Fields in the table at the end, with the statistic of each. Fields that the records lack are omitted.
+        None for the mean of each field that the first record has in addition to `columns`.
     left_out : int
         Number of rounds at the start that the statistics exclude, unless there are no others.
     """
@@ -132,7 +135,7 @@ class RoundsRun(CommandRun):
         path: Path | None,
         title: str,
         columns: Mapping[str, str],
-        figures: Sequence[Figure],
+        figures: Sequence[Figure] | None,
         *,
         left_out: int = 0,
         config: Mapping[str, Any] | None = None,
@@ -145,6 +148,10 @@ class RoundsRun(CommandRun):
 
     def take(self, record: Record) -> None:
         """Keep the record of a round, and write its row."""
+        if self.shown is None:
+            own = [name for name in record if name not in self._columns]
+            self.shown = [Figure(name, name, "mean") for name in own]
+            self._columns = {**self._columns, **dict.fromkeys(own, "figure of the domain")}
         if self._folder is not None and not self.records:
             self._rows = self._folder.rows("rounds.csv", self._columns, "a row per round:")
         self.records.append(record)
@@ -163,7 +170,7 @@ class RoundsRun(CommandRun):
         return np.array([record[name] for record in chosen], float)
 
     def _known(self) -> list[Figure]:
-        return [figure for figure in self.shown if figure.name in self.records[0]]
+        return [figure for figure in self.shown or () if figure.name in self.records[0]]
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the rounds."""
@@ -182,7 +189,7 @@ class RoundsRun(CommandRun):
             "max_gap": largest.get("gap"),
             "max_answer_gap": largest.get("answer_gap"),
             "figures": {
-                f"{each.name}_{each.shown}": _STATISTICS[each.shown](self.of(each.name, later=True))
+                f"{each.name}_{each.shown}": five_statistics(self.of(each.name, later=True))[each.shown]
                 for each in self._known()
             },
             "records": records,
@@ -223,13 +230,6 @@ class RoundsRun(CommandRun):
 
 
 _PARTS = ("edit", "solve", "rounding")
-_STATISTICS: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
-    "median": lambda values: float(np.median(values)),
-    "mean": lambda values: float(np.mean(values)),
-    "p99": lambda values: float(np.percentile(values, 99)),
-    "min": lambda values: float(np.min(values)),
-    "max": lambda values: float(np.max(values)),
-}
 
 
 def follow(
