@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _SMALL = 3
 """Number of rounds of the warm-up."""
 _ANSWER = ("answer_objective", "answer_gap", "answer_bound")
+_KEPT = (*_ANSWER, "edited", "path", "late", "reason", "accept_seconds")
+"""Fields of :meth:`copter.RoundRecord.row` in which a record of a benchmark says the same."""
 _CLOSED = 1e-9
 """Gap at which an answer without a program counts as proven."""
 
@@ -85,10 +87,7 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
     that fell back has no objective, bound or gap.
     """
     played, solver = rounds.play(*events), rounds.solver
-    seconds, row = played.seconds, played.row()
-    missed = played.path == "fallback"
-    if missed:
-        row |= dict.fromkeys(_ANSWER, math.nan)
+    seconds, missed = played.seconds, played.path == "fallback"
     if isinstance(played.solution, Solution):
         model, solve = solver.seconds(played.solution, seconds.solve)
         edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
@@ -106,7 +105,7 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
             gap=played.gap,
             status=str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE,
         )
-    kept = (*_ANSWER, "path", "late", "reason", "accept_seconds")
-    unknown = {name for name, value in measured.items() if isinstance(value, float) and math.isnan(value)}
-    own = {name: value for name, value in played.figures.items() if name in unknown}
-    return row | measured | own | {name: row[name] for name in kept} | {"missed": missed}
+    row = played.row() | (dict.fromkeys(_ANSWER, math.nan) if missed else {})
+    nan = {name for name, value in measured.items() if value != value}
+    own = {name: value for name, value in played.figures.items() if name in nan or name not in measured}
+    return measured | own | {name: row[name] for name in _KEPT} | {"missed": missed}
