@@ -1,10 +1,10 @@
 """Effect of each parameter of the solver's tuning: inner iterations with a quarter and four times its value.
 
     python -m copter.bench.tuning                   all parameters
-    python -m copter.bench.tuning steps. newton.    those whose names begin so
+    python -m copter.bench.tuning steps. newton.    those whose names begin with this
 
-The programs are small and random, one of each kind: requests with many columns, which are screened; so many
-requests that a sample is drawn; more requests than move in a step; rows with little room and equal costs;
+The programs are small and random, one of each kind: requests with many columns, which are screened; enough
+requests for a sample; more requests than take part in a step; rows with little room and equal costs;
 boxes; infeasible rows.  Each is solved cold and after two rounds of edits.  The program prints the geometric
 mean of the ratios of iterations, which are the same on any machine, and processor seconds, which are not.
 """

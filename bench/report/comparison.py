@@ -88,11 +88,11 @@ class Comparison:
 
 
 def compare(
-    old: SuiteResult, new: SuiteResult, *, threshold: float = _THRESHOLD, everybody: bool = False
+    old: SuiteResult, new: SuiteResult, *, threshold: float = _THRESHOLD, all_solvers: bool = False
 ) -> Comparison:
     """Compare two folders of results.
 
-    `threshold`: ratio, above 1, that counts as slower; its inverse counts as faster. `everybody`: True to
+    `threshold`: ratio, above 1, that counts as slower; its inverse counts as faster. `all_solvers`: True to
     include the other solvers, not only copter's.
     """
     changes = []
@@ -104,7 +104,7 @@ def compare(
         changes += [
             _change(name, solver, before, after, threshold)
             for solver in solvers
-            if everybody or is_ours(solver)
+            if all_solvers or is_ours(solver)
         ]
     return Comparison(tuple(_differences(old, new)), tuple(changes))
 

@@ -313,7 +313,7 @@ def compare(
     from copter.bench.report.comparison import compare as compared
     from copter.bench.result_files import load_suite
 
-    found = compared(load_suite(old), load_suite(new), threshold=threshold, everybody=all_solvers)
+    found = compared(load_suite(old), load_suite(new), threshold=threshold, all_solvers=all_solvers)
     document = {"differences": found.differences, "changes": found.changes, "regressions": found.regressions}
     publish(document, json_path, lambda: _show_changes(found))
     if fail and found.regressions:

@@ -36,7 +36,7 @@ def of(comparison, name):
 
 
 def test_a_folder_against_itself():
-    found = compare(sample(), sample(), everybody=True)
+    found = compare(sample(), sample(), all_solvers=True)
     assert not found.differences and not found.regressions
     there = [change for change in found.changes if not math.isnan(change.ratio)]
     assert there and all(
@@ -110,7 +110,7 @@ def test_an_answer_that_is_gone_is_a_regression_without_a_certificate_too():
 def test_only_copter_unless_all_are_wanted():
     before, after = measured(1), measured(2)
     assert {change.solver for change in compare(before, after).changes} == {"copter"}
-    assert {change.solver for change in compare(before, after, everybody=True).changes} == {
+    assert {change.solver for change in compare(before, after, all_solvers=True).changes} == {
         "copter",
         "highs-hot",
     }

@@ -5,15 +5,15 @@ from copter import ChooseOneDomain
 MEMORY = {"gpu": 320.0, "cpu": 256.0}
 """GB of each kind of machine."""
 SIZES = {"small": (16.0, 0.2), "large": (40.0, 0.0)}
-"""GB that a model takes in each size, and what of its requests it fails; all of them if it is not served."""
+"""Memory in GB of each size of a model, and the share of requests that fail; without a size, all fail."""
 SLOWER = {"gpu": 0.0, "cpu": 0.4}
-"""What more it fails there."""
+"""Additional share of failed requests on each kind of machine."""
 MODELS = 40
-"""That the random events keep, about."""
+"""Number of models that the random events keep approximately."""
 
 
 class Serving(ChooseOneDomain):
-    """Requests a second that fail are to be few."""
+    """Domain that minimises the number of failed requests per second."""
 
     def __init__(self):
         super().__init__()
