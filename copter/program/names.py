@@ -168,20 +168,12 @@ def labels_of(
         shown = len(given) if isinstance(given, (list, tuple)) else given
         why = f"must have a sequence of names, or None, for each of {len(ids)} requests"
         raise EditError(label, "columns", shown, why)
+    keys = list(zip(map(id, given), widths.tolist(), strict=True))
     checked: dict[tuple[int, int], Names] = {}
-    found: list[Names] = []
-    last: Any = found  # the names of no request
-    width = -1
-    for id_, names, n in zip(ids, given, widths.tolist(), strict=True):
-        if names is last and n == width:
-            found.append(found[-1])
-            continue
-        last, width = names, n
-        key = id(names), n
+    for key, id_, names in zip(keys, ids, given, strict=True):
         if key not in checked:
-            checked[key] = names_of(id_, "columns", names, n)
-        found.append(checked[key])
-    return found
+            checked[key] = names_of(id_, "columns", names, key[1])
+    return [checked[key] for key in keys]
 
 
 def sound_labels(labels: Any, widths: Any) -> bool:
