@@ -24,6 +24,7 @@ from copter.native import run_apart
 from copter.solution import Status
 
 if TYPE_CHECKING:
+    from copter.models.changes import Changes
     from copter.proof.rigorous import LinearProgram
 
 _GRACE = 0.02
@@ -208,6 +209,33 @@ def pass_model(
         np.zeros(n, np.int32) if kinds is None else kinds,
     )
     check(status, "the model")
+
+
+def apply_changes(highs: highspy.Highs, changes: Changes) -> None:
+    """Apply changes to a model, which keeps its basis; raise SolverError if HiGHS rejects one.
+
+    HiGHS removes the basis entries of deleted columns and rows; new columns are nonbasic, new rows basic.
+    """
+    it, rows, new = changes, changes.new_rows, changes.new_columns
+    n, k = new.costs.size, it.bound_columns.size
+    zero = np.zeros(max(n, k))
+    if it.deleted_columns.size:
+        check(highs.deleteCols(it.deleted_columns.size, it.deleted_columns), "deleting columns")
+    if it.deleted_rows.size:
+        check(highs.deleteRows(it.deleted_rows.size, it.deleted_rows), "deleting rows")
+    if it.cost_columns.size:
+        check(highs.changeColsCost(it.cost_columns.size, it.cost_columns, it.costs), "costs")
+    if k:
+        check(highs.changeColsBounds(k, it.bound_columns, zero[:k], it.upper), "bounds of columns")
+    if it.side_rows.size:
+        sides = it.row_lower, it.row_upper
+        check(highs.changeRowsBounds(it.side_rows.size, it.side_rows, *sides), "bounds of rows")
+    if rows.lower.size:
+        entries = rows.values.size, rows.starts, rows.columns, rows.values
+        check(highs.addRows(rows.lower.size, rows.lower, rows.upper, *entries), "adding rows")
+    if n:
+        entries = new.values.size, new.starts, new.rows, new.values
+        check(highs.addCols(n, new.costs, zero[:n], new.upper, *entries), "adding columns")
 
 
 # ---- runs --------------------------------------------------------------------------------------------------

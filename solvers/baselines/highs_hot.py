@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
-from copter.models.highs import Engine, check, load, run_until, set_option, status_of
+from copter.models.changes import Changes, FlatModel
+from copter.models.highs import Engine, apply_changes, check, load, run_until, set_option, status_of
 from copter.models.highs_units import fits
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
@@ -48,13 +49,12 @@ from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.rebuild import Copy
 from copter.solvers.settings import Setting, one_of, switch
 from copter.store.allocation import SparseX
-from copter.store.compiled import append_sum_rows, compile_program
-from copter.store.reading import effective_costs, sum_row_bounds, upper_bounds, usage_columns
-from copter.store.store import NO_TOTAL, slice_indices
+from copter.store.compiled import compile_program
+from copter.store.reading import effective_costs, upper_bounds
+from copter.store.store import NO_TOTAL
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.store.store import ConstraintStore
 
 _START_SHARE = 4.0
 """copter computes a first basis only if this many times the seconds for making the model are left."""
@@ -113,11 +113,11 @@ class HighsHot(Baseline):
 
     def _load(self, program: ContinualProgram) -> Layout:
         model, self._model = self._model, None  # a push that fails halfway leaves an unusable model
-        moved = bounded = False
-        other = model is not None and model.store is not program.store
+        changes: Changes | None = None
+        other = model is not None and model.flat.store is not program.store
         if model is not None and not other:
             try:
-                moved, bounded = model.push()
+                changes = model.push()
             except _OtherUnits:
                 model = None
         if model is not None and not other:
@@ -128,24 +128,24 @@ class HighsHot(Baseline):
             options = simplex_options(self.tolerance, "choose")
             model = _HotModel(program, self.threads, options)
         self._began = True
-        set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, moved, bounded)])
+        set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, changes)])
         self._model = model
         return model.layout()
 
-    def _fitting(self, model: _HotModel, moved: bool, bounded: bool) -> str:
-        """Return the kind of simplex; `moved`, `bounded`: whether costs or columns, and bounds, changed."""
+    def _fitting(self, model: _HotModel, changes: Changes | None) -> str:
+        """Return the kind of simplex for a model that is new, or had these changes."""
         if self.strategy != "auto":
             return self.strategy
-        n, bounds = int(model.size.sum()), model.row_bounds()
-        if not self._warm.warm:
+        n, bounds = model.flat.n_columns, model.flat.row_bounds()
+        if changes is None or not self._warm.warm:
             return fitting_strategy(n, *bounds)
-        if not moved:
+        if not changes.of_columns:
             return "dual"
-        return "primal" if not bounded and n >= WIDE * bounds[0].size else "choose"
+        return "primal" if not changes.of_bounds and n >= WIDE * bounds[0].size else "choose"
 
     def _start(self, model: _HotModel, clock: Clock) -> bool:
         """Give a large new model copter's basis; return whether copter found one in half of the time."""
-        if self._warm.warm or not self.keep_basis or int(model.size.sum()) < _START_FROM:
+        if self._warm.warm or not self.keep_basis or model.flat.n_columns < _START_FROM:
             return False
         if clock.over(_START_SHARE * model.seconds):
             return False
@@ -177,7 +177,7 @@ class HighsHot(Baseline):
             warm = ColdStart.BASIS_FAILED.start(f" ({reason})")
             status, reason = status_of(highs)
         self._model = model
-        return outcome_of(highs, (status, reason), model.upper(), seconds, warm)
+        return outcome_of(highs, (status, reason), model.flat.upper(), seconds, warm)
 
 
 class _OtherUnits(Exception):
@@ -185,186 +185,34 @@ class _OtherUnits(Exception):
 
 
 class _HotModel:
-    """A HiGHS model that is updated with the edits of a store.
-
-    Blocks of columns are in HiGHS' order: ``slot``, ``generation``, ``size`` and ``bound`` of each request
-    (the upper bound if all its columns share one, otherwise NaN). Rows are in HiGHS' order too: ``owner`` is
-    the slot of a resource, or ``-1 - slot`` of the request of a sum row; ``row_generation`` is the generation
-    of either. `seconds`: time for making the model.
-    """
+    """A HiGHS model that is updated with the edits of a program; `seconds`: time for making it."""
 
     def __init__(self, program: ContinualProgram, threads: int | None, options: dict[str, Any]) -> None:
         self.program = program
-        self.store: ConstraintStore = program.store
-        store, table = self.store, self.store.requests
         watch = Stopwatch()
         compiled = compile_program(program)
+        self.flat = FlatModel(program)
         check_for(watch())
         self.highs: Engine = load(compiled, threads, **options)
         self.seconds = watch()
-        self.slot = program.request_slots
-        self.generation, self.size = table.generation[self.slot], table.n_columns[self.slot]
-        self.bound = _common_bound(store, self.slot)
-        rows, summed = program.resource_slots, self.slot[table.relation[self.slot] != NO_TOTAL]
-        self.owner = np.concatenate((rows, -1 - summed))
-        self.row_generation = np.concatenate((store.rows.generation[rows], table.generation[summed]))
-        self.seen = store.clock
 
     def layout(self) -> Layout:
         """Return the slots of the requests and resources that the model's columns and rows represent."""
-        at = np.flatnonzero(self.owner >= 0)
-        return Layout(self.slot, self.size, self.owner[at], at)
+        flat = self.flat
+        at = np.flatnonzero(flat.owner >= 0)
+        return Layout(flat.slot, flat.size, flat.owner[at], at)
 
-    def upper(self) -> NDArray[np.float64]:
-        """Return the upper bounds of the columns."""
-        return upper_bounds(self.store, self.slot)
-
-    def row_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the lower and upper bounds of the rows."""
-        rows, of_resource = self.store.rows, self.owner >= 0
-        lower, upper = np.empty(self.owner.size), np.empty(self.owner.size)
-        resources = self.owner[of_resource]
-        lower[of_resource], upper[of_resource] = rows.lower[resources], rows.upper[resources]
-        lower[~of_resource], upper[~of_resource] = sum_row_bounds(self.store, -1 - self.owner[~of_resource])
-        return lower, upper
-
-    def push(self) -> tuple[bool, bool]:
-        """Apply all edits to the model; return whether costs or columns, and whether bounds, changed."""
+    def push(self) -> Changes:
+        """Apply all edits to the model, and return them."""
         if self.highs.units is not None:
             raise _OtherUnits
-        before = self.slot.size
-        check_clock()
-        self._delete()
-        left = before - self.slot.size
-        check_clock()
-        priced, bounded = self._change()
-        check_clock()
-        added = self._add()
-        self.seen = self.store.clock
-        return bool(left or priced or added), bounded
-
-    def _delete(self) -> None:
-        """Delete the columns of requests that left or were replaced, and the rows that no longer exist."""
-        store, table = self.store, self.store.requests
-        gone = table.generation[self.slot] != self.generation
-        if gone.any():
-            columns = slice_indices((np.cumsum(self.size) - self.size)[gone], self.size[gone])
-            check(self.highs.deleteCols(columns.size, columns.astype(np.int32)), "deleting columns")
-            keep = ~gone
-            self.slot, self.generation, self.size = self.slot[keep], self.generation[keep], self.size[keep]
-            self.bound = self.bound[keep]
-        of_resource = self.owner >= 0
-        resource, request = np.where(of_resource, self.owner, 0), np.where(of_resource, 0, -1 - self.owner)
-        stays = np.where(
-            of_resource,
-            store.rows.alive[resource] & (store.rows.generation[resource] == self.row_generation),
-            (table.relation[request] != NO_TOTAL) & (table.generation[request] == self.row_generation),
-        )
-        if not stays.all():
-            rows = np.flatnonzero(~stays).astype(np.int32)
-            check(self.highs.deleteRows(rows.size, rows), "deleting rows")
-            self.owner, self.row_generation = self.owner[stays], self.row_generation[stays]
-
-    def _change(self) -> tuple[bool, bool]:
-        """Set costs and bounds that changed since the last push; return whether costs, and bounds, did."""
-        store, table = self.store, self.store.requests
-        start = np.cumsum(self.size) - self.size
-        moved = table.cost_stamp[self.slot] > self.seen
-        priced = bool(moved.any())
-        if priced:
-            columns = slice_indices(start[moved], self.size[moved]).astype(np.int32)
-            costs = effective_costs(store, self.slot[moved])
-            if not fits(np.empty(0), costs):
-                raise _OtherUnits
-            check(self.highs.changeColsCost(columns.size, columns, costs), "costs")
-        bound = _common_bound(store, self.slot)
-        moved = (table.bound_stamp[self.slot] > self.seen) & ~(bound == self.bound)
-        bounded = bool(moved.any())
-        if bounded:
-            columns = slice_indices(start[moved], self.size[moved]).astype(np.int32)
-            upper = upper_bounds(store, self.slot[moved])
-            status = self.highs.changeColsBounds(columns.size, columns, np.zeros(columns.size), upper)
-            check(status, "bounds of columns")
-        self.bound = bound
-        of_resource = self.owner >= 0
-        stamp = np.empty(self.owner.size, np.int64)
-        stamp[of_resource] = store.rows.stamp[self.owner[of_resource]]
-        stamp[~of_resource] = table.bound_stamp[-1 - self.owner[~of_resource]]
-        moved = stamp > self.seen
-        if moved.any():
-            lower, upper = self.row_bounds()
-            rows = np.flatnonzero(moved).astype(np.int32)
-            check(self.highs.changeRowsBounds(rows.size, rows, lower[moved], upper[moved]), "bounds of rows")
-        return priced, bounded or bool(moved.any())
-
-    def _add(self) -> bool:
-        """Append new resources, sum rows and requests; return whether there were new requests."""
-        store, table = self.store, self.store.requests
-        kept = np.zeros(store.rows.size, np.bool_)
-        kept[self.owner[self.owner >= 0]] = True
-        new_rows = np.flatnonzero(store.rows.alive[: store.rows.size] & ~kept)
-        kept = np.zeros(table.size, np.bool_)
-        kept[self.slot] = True
-        live = store.live_requests()
-        new = live[~kept[live]]
-        summed = np.zeros(table.size, np.bool_)
-        summed[-1 - self.owner[self.owner < 0]] = True
-        # A request that got a total since the last push needs a new sum row with the entries of its columns.
-        late = np.flatnonzero((table.relation[self.slot] != NO_TOTAL) & ~summed[self.slot])
-        owners = np.concatenate((new_rows, -1 - self.slot[late], -1 - new[table.relation[new] != NO_TOTAL]))
-        if owners.size:
-            self._add_rows(new_rows, owners[new_rows.size :], late)
-        if new.size:
-            self._add_columns(new)
-        return bool(new.size)
-
-    def _add_rows(
-        self, resources: NDArray[np.int64], sums: NDArray[np.int64], late: NDArray[np.int64]
-    ) -> None:
-        store = self.store
-        requests = -1 - sums
-        sum_lower, sum_upper = sum_row_bounds(store, requests)
-        lower = np.concatenate((store.rows.lower[resources], sum_lower))
-        upper = np.concatenate((store.rows.upper[resources], sum_upper))
-        lengths = np.zeros(lower.size, np.int64)
-        lengths[resources.size : resources.size + late.size] = self.size[late]
-        starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-        columns = slice_indices((np.cumsum(self.size) - self.size)[late], self.size[late]).astype(np.int32)
-        ones = np.ones(columns.size)
-        status = self.highs.addRows(lower.size, lower, upper, columns.size, starts, columns, ones)
-        check(status, "adding rows")
-        self.owner = np.concatenate((self.owner, resources, sums))
-        generations = store.rows.generation[resources], store.requests.generation[requests]
-        self.row_generation = np.concatenate((self.row_generation, *generations))
-
-    def _add_columns(self, new: NDArray[np.int64]) -> None:
-        store, table = self.store, self.store.requests
-        at = np.arange(self.owner.size)
-        of_resource = self.owner >= 0
-        position = np.full(store.rows.size, -1, np.int32)
-        position[self.owner[of_resource]] = at[of_resource]
-        sum_at = np.full(table.size, -1, np.int64)
-        sum_at[-1 - self.owner[~of_resource]] = at[~of_resource]
-        sizes = table.n_columns[new]
-        columns = usage_columns(store, new, position)
-        indptr, indices, data = append_sum_rows(columns, np.repeat(sum_at[new], sizes))
-        costs, upper = effective_costs(store, new), upper_bounds(store, new)
-        if not fits(data, costs):
+        changes = self.flat.changes()
+        new = changes.new_columns
+        if not (fits(np.empty(0), changes.costs) and fits(new.values, new.costs)):
             raise _OtherUnits
-        n = costs.size
-        status = self.highs.addCols(n, costs, np.zeros(n), upper, data.size, indptr[:-1], indices, data)
-        check(status, "adding columns")
-        self.slot = np.concatenate((self.slot, new))
-        self.generation = np.concatenate((self.generation, table.generation[new]))
-        self.size = np.concatenate((self.size, sizes))
-        self.bound = np.concatenate((self.bound, _common_bound(store, new)))
-
-
-def _common_bound(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the upper bound that all columns of a request share; NaN (unequal to all) if they differ."""
-    table = store.requests
-    bound: NDArray[np.float64] = np.where(table.upper_start[slots] >= 0, np.nan, table.upper[slots])
-    return bound
+        check_clock()
+        apply_changes(self.highs, changes)
+        return changes
 
 
 # ---- the first basis ---------------------------------------------------------------------------------------
