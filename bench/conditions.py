@@ -1,7 +1,8 @@
 """Conditions of a folder of results: which ones must agree to continue it, and how to measure a line again.
 
 Results are published, so no paths are stored.  For a folder of inputs the number of files and a hash of their
-names and contents are stored; in commands a word in capitals replaces the path.
+names and contents are stored, and of environments their names; in commands a word in capitals replaces the
+path.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OPTIONS = {
     "rounds": "--rounds",
     "solvers": "--solvers",
 }
-_PLACES = {"data": "--data NETWORKS", "lps": "--lps PROGRAMS", "dede_python": "--dede-python PYTHON"}
+_PLACES = {"data": "--data NETWORKS", "lps": "--lps PROGRAMS"}
 _HASH_DIGITS = 12
 
 
@@ -77,6 +78,7 @@ def rerun(suite: SuiteResult, line: str) -> str:
         if value is not None and value != []:
             words.append(f"{option} {_word(value)}")
     words += [place for name, place in _PLACES.items() if suite.settings.get(name)]
+    words += [f"--environment {name}=PYTHON" for name in suite.settings.get("environments", ())]
     return " ".join([*words, f"--out runs/{line}"])
 
 

@@ -20,8 +20,8 @@ ORTOOLS = ("glop", "pdlp")
 CVXPY = ("clarabel", "scs", "osqp")
 EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY)
 """Solvers for any linear program."""
-DEDE = ("dede", "dede-ours")
-"""Solvers that need a separate environment."""
+ENVIRONMENT_OF = {"dede": "dede", "dede-ours": "dede"}
+"""Environments (:mod:`copter.bench.environments`) of the solvers and methods that need one."""
 OWN = "copter-own"
 """copter's solver on general linear programs, without HiGHS."""
 

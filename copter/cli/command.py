@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, asdict, dataclass, fields, replace
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
@@ -19,6 +19,8 @@ from typer.models import ParameterInfo
 from copter.cli.options import (
     Actors,
     Deadline,
+    Environment,
+    Environments,
     Exact,
     Isolate,
     JsonFlag,
@@ -72,7 +74,12 @@ def _in_order(options: type[CommandOptions]) -> list[Field[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+    """Return a value of a document; of an environment, its name only."""
+    if isinstance(value, Environment):
+        return value.name
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +183,11 @@ class BenchOptions(Solving, CommandOptions):
     json_path: JsonPath = None
     isolate: Isolate = True
     ray: RayAddress = None
+    environment: Environments = field(default_factory=list)
+
+    def solver_settings(self, name: str) -> SolverSettings:
+        """Return the settings of a solver, with the interpreters of the environments."""
+        return replace(super().solver_settings(name), environments=dict(self.environment))
 
     def spread(self) -> TaskRunner:
         """Return a runner of tasks: on Ray, in one other process, or in this one with --no-isolate."""

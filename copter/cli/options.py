@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
+from copter.bench.environments import ENVIRONMENTS, PLACE, read_environment
 from copter.cli.solvers import Names, check_known, check_names, check_solver
+from copter.errors import CopterError
 
 
 def positive(value: float | None) -> float | None:
@@ -108,6 +110,31 @@ def _also(methods: Sequence[str]) -> str:
     return f" Also: {', '.join(methods)}." if methods else ""
 
 
+class Environment(NamedTuple):
+    """Name and interpreter of an environment (:mod:`copter.bench.environments`)."""
+
+    name: str
+    python: Path
+
+
+def _environment(text: str) -> Environment:
+    try:
+        return Environment(*read_environment(text))
+    except CopterError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+Environments: TypeAlias = Annotated[
+    list[Environment],
+    typer.Option(
+        "--environment",
+        parser=_environment,
+        metavar=PLACE,
+        help="Python interpreter of a solver that needs an environment of its own; may be repeated. "
+        f"Names: {', '.join(ENVIRONMENTS)}.",
+        show_default=False,
+    ),
+]
 SolverName: TypeAlias = Annotated[str, solver_option()]
 SolverNames: TypeAlias = Annotated[Names, solvers_option()]
 Tolerance: TypeAlias = Annotated[

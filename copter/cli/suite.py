@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -13,7 +13,7 @@ import typer
 
 from copter.cli.command import CommandOptions, command
 from copter.cli.console import output, progress, publish, say, seconds, table
-from copter.cli.options import JsonPath, one_of, positive
+from copter.cli.options import Environments, JsonPath, one_of, positive
 from copter.errors import FileError
 
 if TYPE_CHECKING:
@@ -100,12 +100,7 @@ class SuiteOptions(CommandOptions):
             exists=True, file_okay=False, help="Folder of linear programs. Default: generated ones."
         ),
     ] = None
-    dede_python: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, help="Python interpreter of an environment with the package dede."
-        ),
-    ] = None
+    environment: Environments = field(default_factory=list)
     check: Annotated[
         bool, typer.Option(help="Exit with 1 if the checker rejects an answer; times are not checked.")
     ] = False
@@ -126,7 +121,7 @@ class SuiteOptions(CommandOptions):
             seed=self.seed,
             data=self.data,
             lps=self.lps,
-            dede_python=self.dede_python,
+            environments=dict(self.environment),
             solvers=_names(self.solvers),
         )
 

@@ -2,5 +2,5 @@
 
 Read `baseline.py` first: it contains the shared code.  `highs.py` builds a model every round; `highs_hot.py`
 updates one model with the edits.  `ortools_lp.py` runs OR-Tools' solvers and `cvxpy_lp.py` those of cvxpy.
-`dede_lp.py` runs DeDe, through `dede_worker.py` in a separate Python environment.
+`other_python.py` runs a worker script in another Python environment: `dede_lp.py` runs DeDe by `dede_worker.py`.
 """

@@ -2,8 +2,8 @@
 
 DeDe splits an allocation problem into one problem for each resource and one for each demand.  It coordinates
 them by the alternating direction method of multipliers (ADMM), on Ray.  The package ``dede`` requires an old
-cvxpy and an old numpy. So it runs in another Python (:mod:`copter.solvers.baselines.dede_worker`), which
-reads the program from a file and writes its answer to a file.
+cvxpy and an old numpy. So it runs in another interpreter (:mod:`copter.solvers.baselines.other_python`), in
+which :mod:`copter.solvers.baselines.dede_worker` answers the requests.
 
 ADMM uses one penalty for all rows and columns, so their numbers must be of similar size. Columns are given as
 shares of their request's total, rows as shares of their capacity, and costs relative to the largest cost.
@@ -22,23 +22,20 @@ is the time of DeDe's iterations.
 
 from __future__ import annotations
 
-import json
-import select
-import subprocess
-from importlib.resources import files
+import math
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from copter.clock import Clock, Interrupted
-from copter.errors import SolverError, UnsupportedError
+from copter.errors import UnsupportedError
 from copter.proof.certificate import certify
 from copter.solution import Solution, Status
 from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
+from copter.solvers.baselines.other_python import OtherPython
 from copter.solvers.features import Feature
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.settings import Setting, one_of
@@ -52,10 +49,6 @@ _AT_ONCE = 10
 """Iterations between two certificates."""
 _TIGHTER = 0.1
 """Tolerance of copter's solve for prices, as a share of the wanted tolerance."""
-_START_SECONDS = 120.0
-"""Seconds in which a worker must start; the start is not timed."""
-_NO_LIMIT = 3600.0
-"""Seconds to wait for a worker without a deadline, in case it died silently."""
 _GRACE = 1.2
 """Time to wait for a worker's answer, as a multiple of its time limit."""
 
@@ -85,7 +78,7 @@ class DeDe(Baseline):
         super().__init__(name, **common)
         self.rule, self.python = rule, python
         self._reference = ProximalPoint(tolerance=_TIGHTER * self.tolerance, threads=self.threads)
-        self._worker: _Worker | None = None
+        self._worker: OtherPython | None = None
         self._unit = np.zeros(0)
 
     def stopping(self) -> dict[str, float]:
@@ -108,29 +101,33 @@ class DeDe(Baseline):
 
     def _load(self, program: ContinualProgram) -> Layout:
         if self._worker is None or self._worker.ended:
-            self._worker = _Worker(self.python, self.threads or 1)
+            script = Path(__file__).with_name("dede_worker.py")
+            self._worker = OtherPython(self.python, script, "DeDe", arguments=(str(self.threads or 1),))
         self._program, layout = program, Layout.of(program)
         self._layout, self._compiled = layout, compile_program(program)
         arrays, self._unit = _scaled(self._compiled, layout, self._unit)
         self._edit_seconds = self._limit
-        self._edit_seconds = self._worker.load(arrays, self._limit)
+        self._edit_seconds = float(self._ask("load", arrays, self._limit)["seconds"])
         return layout
 
     @property
     def _limit(self) -> float:
-        return _NO_LIMIT if self.deadline is None else self.deadline
+        return math.inf if self.deadline is None else self.deadline
+
+    def _ask(self, request: str, values: dict[str, Any], limit: float) -> dict[str, Any]:
+        assert self._worker is not None
+        return self._worker.ask(request, values, None if math.isinf(limit) else _GRACE * limit)
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
-        assert self._worker is not None
         spent, iterations, status, reason = 0.0, 0, Status.OPTIMAL, "DeDe: less than 1% of change"
         while True:
             at_once = _AT_ONCE if self.rule == "ours" else None
             try:
-                shares, seconds = self._worker.iterate(at_once, self._limit - spent)
+                found = self._ask("iterate", {"count": at_once}, self._limit - spent)
             except Interrupted:
                 return BaselineAnswer(Status.DEADLINE, "DeDe: deadline", details={"seconds": self._limit})
-            x = np.clip(shares * self._unit, 0.0, self._compiled.upper)
-            spent, iterations = spent + seconds, iterations + _AT_ONCE
+            x = np.clip(found["x"] * self._unit, 0.0, self._compiled.upper)
+            spent, iterations = spent + float(found["seconds"]), iterations + _AT_ONCE
             if self.rule == "own" or self._within(x):
                 break
             if spent >= self._limit:
@@ -144,54 +141,6 @@ class DeDe(Baseline):
         layout = self._layout
         sparse = dense_to_sparse(layout.slots, layout.sizes, x)
         return certify(self._program.store, sparse, self._y, threads=self.threads).within(self.tolerance)
-
-
-class _Worker:
-    """Process in the other environment, and the files that transfer arrays to and from it."""
-
-    def __init__(self, python: Path, threads: int) -> None:
-        self._folder = TemporaryDirectory(prefix="copter-dede-")
-        script = str(files("copter.solvers.baselines") / "dede_worker.py")
-        self._process = subprocess.Popen(
-            [str(python), script, str(threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # Ray and DeDe log every step
-        )
-        self._ask({"ready": True}, _START_SECONDS)
-
-    @property
-    def ended(self) -> bool:
-        """True if the process has ended."""
-        return self._process.poll() is not None
-
-    def load(self, arrays: dict[str, NDArray[Any]], limit: float) -> float:
-        """Send a program to the worker; return the seconds for making DeDe's problem."""
-        path = str(Path(self._folder.name) / "program.npz")
-        np.savez(path, **cast(dict[str, Any], arrays))
-        return float(self._ask({"load": path}, limit)["seconds"])
-
-    def iterate(self, count: int | None, limit: float) -> tuple[NDArray[np.float64], float]:
-        """Run `count` iterations, or until DeDe stops if None; return the columns and the seconds."""
-        path = str(Path(self._folder.name) / "answer.npz")
-        seconds = float(self._ask({"iterate": count, "x": path}, limit)["seconds"])
-        with np.load(path) as stored:
-            return stored["x"], seconds
-
-    def _ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request).encode() + b"\n")
-        self._process.stdin.flush()
-        ready, _, _ = select.select([self._process.stdout], [], [], _GRACE * limit)
-        if not ready:
-            self._process.terminate()  # this ends Ray too
-            self._process.wait()
-            raise Interrupted("the deadline is over")
-        line = self._process.stdout.readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"error": "the worker process ended"}
-        if "error" in answer:
-            raise SolverError(f"DeDe: {answer['error']}")
-        return answer
 
 
 def _scaled(

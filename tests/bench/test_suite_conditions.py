@@ -65,7 +65,7 @@ def test_what_an_older_folder_does_not_say_does_not_differ():
 
 
 def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
-    settings = replace(SETTINGS, data=folders[0], dede_python=tmp_path, solvers=("copter", "glop"))
+    settings = replace(SETTINGS, data=folders[0], environments={"dede": tmp_path}, solvers=("copter", "glop"))
     suite = replace(sample(), settings=json.loads(json.dumps(settings.stated())))
     words = shlex.split(rerun(suite, "sia-64"))
     given = dict(zip(words[3::2], words[4::2], strict=True))
@@ -80,7 +80,7 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         "--rounds": "4",
         "--solvers": "copter,glop",
         "--data": "NETWORKS",
-        "--dede-python": "PYTHON",
+        "--environment": "dede=PYTHON",
         "--out": "runs/sia-64",
     }
     again = SuiteOptions(
@@ -93,7 +93,7 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         threads=3,
         solvers="copter,glop",
     ).suite_settings()
-    assert replace(again, data=settings.data, dede_python=settings.dede_python) == settings
+    assert replace(again, data=settings.data, environments=settings.environments) == settings
     stated = set(suite.settings) - {"profile", "lps"}
     assert (
         stated == {one.name for one in fields(SuiteSettings)} - {"profile", "lps"}

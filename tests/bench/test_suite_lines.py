@@ -52,7 +52,7 @@ def test_dede_comes_near_the_optimum(rule):
     if python is None:
         pytest.skip("COPTER_DEDE_PYTHON names no Python with the package dede: see docs/how-to/suite.md")
     checks = Checks()
-    settings = SolverSettings(rule, 1e-2, 300.0, 2, python=Path(python), wrap=checks.watch)
+    settings = SolverSettings(rule, 1e-2, 300.0, 2, environments={"dede": Path(python)}, wrap=checks.watch)
     records = list(Synthetic(6, 4, rounds=1).play(settings).records)
     assert abs(checks.found["checked_gap"]) <= (1e-2 if rule == "dede-ours" else 0.2)
     assert records[0]["solve_seconds"] > 0.0
