@@ -8,7 +8,7 @@ from functools import partial
 from copter.bench.case import Case, Inputs, Profile, as_it_is
 from copter.bench.changes import ChangesCourse
 from copter.bench.programs import LP_SOLVERS, Programs
-from copter.bench.solvers import COPTER, OWN
+from copter.bench.solvers import COPTER, CVXPY, HIGHS, ORTOOLS, OWN
 from copter.bench.synthetic import Synthetic
 from copter.bench.updates import EDITORS, Edits
 
@@ -27,7 +27,7 @@ _LADDER = (
 """Number of columns, and of columns a request."""
 _SHARED = 500_000_000
 """Columns from which on requests of a kind share their costs, as float32, because own costs do not fit."""
-_SCALED = (*COPTER, "highs-hot", "highs-ipm", "pdlp", "clarabel")
+_SCALED = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY[:2])
 _MOST_FOR_OTHERS = 1_000_000
 """Largest number of columns of few-change cases for other solvers, whose first round takes minutes."""
 _CHANGES = (
@@ -79,7 +79,7 @@ def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Case:
         "lp",
         "General linear programs" + ("" if inputs.lps is None else " of a folder"),
         partial(as_it_is, course),
-        ("copter", OWN, "highs-simplex", "clarabel") if small else LP_SOLVERS,
+        ("copter", OWN, "highs-presolve", "clarabel") if small else LP_SOLVERS,
         rounds=course.n_rounds,
         x={"programs": course.n_rounds},
         tolerance=1e-6,
@@ -114,8 +114,8 @@ def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profil
 
 def _solvers_of(columns: int, small: bool) -> Sequence[str]:
     if small:
-        return "copter", "highs-hot", "osqp"
-    return _SCALED if columns <= 10_000_000 else (*COPTER[:2], "highs-hot")
+        return "copter", "highs-dual", "glop-dual", "cvxpy-highs", "osqp"
+    return _SCALED if columns <= 10_000_000 else (*COPTER, *HIGHS[:2])
 
 
 def changes_case(
@@ -129,7 +129,7 @@ def changes_case(
         "changes",
         f"Costs of {changed:,} of {course.requests:,} requests replaced{kind}, {columns:,} columns",
         partial(as_it_is, course),
-        ("copter",) if columns > _MOST_FOR_OTHERS else ("copter", "highs-hot"),
+        ("copter",) if columns > _MOST_FOR_OTHERS else ("copter", *HIGHS, *ORTOOLS),
         rounds=rounds,
         x={"columns": columns, "churn": changed / course.requests},
         tolerance=1e-6,
@@ -143,13 +143,13 @@ def changes_case(
 def _churn(inputs: Inputs, churn: float, requests: int) -> Case:
     course = Synthetic(requests, 300, churn, rounds=6, seed=inputs.seed)
     small, columns = requests < 1_000, course.requests * course.width
-    solvers = ("copter", "copter-cold", "copter-rebuild", "highs-hot", "highs-ipm", "pdlp")
+    solvers = ("copter", "copter-cold", "copter-rebuild", *HIGHS, *ORTOOLS)
     return Case(
         "churn-quick" if small else f"churn-{100 * churn:g}",
         "churn",
         f"Synthetic choices, {columns:,} columns, {100 * churn:g}% of the requests replaced, as many changed",
         partial(as_it_is, course),
-        ("copter", "highs-hot") if small else solvers,
+        ("copter", "highs-dual", "highs-primal") if small else solvers,
         rounds=course.rounds,
         x={"columns": columns, "churn": churn},
         ladder=f"churn-{churn}",

@@ -24,7 +24,7 @@ from scipy.sparse import block_diag, csc_array, eye_array, hstack, kron, random_
 from copter.bench.course import Course, Play, method_round
 from copter.bench.lp import files_in, read_lp, timed
 from copter.bench.settings import Record
-from copter.bench.solvers import CVXPY, ORTOOLS, OWN
+from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS, OWN
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.model import Model
 from copter.proof.general_lp import Proof, prove
@@ -33,7 +33,7 @@ from copter.solution import Status
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
 
-LP_SOLVERS = ("copter", OWN, "highs-simplex", "highs-ipm", "highs-pdlp", *ORTOOLS, *CVXPY)
+LP_SOLVERS = ("copter", OWN, *HIGHS[2:], *ORTOOLS[2:], *CVXPY)
 _MOST_FILES = 40
 
 

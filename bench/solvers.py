@@ -14,22 +14,57 @@ from copter.solvers.registry import SOLVERS, SolverEntry, solver_entry
 _House: TypeAlias = Literal["copter", "variant", "highs", "ortools", "cvxpy", "parts", "other"]
 """Origin of a solver; a variant is copter with another setting than the default."""
 
-COPTER = ("copter", "copter-cold", "copter-newton", "copter-rebuild")
-HIGHS = ("highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp")
-ORTOOLS = ("glop", "pdlp")
-CVXPY = ("clarabel", "scs", "osqp")
+COPTER = ("copter", "copter-cold")
+HIGHS = (
+    "highs-dual",
+    "highs-primal",
+    "highs-presolve",
+    "highs-ipm",
+    "highs-crossover",
+    "highs-hipo",
+    "highs-pdlp",
+)
+"""Modes of HiGHS, in the order in which they are measured: the first ones are the fastest on most lines."""
+ORTOOLS = ("glop-dual", "glop-primal", "glop", "pdlp")
+CVXPY = ("cvxpy-highs", "clarabel", "scs", "osqp")
+MODES = {"highs": "HiGHS", "ortools": "OR-Tools", "cvxpy": "cvxpy"}
+"""Labels of the solvers that are measured in several modes; on each line the fastest mode counts."""
 EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY)
 """Solvers for any linear program."""
-ENVIRONMENT_OF = {"dede": "dede", "dede-ours": "dede"}
+REBALANCER = ("rebalancer", "rebalancer-swap")
+"""Rebalancer on shards, without and with swaps."""
+ENVIRONMENT_OF = {
+    "dede": "dede",
+    "dede-ours": "dede",
+    "highs-hipo": "hipo",
+    **dict.fromkeys(REBALANCER, "rebalancer"),
+}
 """Environments (:mod:`copter.bench.environments`) of the solvers and methods that need one."""
 OWN = "copter-own"
 """copter's solver on general linear programs, without HiGHS."""
 
+_HOT = "copter.solvers.baselines.highs_hot:HighsHot"
+_GLOP = "copter.solvers.baselines.ortools_lp:GlopHot"
 _CVXPY = "copter.solvers.baselines.cvxpy_lp:CvxpyLP"
 _DEDE = "copter.solvers.baselines.dede_lp:DeDe"
 BASELINES = {
     entry.name: entry
     for entry in (
+        SolverEntry("highs-dual", _HOT, "HiGHS, dual simplex, basis kept", {"strategy": "dual"}),
+        SolverEntry("highs-primal", _HOT, "HiGHS, primal simplex, basis kept", {"strategy": "primal"}),
+        SolverEntry("highs-presolve", _HOT, "HiGHS, presolve and simplex, cold", {"keep_basis": False}),
+        SolverEntry(
+            "highs-crossover",
+            "copter.solvers.baselines.highs:HighsRebuild",
+            "HiGHS, interior point with crossover",
+            {"method": "ipm", "crossover": True},
+        ),
+        SolverEntry(
+            "highs-hipo", "copter.solvers.baselines.hipo_lp:Hipo", "HiGHS 1.15, its interior point HiPO"
+        ),
+        SolverEntry("glop-dual", _GLOP, "GLOP, dual simplex, basis kept", {"strategy": "dual"}),
+        SolverEntry("glop-primal", _GLOP, "GLOP, primal simplex, basis kept", {"strategy": "primal"}),
+        SolverEntry("cvxpy-highs", _CVXPY, "cvxpy, HiGHS, compiled every round", {"backend": "highs"}),
         SolverEntry("clarabel", _CVXPY, "cvxpy, Clarabel, compiled every round", {"backend": "clarabel"}),
         SolverEntry("scs", _CVXPY, "cvxpy, SCS, compiled every round", {"backend": "scs"}),
         SolverEntry("osqp", _CVXPY, "cvxpy, OSQP, compiled every round", {"backend": "osqp"}),
@@ -48,13 +83,21 @@ class _Entrant(NamedTuple):
 
 
 _LABELS = {
+    "highs-dual": "HiGHS, dual simplex",
+    "highs-primal": "HiGHS, primal simplex",
+    "highs-presolve": "HiGHS, presolve",
+    "highs-ipm": "HiGHS, interior point",
+    "highs-crossover": "HiGHS, crossover",
+    "highs-hipo": "HiGHS, HiPO",
+    "highs-pdlp": "HiGHS, PDLP",
     "highs-hot": "HiGHS, hot",
     "highs-simplex": "HiGHS simplex",
-    "highs-ipm": "HiGHS IPM",
-    "highs-pdlp": "HiGHS PDLP",
     "highs-milp": "HiGHS branch and bound",
+    "glop-dual": "GLOP, dual simplex",
+    "glop-primal": "GLOP, primal simplex",
     "glop": "OR-Tools GLOP",
     "pdlp": "OR-Tools PDLP",
+    "cvxpy-highs": "cvxpy, HiGHS",
     "clarabel": "cvxpy, Clarabel",
     "scs": "cvxpy, SCS",
     "osqp": "cvxpy, OSQP",
@@ -66,6 +109,8 @@ _METHODS: dict[str, _Entrant] = {
     OWN: _Entrant(OWN, "variant"),
     "cvxpy": _Entrant("cvxpy", "cvxpy"),
     "lp-top": _Entrant("demand pinning", "other"),
+    "rebalancer": _Entrant("Rebalancer, moves", "other"),
+    "rebalancer-swap": _Entrant("Rebalancer, moves and swaps", "other"),
     "shortest": _Entrant("shortest paths", "other"),
 }
 _HOUSES: dict[str, _House] = {
@@ -74,6 +119,7 @@ _HOUSES: dict[str, _House] = {
     "copter.solvers.rebuild": "variant",
     "copter.solvers.baselines.highs": "highs",
     "copter.solvers.baselines.highs_hot": "highs",
+    "copter.solvers.baselines.hipo_lp": "highs",
     "copter.solvers.baselines.ortools_lp": "ortools",
     "copter.solvers.baselines.cvxpy_lp": "cvxpy",
     "copter.solvers.baselines.dede_lp": "parts",

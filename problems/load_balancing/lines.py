@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from copter.bench.case import Case, Inputs, Profile, as_it_is
-from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS
+from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS, REBALANCER
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
 
-_LPS = ("copter", "copter-cold", "copter-rebuild", *HIGHS[:3], *ORTOOLS, CVXPY[0])
+_LPS = ("copter", "copter-cold", *HIGHS, *ORTOOLS, *CVXPY[:2])
 _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
     (24, 4, 6, ("quick",)),
     (64, 8, 6, ("full",)),
@@ -35,7 +35,7 @@ def _one_changes(inputs: Inputs) -> Case:
         "shards",
         f"{shards:,} shards on {servers} servers, the load of one changes",
         partial(as_it_is, course),
-        ("copter", "heuristic"),
+        ("copter", *HIGHS, *ORTOOLS, "heuristic", *REBALANCER),
         rounds=rounds,
         x={"shards": shards, "servers": servers, "columns": shards * servers, "changed": 1},
         tolerance=1e-2,
@@ -49,7 +49,7 @@ def _one_changes(inputs: Inputs) -> Case:
 def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Case:
     course = Balancing(ShardScenario(shards, servers, rounds, seed=inputs.seed))
     parts = 2 if servers <= 8 else 4 if servers <= 64 else 16
-    others = ("dede", "dede-ours", f"pop-{parts}", "heuristic", "highs-milp")
+    others = ("dede", "dede-ours", f"pop-{parts}", "heuristic", *REBALANCER, "highs-milp")
     return Case(
         f"shards-{shards}",
         "shards",

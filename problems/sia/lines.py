@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from copter.bench.case import Case, Inputs, Profile, as_it_is
-from copter.bench.solvers import CVXPY, EVERY_LP
+from copter.bench.solvers import CVXPY, EVERY_LP, HIGHS, ORTOOLS
 from copter.problems.sia.course import ClosedSia, Size, record_sia
 
 _QUICK: tuple[Profile, ...] = ("quick",)
@@ -68,7 +68,7 @@ def _largest(inputs: Inputs) -> Case:
         "sia",
         f"Sia, {size.gpus:,} GPUs, {size.jobs:,} jobs, costs shared, each solver's own rounds",
         partial(as_it_is, ClosedSia(size, inputs.seed)),
-        ("copter", "highs-hot", "highs-ipm", "highs-pdlp", "pdlp"),
+        ("copter", *HIGHS, *ORTOOLS),
         rounds=size.rounds,
         x={"gpus": size.gpus, "jobs": size.jobs, "columns": 1e9},
         patience=3.0,

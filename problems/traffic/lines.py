@@ -14,9 +14,9 @@ from copter.problems.traffic.course import make_instance, prepare
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
 
-_LPS = ("copter", "copter-cold", "copter-newton", "copter-rebuild", *HIGHS, *ORTOOLS, *CVXPY[:1])
+_LPS = ("copter", "copter-cold", *HIGHS, *ORTOOLS, *CVXPY[:2])
 _METHODS = ("pop-16", "lp-top", "shortest")
-_QUICK = ("copter", "highs-hot", *_METHODS)
+_QUICK = ("copter", "highs-dual", *_METHODS)
 _DEDE = ("dede", "dede-ours")
 _NETWORKS: tuple[tuple[str, str, str, int, Objective, Sequence[Profile]], ...] = (
     ("quick", "topozoo/Abilene", "", 60, "max-flow", ("quick",)),
@@ -46,7 +46,7 @@ def _one_changes(inputs: Inputs) -> Case:
         "traffic",
         f"Most flow, {shown}, {demands:,} demands, one of them changes",
         partial(_prepared, topology, demands, "max-flow", inputs.seed, ("single",), rounds),
-        ("copter", "highs-hot"),
+        ("copter", *HIGHS, *ORTOOLS),
         rounds=rounds,
         x={"demands": demands, "columns": 1.9 * demands, "changed": 1},
         left_out=8,

@@ -1,4 +1,4 @@
-"""Clarabel, SCS and OSQP through cvxpy: a baseline that compiles a cvxpy model in every round.
+"""HiGHS, Clarabel, SCS and OSQP through cvxpy: a baseline that compiles a cvxpy model in every round.
 
 The program becomes one matrix, as for every baseline, and then the cvxpy problem
 
@@ -54,15 +54,15 @@ class CvxpyLP(Baseline):
     ----------
     **common
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`; only
-        Clarabel uses ``threads``.
+        HiGHS and Clarabel use ``threads``.
     """
 
     features = BASELINE & ~Feature.CANCEL  # only the solver's time limit ends a run
-    backend = Setting(one_of("clarabel", "scs", "osqp"))
+    backend = Setting(one_of("highs", "clarabel", "scs", "osqp"))
     _of_one_round = ("_problem", "_rows", "_data", "_chain", "_back", "_upper")
 
     def __init__(
-        self, name: str, *, backend: Literal["clarabel", "scs", "osqp"] = "clarabel", **common: Any
+        self, name: str, *, backend: Literal["highs", "clarabel", "scs", "osqp"] = "clarabel", **common: Any
     ) -> None:
         super().__init__(name, **common)
         self.backend = backend
@@ -143,9 +143,14 @@ class CvxpyLP(Baseline):
     def _options(self, tighter: float, left: float) -> dict[str, Any]:
         """Return the solver's options by its own names."""
         tolerance, limited = self.tolerance * tighter, left < math.inf
+        if self.backend == "highs":
+            names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+            own: dict[str, Any] = dict.fromkeys(names, float(np.clip(tolerance, 1e-10, 1e-7)))
+            own |= {"time_limit": left} if limited else {}
+            return own | ({"threads": self.threads} if self.threads is not None else {})
         if self.backend == "clarabel":
             names = ("tol_feas", "tol_gap_abs", "tol_gap_rel")
-            own: dict[str, Any] = dict.fromkeys(names, max(1e-12, tolerance))
+            own = dict.fromkeys(names, max(1e-12, tolerance))
             own |= {"time_limit": left} if limited else {}
             return own | ({"max_threads": self.threads} if self.threads is not None else {})
         if self.backend == "scs":
@@ -155,4 +160,12 @@ class CvxpyLP(Baseline):
         return own | ({"time_limit": left} if limited else {})
 
 
-_TOLERANCES = ("tol_feas", "tol_gap_abs", "tol_gap_rel", "eps_abs", "eps_rel")
+_TOLERANCES = (
+    "primal_feasibility_tolerance",
+    "dual_feasibility_tolerance",
+    "tol_feas",
+    "tol_gap_abs",
+    "tol_gap_rel",
+    "eps_abs",
+    "eps_rel",
+)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from copter.bench.solvers import entry_of
 from copter.program.program import ContinualProgram
 from copter.solution import Status
 from copter.solvers.registry import make_solver
@@ -16,8 +17,14 @@ from copter.store.compiled import compile_program
 from support.lp_cases import by_scipy
 from support.random_programs import random_edits, random_program, random_request
 
-EXACT = ["highs-hot", "highs-simplex", "glop"]
+HOT = ["highs-hot", "highs-dual", "highs-primal", "glop-dual", "glop-primal"]
+EXACT = [*HOT, "highs-simplex", "highs-presolve", "highs-crossover", "cvxpy-highs", "glop"]
 LP = [*EXACT, "highs-ipm", "highs-pdlp", "pdlp"]
+
+
+def make(name, **settings):
+    """Return a registered solver, or one that is only measured."""
+    return entry_of(name).make(**settings)
 
 
 def check_against_scipy(program, solution, tolerance):
@@ -38,7 +45,7 @@ def check_against_scipy(program, solution, tolerance):
 def test_baselines_agree_with_scipy(name, seed):
     program = random_program(seed)
     tolerance = 1e-6 if name in EXACT else 1e-5
-    check_against_scipy(program, make_solver(name, tolerance=tolerance).solve(program), tolerance)
+    check_against_scipy(program, make(name, tolerance=tolerance).solve(program), tolerance)
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,11 +54,10 @@ def test_hot_equals_rebuild_after_any_edits(seed):
     program = random_program(seed, requests=8)
     rng = np.random.default_rng(seed)
     fresh = itertools.count(1000)
-    hot = make_solver("highs-hot")
-    cleared = make_solver("highs-hot", keep_basis=False)
+    kept = [*(make(name) for name in HOT), make("highs-presolve")]
     for _ in range(4):
         rebuilt = make_solver("highs-simplex").solve(program)
-        for solver in (hot, cleared):
+        for solver in kept:
             solution = solver.solve(program)
             assert solution.status is rebuilt.status is Status.OPTIMAL
             assert solution.objective == pytest.approx(rebuilt.objective, abs=1e-6)
@@ -59,11 +65,11 @@ def test_hot_equals_rebuild_after_any_edits(seed):
         random_edits(program, rng, fresh)
 
 
-@pytest.mark.parametrize("name", ["highs-hot", "pdlp"])
+@pytest.mark.parametrize("name", [*HOT, "pdlp"])
 def test_warm_baselines_follow_edits(name):
     program = random_program(7)
     rng, fresh = np.random.default_rng(7), itertools.count(1000)
-    solver = make_solver(name, tolerance=1e-5)
+    solver = make(name, tolerance=1e-5)
     assert not solver.solve(program).warm_started
     for _ in range(5):
         random_edits(program, rng, fresh)
@@ -91,7 +97,7 @@ def test_a_slot_used_again_is_no_allocation_kept(name):
     program.add_resource("a", 10.0)
     for q in range(4):
         program.add_request(q, [-1.0], {"a": 1.0}, total=1.0)
-    solver = make_solver(name)
+    solver = make(name)
     assert solver.solve(program).churn == 1.0
     assert solver.solve(program).churn == 0.0
     program.remove_request(2)
@@ -187,7 +193,7 @@ def unbounded_program():
 @pytest.mark.parametrize("name", [*LP, "highs-milp"])
 def test_infeasible_with_ray(name):
     program = infeasible_program()
-    solution = make_solver(name).solve(program)
+    solution = make(name).solve(program)
     assert solution.status is Status.INFEASIBLE and solution.ray.kind == "infeasible"
     compiled = compile_program(program)
     y = np.array([solution.ray.y[id] for id in compiled.resource_ids])
@@ -205,7 +211,7 @@ def test_a_request_that_cannot_meet_its_own_sum(name, free):
     program.add_request("short", [1.0, -1.0], {"r0": 1.0}, total=5.0, relation="==", upper=[1.0, 2.0])
     if free:
         program.add_request("free", [-1.0], {})  # infeasible all the same
-    solution = make_solver(name).solve(program)
+    solution = make(name).solve(program)
     assert solution.status is Status.INFEASIBLE and solution.ray.kind == "infeasible"
     assert solution.ray.value == np.inf and solution.ray.residual == 0.0
     assert set(solution.ray.y.values()) == {0.0}
@@ -214,7 +220,7 @@ def test_a_request_that_cannot_meet_its_own_sum(name, free):
 @pytest.mark.parametrize("name", [*LP, "highs-milp"])
 def test_unbounded_with_ray(name):
     program = unbounded_program()
-    solution = make_solver(name).solve(program)
+    solution = make(name).solve(program)
     assert solution.status is Status.UNBOUNDED and solution.ray.kind == "unbounded"
     ray = solution.ray.x
     assert all((x >= 0).all() for x in ray.values())
@@ -226,7 +232,7 @@ def test_unbounded_with_ray(name):
 @pytest.mark.parametrize("name", ["highs-hot", "pdlp"])
 def test_recovers_after_infeasible_and_unbounded(name):
     program = infeasible_program()
-    solver = make_solver(name, tolerance=1e-5)
+    solver = make(name, tolerance=1e-5)
     assert solver.solve(program).status is Status.INFEASIBLE
     program.update_resources("a", upper=8.0)
     check_against_scipy(program, solver.solve(program), 1e-5)
@@ -246,13 +252,13 @@ def test_deadline_gives_an_answer_with_its_gap_or_none(name):
         program.add_request(
             q, rng.normal(size=40) - 1, {k: rng.uniform(0, 4, 40) for k in range(40)}, total=1
         )
-    solution = make_solver(name, deadline=1e-3).solve(program)
+    solution = make(name, deadline=1e-3).solve(program)
     assert solution.status is Status.DEADLINE, solution.reason
     assert not np.isnan(solution.bound)
     assert solution.found == np.isfinite(solution.gap) == np.isfinite(solution.objective)
     assert solution.found == bool(solution.x)
     if name == "highs-hot":
-        hot = make_solver(name)
+        hot = make(name)
         hot.solve(program, deadline=1e-3)
         assert hot.solve(program).status is Status.OPTIMAL  # a later round has its own time
 
