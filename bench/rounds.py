@@ -5,13 +5,14 @@ and the same events.  The time of a round is the sum of edit, solve and shim.
 
 - `edit_seconds` is the time until the solver has the problem of the round.  For copter's solvers it is the
   time of the recorded edits, including their validation, and of the domain's start.  For the others, and for
-  `copter-rebuild`, it is the time of updating their own model: `highs-hot` finds the differences by the
-  program's revisions and applies them; all others build flat arrays and a model again.  The edits in copter's
+  `copter-rebuild`, it is the time of updating their own model: solvers that keep a model, such as
+  `highs-dual` and `glop-dual`, find the differences by the program's revisions and apply them; all others
+  build flat arrays and a model again.  The edits in copter's
   program are not part of their time: for every solver these seconds are in `store_seconds`, but not in the
   others' `edit_seconds` and `seconds`.
 - `solve_seconds` is, for copter's solvers, the time of `solve`, including the certificate. For the others it
-  is the time in the solver itself (in the first round of `highs-hot` also the time in which copter computes a
-  basis). Reading their answer and certifying it is the work of this package; its time is
+  is the time in the solver itself (in the first round of HiGHS with a kept basis also the time in which
+  copter computes a basis). Reading their answer and certifying it is the work of this package; its time is
   `certify_seconds`.
 
 Compilation is never timed. A small course of the same kind runs through the same code first; it is large
@@ -47,6 +48,10 @@ _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
 _LEAST_ROUNDS = 3
 """Number of rounds that are played whatever they take, while each is within the limit."""
+_HOPELESS = 20.0
+"""A mode of a solver ends after two rounds if the second one takes more than this multiple of the seconds of
+another mode of the same solver.
+"""
 _LATE, _CUT = 1.1, 0.9
 """Multiples of the limit: the longest permitted edit or solve, and the time from which on an answer without a
 certificate counts as cut off.
@@ -67,7 +72,8 @@ class BenchJob:
     solve; a round that takes longer is missed and is the last one. `warm_up_seconds`: time of the only
     warm-up round of solvers without compilation; None for several rounds. `brief`: True if two rounds of the
     course itself suffice as warm-up, because it is tiny and times do not matter. `best`: best known seconds
-    of the calibration loop on this machine.
+    of the calibration loop on this machine. `rival`: name of the fastest mode so far of the same solver, and
+    its seconds of the second round.
     """
 
     course: Course
@@ -79,6 +85,7 @@ class BenchJob:
     warm_up_seconds: float | None = None
     brief: bool = False
     best: float = math.inf
+    rival: tuple[str, float] = ("", math.inf)
 
 
 class _Ready(NamedTuple):
@@ -123,6 +130,8 @@ def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
             tell(record)
             spent = perf_counter() - playing - calm.waited
             if _is_late(record, job.limit) or (record["round"] + 1 >= _LEAST_ROUNDS and spent > job.seconds):
+                break
+            if _is_hopeless(job, record):
                 break
     under_way.close()
     return _judged(job, replace(result, seconds=perf_counter() - begin))
@@ -244,9 +253,19 @@ def _judged(job: BenchJob, result: SolverResult) -> SolverResult:
         reason = f"round {number}: {late[0]['status']} after {took:.3g} s, of {job.limit:g} s"
         return replace(result, status="missed", reason=reason)
     count = len(result.records)
+    if result.records and _is_hopeless(job, result.records[-1]):
+        name, seconds = job.rival
+        over = result.records[-1]["seconds"] / seconds
+        reason = f"ended after round 1, because it took {over:.3g} times the seconds of {name}"
+        return replace(result, reason=reason)
     if job.rounds is not None and count < job.rounds and math.isfinite(job.seconds):
         return replace(result, reason=f"{count} of {job.rounds} rounds in its {job.seconds:g} s")
     return result
+
+
+def _is_hopeless(job: BenchJob, record: Record) -> bool:
+    """Return whether a record is of a second round that took too long to be the fastest mode of a solver."""
+    return bool(record["round"] == 1 and record["seconds"] > _HOPELESS * job.rival[1])
 
 
 def _is_late(record: Record, limit: float) -> bool:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from copter.bench.course import COMPLETE, Course
 from copter.bench.result_files import LineResult, SolverResult, SuiteResult
 from copter.bench.settings import Record
-from copter.bench.solvers import is_ours
+from copter.bench.solvers import entrant, is_ours
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
 
@@ -305,6 +305,40 @@ def verdict(line: LineResult) -> Verdict:
         if baseline:
             ratio, low, high = ratios(line, baseline, first)
     return Verdict(line.name, line.family, first, baseline, ratio, low, high, fastest)
+
+
+def fastest_mode(line: LineResult, house: str) -> str:
+    """Return the mode of a solver with the least median seconds of a round, among those that are certified.
+
+    Parameters
+    ----------
+    line : LineResult
+        A line with results.
+    house : str
+        A key of :data:`copter.bench.solvers.MODES`.
+
+    Returns
+    -------
+    str
+        Name of the mode; empty if no mode has certified answers to all its rounds.
+
+    """
+    times = {name: _typical(line, name) for name in line.solvers if entrant(name).house == house}
+    name = min(times, key=lambda mode: times[mode], default="")
+    return name if math.isfinite(times.get(name, math.inf)) else ""
+
+
+def why_no_mode(line: LineResult, house: str) -> str:
+    """Return in words why no mode of a solver is certified; empty if none was to be measured."""
+    tried = [one for name, one in line.solvers.items() if entrant(name).house == house]
+    ran = [one for one in tried if one.status != "not run"]
+    if not tried:
+        return ""
+    if not ran:
+        return "not run"
+    if all(one.status == "missed" for one in ran):
+        return f"no answer in {line.limit:g} s"
+    return "not certified"
 
 
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:

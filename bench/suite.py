@@ -35,7 +35,7 @@ from copter.bench.result_files import (
 )
 from copter.bench.rounds import BenchJob, run_watched
 from copter.bench.settings import SolverSettings
-from copter.bench.solvers import BASELINES, ENVIRONMENT_OF, entrant, is_ours
+from copter.bench.solvers import BASELINES, ENVIRONMENT_OF, MODES, entrant, is_ours
 from copter.errors import CopterError, MissingExtraError, choices
 from copter.solvers.registry import SOLVERS
 from copter.tasks.processes import Processes
@@ -137,6 +137,8 @@ class Suite:
             if not mine:
                 continue
             save_line(self.folder, self._line_result(line))
+            there = self.result.lines.get(line.name)
+            played = {} if there is None else dict(there.solvers)
             with _course(line) as course:
                 for solver in mine:
                     number += 1
@@ -144,7 +146,8 @@ class Suite:
                         line.name, solver, number, len(waiting), left=self._left(waiting[number - 1 :])
                     )
                     follow(step)
-                    result = self._one(line, solver, course)
+                    result = self._one(line, solver, course, _rival(solver, played))
+                    played[solver] = result
                     save_solver(self.folder, line.name, result)
                     save_suite(self.folder, self.result)
                     follow(replace(step, result=result))
@@ -208,8 +211,10 @@ class Suite:
         made = line.line(command, self._solvers(line), self.settings.threads, limit)
         return replace(made, rounds=self._rounds(line))
 
-    def _one(self, line: Case, solver: str, course: Callable[[], Course]) -> SolverResult:
-        """Run a solver on a line, unless there is a reason not to."""
+    def _one(
+        self, line: Case, solver: str, course: Callable[[], Course], rival: tuple[str, float]
+    ) -> SolverResult:
+        """Run a solver on a line, unless there is a reason not to; `rival`: see :class:`BenchJob`."""
         threads, label = self.settings.threads, entrant(solver).label
         why = self._why_not(line, solver)
         if why:
@@ -227,6 +232,7 @@ class Suite:
                 _WARM_UP_SECONDS,
                 brief=self.settings.profile == "quick",
                 best=self._best,
+                rival=rival,
             )
         except Exception as error:  # the course of a domain may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split())
@@ -281,6 +287,25 @@ def _course(line: Case) -> Iterator[Callable[[], Course]]:
             return made[0]
 
         yield course
+
+
+def _rival(solver: str, played: Mapping[str, SolverResult]) -> tuple[str, float]:
+    """Return the fastest mode of the same solver so far, and its seconds of the second round.
+
+    Modes are compared for HiGHS, OR-Tools and cvxpy.  Only modes count whose answers are all certified.
+    """
+    house = entrant(solver).house
+    found = [
+        (one.records[1]["seconds"], name)
+        for name, one in played.items()
+        if house in MODES
+        and entrant(name).house == house
+        and one.status == "measured"
+        and len(one.records) > 1
+        and all(record["certified"] is True for record in one.records)
+    ]
+    seconds, name = min(found, default=(math.inf, ""))
+    return name, seconds
 
 
 def _fastest(results: Sequence[SolverResult], best: float) -> float:

@@ -84,7 +84,7 @@ class FirstScreen:
 
 @dataclass(frozen=True)
 class SuiteReport:
-    """The report: a claim over all lines, one for each family, and one for each table of a paper."""
+    """The report: claims over all lines, one for each family, and one for each table of a paper."""
 
     first: FirstScreen
     overall: Claim

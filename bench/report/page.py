@@ -11,7 +11,7 @@ from copter.bench.conditions import with_commands
 from copter.bench.report import papers
 from copter.bench.report.model import Claim, Picture, SuiteReport
 from copter.bench.report.pictures import HUES, looks
-from copter.bench.report.sections import claim, first_screen, overall
+from copter.bench.report.sections import claim, first_screen, modes, overall
 from copter.bench.result_files import SuiteResult
 from copter.bench.statistics import families
 from copter.extras import extra
@@ -37,7 +37,7 @@ def make_report(
     return SuiteReport(
         first_screen(suite, notes or {}),
         overall(suite, styles),
-        tuple(claim(family, lines, styles) for family, lines in found.items()),
+        (modes(suite), *(claim(family, lines, styles) for family, lines in found.items())),
         tuple(papers.claims(documents)),
         tuple(suite.machine["versions"].items()),
         tuple((name, str(value)) for name, value in suite.settings.items()),

@@ -18,11 +18,12 @@ from copter.bench.formats import NOTHING, digits, megabytes, seconds, small, tic
 from copter.bench.report.model import Claim, Command, FirstScreen, Lost, Picture, ReportTable, Row
 from copter.bench.report.pictures import Edge, Kind, Look, PlotPoint, dots, over, profile
 from copter.bench.result_files import FAMILIES, Family, LineResult, SuiteResult
-from copter.bench.solvers import is_ours
+from copter.bench.solvers import MODES, is_ours
 from copter.bench.statistics import (
     SHIFT,
     Verdict,
     families,
+    fastest_mode,
     means,
     median_seconds,
     performance_profile,
@@ -31,6 +32,7 @@ from copter.bench.statistics import (
     spread,
     takes_part,
     verdicts,
+    why_no_mode,
 )
 
 _LINES_OF_A_PROFILE = 4
@@ -209,6 +211,52 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
         (picture,) if picture is not None else (),
         (ReportTable("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
     )
+
+
+def modes(suite: SuiteResult) -> Claim:
+    """Return the claim with the fastest mode of each other solver on each line."""
+    lines = [line for line in suite.lines.values() if line.solvers and is_ours(line.order[0])]
+    there = [house for house in MODES if any(why_no_mode(line, house) for line in lines)]
+    rows = [
+        Row((line.title, _copter_seconds(line), *(mode_cell(line, house) for house in there)))
+        for line in lines
+        if any(why_no_mode(line, house) for house in there)
+    ]
+    skipped = (
+        "A mode ends after two rounds if the second one takes more than 20 times the seconds of another mode "
+        "of the same solver; its outcome in the tables below says so."
+    )
+    table = ReportTable(
+        "Fastest modes", ("line", "copter", *(MODES[house] for house in there)), tuple(rows), words=(0,)
+    )
+    return Claim(
+        "modes",
+        "Fastest modes",
+        "On each line the fastest mode of each solver counts: median seconds of a warm round, its ratio to "
+        "copter's seconds with the least and the largest of a round, and the name of the mode. The modes of "
+        "HiGHS are the dual and the primal simplex with a kept basis, presolve and simplex from nothing, "
+        "interior point with and without crossover, HiPO and PDLP; those of OR-Tools are GLOP with a kept "
+        "basis (dual, primal) and with presolve from nothing, and PDLP; those of cvxpy are HiGHS, Clarabel, "
+        f"SCS and OSQP. {skipped}",
+        tables=(table,),
+    )
+
+
+def _copter_seconds(line: LineResult) -> str:
+    first = line.order[0]
+    return seconds(median_seconds(line, first)) if line.certified(first) else NOTHING
+
+
+def mode_cell(line: LineResult, house: str) -> str:
+    """Return seconds, ratio to copter's and name of the fastest mode of a solver, or why there is none."""
+    mode, first = fastest_mode(line, house), line.order[0]
+    if not mode:
+        return why_no_mode(line, house) or NOTHING
+    text = seconds(median_seconds(line, mode))
+    if line.certified(first):
+        middle, low, high = ratios(line, mode, first)
+        text += f", {times(middle)} ({times(low)} to {times(high)})"
+    return f"{text}, {mode}"
 
 
 def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
