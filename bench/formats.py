@@ -40,6 +40,14 @@ def digits(value: float) -> str:
     return f"{value:,.{max(3 - before, 0)}f}"
 
 
+def with_unit(value: float, unit: str) -> str:
+    """Format a number and its unit; a share close to 100% has the digits of its distance from it."""
+    text = digits(value)
+    if unit == "%" and 99.0 <= value < 100.0:
+        text = f"{value:.{1 - math.floor(math.log10(100.0 - value))}f}".rstrip("0")
+    return text + (unit if unit in ("%", "x") else f" {unit}" if unit else "")
+
+
 def times(ratio: float) -> str:
     """Format a factor, such as 2.50×."""
     return f"{digits(ratio)}×" if math.isfinite(ratio) else NOTHING

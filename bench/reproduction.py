@@ -12,13 +12,15 @@ section for each name of `copter reproduce NAME`::
     measure = "simulated"
     trace = "helios"
     printed = [["", "average JCT, change"], ["Bootstrap over Oracle", 8.0]]
-    claims = [["What profiling costs", "Bootstrap over Oracle", "average JCT, change", "less", ""]]
+    claims = [{ says = "No Prof's cost", printed = "30%", row = "Oracle", column = "JCT", below = "No Prof" }]
     quick.workload = { jobs = 40 }
 
 `measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
-takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `printed` is a table
-with a head; "<" or ">" before a value means that the paper prints a bound, and an empty text means that it
-prints no value.  `claims` contains arguments of `_Claimed`.  `quick` contains settings for a quick run;
+takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `takes` has the
+minutes and the seeds of a document, whether it needs `data`, and `workloads` and `deviations` of
+:class:`Reproduction`.  `printed` is a table with a head; "<" or ">" before a value means that the paper
+prints a bound, and an empty text means that it prints no value.  `claims` has the fields of
+:class:`PaperClaim`; their place is `claimed_in` or the source.  `quick` contains settings for a quick run;
 ``compared = false`` in it omits the printed values.  `like` names an earlier section, whose keys are taken
 over.  The section `defaults` has keys of all sections, and the section `texts` has texts that others quote in
 braces.
@@ -27,6 +29,7 @@ braces.
 from __future__ import annotations
 
 import math
+import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,18 +117,33 @@ def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class _Claimed:
-    """A claim of a paper, in words, with row and column of its figure.
+class PaperClaim:
+    """A claim of a paper, and the figure of a document that it is compared with.
 
-    `better`: "more" or "less". `why`: reason if the measured figure is worse by more than the page of papers
-    permits.
+    `says`: the claim, in the paper's terms. `printed`: its value as the paper prints it, a number, a range or
+    a bound with its unit, such as "30-53%", "> 99%" or "24x". `read`: the value that is compared, if the
+    paper prints words. `place`: section, table or figure. `row`, `column`: the measured figure; empty if
+    there is none. `below`, `above`, `over`: another row; the measured value is then the percentage by which
+    the figure is below or above the figure of that row, or its ratio to it. `other_column`: column of that
+    row, by default `column`. `better`: "more", "less", or "near" if a difference in either direction is
+    worse. `share`: True for a percentage of a whole, whose distance from 100% is compared. `why`: reason if
+    the claim is missed. `unlike`: reason why it is not comparable.
     """
 
-    words: str
-    row: str
-    column: str
-    better: str = "less"
+    says: str
+    printed: str
+    place: str
+    row: str = ""
+    column: str = ""
+    below: str = ""
+    above: str = ""
+    over: str = ""
+    other_column: str = ""
+    better: str = "more"
+    share: bool = False
+    read: str = ""
     why: str = ""
+    unlike: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,9 +153,10 @@ class Reproduction:
     `name`: paper, kind and number, such as "sia-table-3.3", as in `copter reproduce NAME`. `title`: subject.
     `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: function from an
     :class:`Effort` to figures, in the order of the table. `needs_data`: True if it needs a folder of real
-    traces. `minutes`: approximate, with three seeds. `seeds`: samples of the document in this repository.
-    `printed`: the paper's figures by row and column; the data of some papers contain more. `claims`: figures
-    that the page of papers judges.
+    traces. `minutes`: approximate, with three seeds. `seeds`: seeds of the document in this repository.
+    `printed`: the paper's figures by row and column; the data of some papers contain more. `claims`: claims
+    that the page of papers judges. `workloads`: largest number of distinct workloads. `deviations`: what the
+    standard deviations are over, "samples" or "rounds".
     """
 
     name: str
@@ -149,7 +168,13 @@ class Reproduction:
     minutes: float = 1.0
     seeds: int = 3
     printed: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    claims: tuple[_Claimed, ...] = ()
+    claims: tuple[PaperClaim, ...] = ()
+    workloads: int = sys.maxsize
+    deviations: str = "samples"
+
+    def played(self, seeds: int) -> int:
+        """Return the number of distinct workloads that a measurement with a number of seeds plays."""
+        return min(seeds, self.workloads)
 
 
 @dataclass(frozen=True)
@@ -205,8 +230,10 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
     home = f"{module.rpartition('.')[0]}.{file}" if file else module
     title, source, differs = (settings.pop(key).format_map(texts) for key in ("title", "source", "differs"))
     printed, quick = _printed(settings.pop("printed", [[]])), settings.pop("quick", {})
+    place = settings.pop("claimed_in", source).format_map(texts)
     claims = tuple(
-        _Claimed(*(word.format_map(texts) for word in claim)) for claim in settings.pop("claims", [])
+        PaperClaim(**{"place": place, **{key: _filled(value, texts) for key, value in claim.items()}})
+        for claim in settings.pop("claims", [])
     )
     return Reproduction(
         name,
@@ -219,7 +246,14 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
         takes["seeds"],
         printed,
         claims,
+        takes.get("workloads", settings.get("samples", sys.maxsize)),
+        takes.get("deviations", "samples"),
     )
+
+
+def _filled(value: Any, texts: Mapping[str, str]) -> Any:
+    """Return a text with the quoted texts filled in; other values as they are."""
+    return value.format_map(texts) if isinstance(value, str) else value
 
 
 def reproductions() -> dict[str, Reproduction]:

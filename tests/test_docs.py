@@ -91,8 +91,9 @@ def test_a_document_of_a_paper_is_of_the_reproduction_that_there_is(file):
     document = json.loads(file.read_text())
     one = reproductions()[document["name"]]
     assert file.stem == one.name
-    for name in ("title", "source", "differs", "needs_data"):
+    for name in ("title", "source", "differs", "needs_data", "deviations"):
         assert document[name] == getattr(one, name), name
+    assert document["workloads"] == one.played(document["settings"]["seeds"])
     figures = {(figure["row"], figure["column"]): figure["paper"] for figure in document["figures"]}
     for place, value in one.printed.items():
         assert figures[place] == pytest.approx(value, rel=1e-3), place

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from copter.bench.formats import NOTHING, digits, times
+from copter.bench.formats import NOTHING, digits, times, with_unit
 from copter.bench.report.model import Claim, Command, Picture, ReportTable, Row
 from copter.bench.report.pictures import Edge, Look, PlotPoint, dots
 from copter.bench.reproduction import Reproduction, reproductions
@@ -35,7 +35,7 @@ def claims(folder: Path | None) -> list[Claim]:
 
     Raise FileError if a file is not a document of ``copter reproduce``.
     """
-    documents = {} if folder is None else _documents(folder)
+    documents = {} if folder is None else read_documents(folder)
     shown = {name: one for name, one in documents.items() if name.startswith(_WANTED)}
     known = {name: one for name, one in reproductions().items() if name.startswith(_WANTED)}
     names = sorted({*known, *shown}, key=_order)
@@ -43,43 +43,66 @@ def claims(folder: Path | None) -> list[Claim]:
 
 
 def measured(folder: Path) -> list[Claim]:
-    """Return a claim for each document of a folder, with the seconds of the measurement."""
-    found = []
-    for document in _documents(folder).values():
+    """Return a claim for each document of a folder, with its samples and the seconds of the measurement."""
+    known, found = reproductions(), []
+    for name, document in read_documents(folder).items():
         claim, took = _claim(document), document["wall_seconds"]
         text = f"{claim.text} Measured in {took:.0f} s: `{command_of(document)}`."
+        deviations, printed = document.get("deviations", "samples"), known[name].printed
+        if deviations != "samples":
+            text += f" Deviations are over {deviations}."
+        values = [(one["row"], one["column"]) for one in document["figures"] if one["paper"] is not None]
+        if theirs := sum(place not in printed for place in values):
+            text += (
+                f" Of the {len(values)} values of the paper, {theirs} are results that its authors publish."
+            )
         found.append(replace(claim, text=text))
     return found
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    """Number of published figures, and of the measured ones within :data:`NEAR` and :data:`_FAR` of them."""
+
+    figures: int
+    near: int
+    far: int
 
 
 @dataclass(frozen=True)
 class _Standing:
     """Agreement of a document with its paper.
 
-    `printed`: number of figures that the paper prints. `near`, `far`: number of measured figures within
-    :data:`NEAR` and :data:`_FAR` of them. `seeds`, `seconds`: of the document.
+    `printed`: with the figures that the paper prints. `published`: with other results of the authors.
+    `workloads`: number of distinct workloads. `seconds`: of the measurement.
     """
 
     name: str
     source: str
-    printed: int
-    near: int
-    far: int
-    seeds: int
+    printed: _Agreement
+    published: _Agreement
+    workloads: int
     seconds: float
 
 
 def standings(folder: Path) -> tuple[list[_Standing], list[Reproduction]]:
     """Return the agreement of each document of a folder, and the reproductions without one, by name."""
-    documents = _documents(folder)
-    found = []
+    known, documents, found = reproductions(), read_documents(folder), []
     for name, one in sorted(documents.items()):
-        ratios = [ratio for figure in one["figures"] if math.isfinite(ratio := _ratio(figure))]
-        off = [max(ratio, 1.0 / ratio) if ratio > 0.0 else math.inf for ratio in ratios]
-        near, far = (sum(each <= limit for each in off) for limit in (NEAR, _FAR))
+        printed = known[name].printed if name in known else {}
+        own = [figure for figure in one["figures"] if (figure["row"], figure["column"]) in printed]
+        others = [figure for figure in one["figures"] if figure not in own]
         seeds, took = one["settings"]["seeds"], one["wall_seconds"]
-        found.append(_Standing(name, one["source"], len(off), near, far, seeds, took))
-    return found, [one for name, one in sorted(reproductions().items()) if name not in documents]
+        workloads = known[name].played(seeds) if name in known else seeds
+        found.append(_Standing(name, one["source"], _agreement(own), _agreement(others), workloads, took))
+    return found, [one for name, one in sorted(known.items()) if name not in documents]
+
+
+def _agreement(figures: Iterable[Mapping[str, Any]]) -> _Agreement:
+    ratios = [ratio for figure in figures if math.isfinite(ratio := _ratio(figure))]
+    off = [max(ratio, 1.0 / ratio) if ratio > 0.0 else math.inf for ratio in ratios]
+    near, far = (sum(each <= limit for each in off) for limit in (NEAR, _FAR))
+    return _Agreement(len(off), near, far)
 
 
 def _order(name: str) -> tuple[bool, list[int], str]:
@@ -88,7 +111,8 @@ def _order(name: str) -> tuple[bool, list[int], str]:
     return not name.startswith("thesis"), numbers, name
 
 
-def _documents(folder: Path) -> dict[str, dict[str, Any]]:
+def read_documents(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the documents of a folder by name; raise FileError if a file is not such a document."""
     found = {}
     for file in sorted(folder.glob("*.json")):
         try:
@@ -142,10 +166,9 @@ def _missing(one: Reproduction) -> Claim:
 
 
 def _row(figure: Mapping[str, Any]) -> Row:
-    unit = f" {figure['unit']}" if figure["unit"] else ""
     value, paper, std = (_number(figure[name]) for name in ("ours", "paper", "std"))
-    shown = digits(value) + unit + (f" ± {digits(std)}" if math.isfinite(std) else "")
-    published = digits(paper) + unit if math.isfinite(paper) else NOTHING
+    shown = with_unit(value, figure["unit"]) + (f" ± {digits(std)}" if math.isfinite(std) else "")
+    published = with_unit(paper, figure["unit"]) if math.isfinite(paper) else NOTHING
     return Row((figure["row"], figure["column"], shown, published, times(_ratio(figure))))
 
 

@@ -1,6 +1,7 @@
 """Write every page and table of measured figures from the results in bench/results; nothing is measured here.
 
     python docs/site/build.py
+    python docs/site/build.py NAME ...  # before: copy texts and printed values of the tables to documents
 
 The results of the suite (`full/`, by `copter bench all`) become report.md with its pictures, benchmarks.md,
 and five rows and the picture of the README. Results of other commands have files of their own: `updates.json`
@@ -11,14 +12,15 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from copter.bench.conditions import with_commands
-from copter.bench.formats import digits, megabytes, seconds, share, small, times
-from copter.bench.report import papers
+from copter.bench.formats import megabytes, seconds, share, small, times
+from copter.bench.report import claims, papers
 from copter.bench.report.model import Claim, SuiteReport
 from copter.bench.report.page import (
     HTML,
@@ -33,6 +35,7 @@ from copter.bench.report.sections import speed_of_the_machine
 from copter.bench.reproduction import reproductions
 from copter.bench.result_files import LineResult, SuiteResult, load_suite
 from copter.bench.statistics import seconds_of, spread
+from copter.cli.console import save_json
 from copter.cli.suite import notes_of
 
 ROOT = Path(__file__).parents[2]
@@ -170,28 +173,45 @@ SOAK = """
 python tests/live_soak.py jobs --jobs 10000
 ```
 """
-PAPERS_PAGE = """# The papers' tables and figures
+PAPERS_PAGE = f"""# The papers' tables and figures
 
 Written by `make benchmarks` from the documents in `bench/results/papers`, which `copter reproduce NAME
---json` writes: do not edit. Measured figures are means over the seeds, with their standard deviation. `copter
-reproduce --all bench/results/papers` makes the missing documents. Ratios of two figures
-are more reliable than single figures: jobs, clusters and profiles are similar to the paper's, and identical
-only if a section says so.
+--json` writes: do not edit. `copter reproduce --all bench/results/papers` makes the missing documents.
 
+## What the papers claim
+
+The tables list the numerical claims of the papers' texts and tables, and the measured values of the
+documents.
+
+{claims.RULE}
+"""
+AT_A_GLANCE = """
 ## At a glance
+
+*Printed* is the number of measured figures for which the paper prints a value, as a number, a bound or the
+end of a range; a percentage of a text is shown as the ratio of the row. *Published* is the number of those
+for which the authors publish a result with their code instead. *Workloads* is the number of distinct
+workloads: a repeated workload counts once.
+
+Measured figures are means over the samples, with their standard deviation, which is over samples unless the
+section says otherwise. Samples of the authors' workloads repeat them if there are fewer than samples. Ratios
+of two figures are more reliable than single figures: jobs, clusters and profiles are similar to the paper's,
+and identical only if a section says so.
 
 """
 MISSING = """
 ## Not yet measured
 
 """
-CLAIMED = """
-## What the papers claim
-
-The table lists the numerical claims of the papers' texts. *Beaten*: the measured figure is better than the
-published one. *Met*: it is worse by at most 15%.
-
-"""
+GROUPS = {
+    "Sia (thesis, chapter 3)": "sia-",
+    "COpter (chapter 4)": ("thesis-table-4", "thesis-figure-4", "thesis-figures-4"),
+    "Shards and networks (chapter 5)": "thesis-figure-5",
+    "Shockwave": "shockwave-",
+    "Pollux": "pollux-",
+    "AFS": "afs-",
+}
+"""Beginnings of the names of the reproductions, by paper."""
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], words: int = 1) -> str:
@@ -213,26 +233,31 @@ def measured() -> list[Claim]:
 
 
 def claimed() -> str:
-    """Return a table of the papers' claims with measured and published figures, and a verdict."""
-    rows = []
-    every = [(name, claim) for name, one in reproductions().items() for claim in one.claims]
-    for name, claim in every:
-        path = PAPERS / f"{name}.json"
-        found = json.loads(path.read_text())["figures"] if path.exists() else []
-        figure = next(
-            (one for one in found if (one["row"], one["column"]) == (claim.row, claim.column)), None
-        )
-        if figure is None or figure["ours"] is None:
-            rows.append((claim.words, f"`{name}`", "", "", "not measured"))
-            continue
-        ours, paper = figure["ours"], figure["paper"]
-        behind = (paper - ours if claim.better == "more" else ours - paper) / abs(paper)
-        verdict = "beaten" if behind < 0 else "met" if behind <= papers.NEAR - 1.0 else "missed"
-        if verdict == "missed" and claim.why:
-            verdict += f": {claim.why}"
-        shown = (f"{digits(value)} {figure['unit']}".strip() for value in (ours, paper))
-        rows.append((claim.words, f"`{name}`", *shown, verdict))
-    return table(("claim", "document", "measured", "paper", ""), rows, 2)
+    """Return the papers' claims: the number of each verdict by paper, and a table of each verdict."""
+    every = list(claims.judge(reproductions(), papers.read_documents(PAPERS)))
+    groups = {paper: [one for one in every if one.name.startswith(of)] for paper, of in GROUPS.items()}
+    judged = [one for group in groups.values() for one in group]
+    counts = []
+    for paper, group in (groups | {"**all**": judged}).items():
+        verdicts = [one.verdict for one in group]
+        each = (f"{verdicts.count(verdict)}" for verdict in claims.VERDICTS)
+        counts.append((paper, *each, f"{len(verdicts)}"))
+    parts = [table(("claims of", *claims.VERDICTS, "all"), counts)]
+    for verdict in claims.VERDICTS:
+        rows = [_claim_row(one) for one in judged if one.verdict == verdict]
+        heads = ("paper", "claim", "better", "printed", "measured", "document", "reason")
+        if verdict in ("met", "beaten"):
+            heads, rows = heads[:-1], [row[:-1] for row in rows]
+        listed = table(heads, rows, len(heads)) if rows else "No claim.\n"
+        parts.append(f"### {verdict.capitalize()}\n\n{listed}")
+    return "\n".join(parts)
+
+
+def _claim_row(one: claims.Judged) -> tuple[str, ...]:
+    claim, bound = one.claim, claims.read_printed(one.claim.read or one.claim.printed).bound
+    printed = f"{claim.printed}, compared as {claim.read}" if claim.read else claim.printed
+    better = "bound" if bound else claim.better
+    return claim.place, claim.says, better, printed, one.measured, f"`{one.name}`", one.reason
 
 
 def papers_page() -> str:
@@ -242,19 +267,24 @@ def papers_page() -> str:
         (
             f"`{one.name}`",
             one.source,
-            *((f"{one.near}", f"{one.far}", f"{one.printed}") if one.printed else ("", "", "")),
-            f"{one.seeds}",
+            *(
+                text
+                for each in (one.printed, one.published)
+                for text in ((f"{each.figures}", f"{each.near}", f"{each.far}") if each.figures else [""] * 3)
+            ),
+            f"{one.workloads}",
             seconds(one.seconds),
         )
         for one in there
     ]
-    heads = ("document", "paper", "within 15%", "within 50%", "printed figures", "samples", "took")
+    counted = ("within 15%", "within 50%")
+    heads = ("document", "paper", "printed", *counted, "published", *counted, "workloads", "took")
     absent = [(f"`{one.name}`", one.source, f"{one.minutes * one.seeds / 3.0:g} min") for one in missing]
     return (
         PAPERS_PAGE
-        + table(heads, rows, 2)
-        + CLAIMED
         + claimed()
+        + AT_A_GLANCE
+        + table(heads, rows, 2)
         + (MISSING if absent else "")
         + (table(("reproduction", "paper", "about"), absent, 2) if absent else "")
         + "\n"
@@ -490,8 +520,22 @@ def picture(suite: SuiteResult) -> None:
         figure.savefig(PICTURE, metadata={"Date": None})
 
 
+def renew(name: str) -> None:
+    """Copy the texts and printed values of a reproduction to its document, whose set-up must be the same."""
+    path, one = PAPERS / f"{name}.json", reproductions()[name]
+    document = json.loads(path.read_text())
+    texts = {key: getattr(one, key) for key in ("title", "source", "differs", "needs_data", "deviations")}
+    for figure in document["figures"]:
+        figure["paper"] = one.printed.get((figure["row"], figure["column"]), figure["paper"])
+    document |= texts | {"workloads": one.played(document["settings"]["seeds"])}
+    order = ("name", "title", "source", "differs", "needs_data", "settings", "workloads", "deviations")
+    save_json({key: document[key] for key in (*order, *document) if key in document}, path)
+
+
 def main() -> None:
     """Write all pages, tables and pictures."""
+    for name in sys.argv[1:]:
+        renew(name)
     suite, changes = load_suite(RESULTS), load_suite(CHANGES)
     report = make_report(suite, notes_of(RESULTS), PAPERS)
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")

@@ -3,6 +3,7 @@
 import inspect
 import math
 import sys
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -112,15 +113,17 @@ title = "A"
 source = "a paper"
 differs = "jobs {kind}"
 takes = { minutes = 2, data = true }
+samples = 2
 size = 4
 axes = { x = [1, 2], y = [3] }
 printed = [["", "one", "two"], ["row", 1.5, ""], ["bound", "<9", ">8"]]
-claims = [["It is {kind}", "row", "one", "more", "why"]]
+claims = [{ says = "It is {kind}", printed = "2", row = "row", column = "one", share = true }]
 quick = { size = 1, axes = { x = [1] } }
 [b]
 like = "a"
 title = "B"
-takes = { seeds = 7 }
+takes = { seeds = 7, deviations = "rounds" }
+claimed_in = "section 1, {kind}"
 printed = []
 quick.compared = false
 """
@@ -130,7 +133,7 @@ quick.compared = false
 def module(tmp_path, monkeypatch):
     code = (
         "from copter.bench.reproduction import PaperFigure\n"
-        "def figures(effort, size, axes):\n"
+        "def figures(effort, size, axes, samples):\n"
         "    shown = {'one': size, 'two': len(axes['x'])}\n"
         "    return [PaperFigure('row', column, '', float(value)) for column, value in shown.items()]\n"
     )
@@ -147,9 +150,13 @@ def test_a_section_is_a_reproduction(module):
         *("a", "A", "jobs of a kind", 2, 3, True),
     )
     assert a.printed == {("row", "one"): 1.5, ("bound", "one"): 9.0, ("bound", "two"): 8.0}
-    assert a.claims[0].words == "It is of a kind" and a.claims[0].better == "more"
+    (claim,) = a.claims
+    assert (claim.says, claim.place) == ("It is of a kind", "a paper")
+    assert claim.better == "more" and claim.share
     assert (b.title, b.source, b.minutes, b.seeds, b.needs_data) == ("B", "a paper", 2, 7, True)
-    assert b.printed == {} and b.claims == a.claims
+    assert b.printed == {} and b.claims == (replace(claim, place="section 1, of a kind"),)
+    assert (a.played(9), a.played(1), a.deviations) == (2, 1, "samples")
+    assert (b.played(9), b.deviations) == (2, "rounds")
 
 
 def test_a_quick_look_replaces_settings(module):
@@ -182,4 +189,3 @@ def test_sections_have_settings_that_their_functions_take(name):
         settings = {**one.measure.settings, **quick}
         settings.pop("compared", None)
         inspect.signature(function).bind(Effort(), **settings)
-    assert all((claim.row, claim.column) in one.printed for claim in one.claims)

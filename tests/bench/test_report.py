@@ -309,9 +309,25 @@ def test_standings_count_what_is_near_the_printed_figures(tmp_path):
     document = PAPER | {"figures": figures, "wall_seconds": 1.0}
     (tmp_path / "a.json").write_text(json.dumps(document))
     (one,), missing = papers.standings(tmp_path)
-    assert (one.name, one.printed, one.near, one.far) == (document["name"], 6, 2, 3)
+    assert (one.name, one.printed.figures, one.workloads) == (document["name"], 0, 2)
+    assert (one.published.figures, one.published.near, one.published.far) == (6, 2, 3)
     assert papers.command_of(document).startswith(f"copter reproduce {one.name} --seeds")
     assert document["name"] not in {each.name for each in missing} and len(missing) > 40
+
+
+def test_printed_values_and_published_results_are_counted_separately(tmp_path):
+    """A repeated workload counts once."""
+    name = "sia-table-3.3-philly"
+    figures = [
+        {"row": "Philly Sia", "column": "makespan", "unit": "h", "ours": 14.2, "paper": 14.2, "std": None},
+        {"row": "Philly Sia", "column": "worst FTF", "unit": "", "ours": 2.0, "paper": 1.0, "std": None},
+    ]
+    document = PAPER | {"name": name, "figures": figures, "wall_seconds": 1.0}
+    document["settings"] = document["settings"] | {"seeds": 10}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    (one,), _ = papers.standings(tmp_path)
+    assert (one.printed.figures, one.printed.near, one.published.figures, one.published.far) == (1, 1, 1, 0)
+    assert one.workloads == 4
 
 
 def test_a_broken_document_of_a_paper_is_named(tmp_path):

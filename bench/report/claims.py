@@ -1,0 +1,125 @@
+"""Verdicts on the claims of papers: one rule for values, ranges, bounds and ratios.
+
+A claim is *beaten*, *met* or *missed*, or it is *not comparable* for a reason that its table states.
+:data:`RULE` is the rule in words, as the page of papers prints it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from copter.bench.formats import with_unit
+from copter.bench.reproduction import PaperClaim, Reproduction
+
+TOLERANCE = 0.15
+"""Difference from the printed value, relative to it, within which a claim is met."""
+VERDICTS = ("missed", "not comparable", "met", "beaten")
+"""Verdicts in the order of the page."""
+RULE = f"""\
+A claim is *met* if the measured value differs from the printed one by at most {TOLERANCE:.0%} of the printed
+one. It is *beaten* if the measured value is better by more than that, and *missed* if it is worse by more
+than that. "Near" means that a difference in either direction is worse.
+
+- Of a ratio the gain is compared, its distance from 1: 1.04x for 1.12x is a gain of 0.04 for 0.12, a third.
+  Of a share of a whole, such as 90% of the optimum, the distance from 100% is compared.
+- A range is met by a value within it, and beaten by a value beyond its better end. Below its worse end the
+  tolerance applies to that end.
+- A bound is met if the measured value keeps it, and missed otherwise. There is no tolerance.
+- "Better by p%", of completion times, means a time that is p% below the other in all rows.
+- If the program, the jobs or the baseline differ so that the comparison is easier or void, or if nothing
+  is measured, the claim is *not comparable*, whatever the values are.
+"""
+_PRINTED = re.compile(
+    r"(?:about |up to |≈ ?)?(?P<bound>[<>≤≥]?) ?(?P<low>[-+]?[\d,.]*\d)(?:-(?P<high>[\d,.]*\d))?"
+    r" ?(?P<unit>%|x|h|ms|s|)"
+)
+_KEEPS = {
+    "<": lambda value, bound: value < bound,
+    ">": lambda value, bound: value > bound,
+    "≤": lambda value, bound: value <= bound,
+    "≥": lambda value, bound: value >= bound,
+}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A printed value: a bound or "", the ends of a range, which are equal for a number, and the unit."""
+
+    bound: str
+    low: float
+    high: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim, the name of its reproduction, the measured value with its unit, the verdict and its reason."""
+
+    claim: PaperClaim
+    name: str
+    measured: str
+    verdict: str
+    reason: str
+
+
+def read_printed(text: str) -> Printed:
+    """Return a printed value; raise ValueError if the text is not a number, a range or a bound."""
+    found = _PRINTED.fullmatch(text)
+    if found is None:
+        raise ValueError(f"printed = {text!r}: must be a number, a range or a bound, with a unit")
+    low = float(found["low"].replace(",", ""))
+    high = float(found["high"].replace(",", "")) if found["high"] else low
+    return Printed(found["bound"], low, high, found["unit"])
+
+
+def verdict(claim: PaperClaim, measured: float) -> str:
+    """Return "beaten", "met" or "missed" by :data:`RULE`; reasons not to compare are not looked at."""
+    printed = read_printed(claim.read or claim.printed)
+    if printed.bound:
+        return "met" if _KEEPS[printed.bound](measured, printed.low) else "missed"
+    base = 1.0 if printed.unit == "x" else 100.0 if claim.share else 0.0
+    if claim.better == "near":
+        off = max(printed.low - measured, measured - printed.high, 0.0)
+        end = printed.low if measured < printed.low else printed.high
+        return "met" if off <= TOLERANCE * abs(end - base) else "missed"
+    sign = 1.0 if claim.better == "more" else -1.0
+    worse, best = sorted((sign * printed.low, sign * printed.high))
+    ahead = sign * measured
+    if ahead > (best if best > worse else best + TOLERANCE * abs(best - sign * base)):
+        return "beaten"
+    return "met" if ahead >= worse - TOLERANCE * abs(worse - sign * base) else "missed"
+
+
+def measured_value(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> tuple[float, str]:
+    """Return the measured value of a claim with its unit; NaN if the document lacks one of its figures."""
+    found = {(one["row"], one["column"]): one for one in figures}
+    other = next((row for row in (claim.below, claim.above, claim.over) if row), "")
+    places = [(claim.row, claim.column)]
+    places += [(other, claim.other_column or claim.column)] if other else []
+    if any(place not in found or found[place]["ours"] is None for place in places):
+        return math.nan, ""
+    value, *base = (float(found[place]["ours"]) for place in places)
+    if not base:
+        return value, str(found[places[0]]["unit"])
+    if claim.over:
+        return value / base[0], "x"
+    change = 100.0 * (value / base[0] - 1.0)
+    return (change, "%") if claim.above else (-change, "%")
+
+
+def judge(known: Mapping[str, Reproduction], documents: Mapping[str, Mapping[str, Any]]) -> Iterator[Judged]:
+    """Yield all claims with their verdicts, by name of the reproduction."""
+    for name, one in known.items():
+        figures = documents[name]["figures"] if name in documents else ()
+        for claim in one.claims:
+            value, unit = measured_value(claim, figures)
+            text = "" if math.isnan(value) else with_unit(value, unit)
+            reason = claim.unlike or ("Not measured." if not text else "")
+            if not reason and documents[name]["differs"] != one.differs:
+                reason = "Measured with an earlier set-up; to be measured again."
+            decided = "not comparable" if reason else verdict(claim, value)
+            yield Judged(claim, name, text, decided, reason or (claim.why if decided == "missed" else ""))
