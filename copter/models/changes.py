@@ -151,11 +151,11 @@ class FlatModel:
         refuse_terms(self._program, "FlatModel")
         deleted = self._delete()
         check()
-        changed = self._change()
+        costs, bounds, (rows, lower, upper) = self._costs(), self._bounds(), self._sides()
         check()
         added = self._add()
         self._seen = self.store.clock
-        return Changes(*deleted, *changed, *added)
+        return Changes(*deleted, *costs, *bounds, rows, lower, upper, *added)
 
     def _delete(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Remove requests that left or were replaced, and rows without an owner; return both positions."""
@@ -178,25 +178,33 @@ class FlatModel:
             self.owner, self._row_generation = self.owner[stays], self._row_generation[stays]
         return columns.astype(np.int32), rows.astype(np.int32)
 
-    def _change(self) -> tuple[_Places, _Numbers, _Places, _Numbers, _Places, _Numbers, _Numbers]:
-        """Return columns with new costs, columns with new bounds, rows with new sides, and their values."""
-        store, table = self.store, self.store.requests
-        start = np.cumsum(self.size) - self.size
-        moved = table.cost_stamp[self.slot] > self._seen
-        priced = slice_indices(start[moved], self.size[moved]).astype(np.int32)
-        costs = effective_costs(store, self.slot[moved])
-        bound = _common_bound(store, self.slot)
-        moved = (table.bound_stamp[self.slot] > self._seen) & ~(bound == self._bound)
-        bounded = slice_indices(start[moved], self.size[moved]).astype(np.int32)
-        upper = upper_bounds(store, self.slot[moved])
+    def _costs(self) -> tuple[_Places, _Numbers]:
+        """Return the columns with new costs, and the costs."""
+        moved = self.store.requests.cost_stamp[self.slot] > self._seen
+        return self._columns_of(moved), effective_costs(self.store, self.slot[moved])
+
+    def _bounds(self) -> tuple[_Places, _Numbers]:
+        """Return the columns with new upper bounds, and the bounds."""
+        bound = _common_bound(self.store, self.slot)
+        stamp = self.store.requests.bound_stamp[self.slot]
+        moved = (stamp > self._seen) & ~(bound == self._bound)
         self._bound = bound
-        of_resource = self.owner >= 0
+        return self._columns_of(moved), upper_bounds(self.store, self.slot[moved])
+
+    def _columns_of(self, some: NDArray[np.bool_]) -> _Places:
+        """Return the positions of the columns of some blocks."""
+        start = np.cumsum(self.size) - self.size
+        return slice_indices(start[some], self.size[some]).astype(np.int32)
+
+    def _sides(self) -> tuple[_Places, _Numbers, _Numbers]:
+        """Return the rows with new sides, and both sides."""
+        store, of_resource = self.store, self.owner >= 0
         stamp = np.empty(self.owner.size, np.int64)
         stamp[of_resource] = store.rows.stamp[self.owner[of_resource]]
-        stamp[~of_resource] = table.bound_stamp[-1 - self.owner[~of_resource]]
+        stamp[~of_resource] = store.requests.bound_stamp[-1 - self.owner[~of_resource]]
         rows = np.flatnonzero(stamp > self._seen)
-        lower, most = self.row_bounds() if rows.size else (np.empty(0), np.empty(0))
-        return priced, costs, bounded, upper, rows.astype(np.int32), lower[rows], most[rows]
+        lower, upper = self.row_bounds() if rows.size else (np.empty(0), np.empty(0))
+        return rows.astype(np.int32), lower[rows], upper[rows]
 
     def _add(self) -> tuple[NewRows, NewColumns]:
         """Append new resources, sum rows and requests."""

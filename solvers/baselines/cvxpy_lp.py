@@ -144,8 +144,7 @@ class CvxpyLP(Baseline):
         """Return the solver's options by its own names."""
         tolerance, limited = self.tolerance * tighter, left < math.inf
         if self.backend == "highs":
-            names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
-            own: dict[str, Any] = dict.fromkeys(names, float(np.clip(tolerance, 1e-10, 1e-7)))
+            own: dict[str, Any] = dict.fromkeys(_TOLERANCES[:2], float(np.clip(tolerance, 1e-10, 1e-7)))
             own |= {"time_limit": left} if limited else {}
             return own | ({"threads": self.threads} if self.threads is not None else {})
         if self.backend == "clarabel":
