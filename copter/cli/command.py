@@ -176,18 +176,36 @@ class RunOptions(CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions(Solving, CommandOptions):
+class WithEnvironments(Solving):
+    """Options of solvers or methods that may need an environment of their own."""
+
+    environment: Environments = field(default_factory=list)
+
+    def solver_settings(self, name: str) -> SolverSettings:
+        """Return the settings of a solver, with the interpreters of the environments.
+
+        Raises
+        ------
+        typer.BadParameter
+            The solver needs an environment that was not given.
+        """
+        from copter.bench.environments import missing
+        from copter.bench.solvers import ENVIRONMENT_OF
+
+        given, needed = dict(self.environment), ENVIRONMENT_OF.get(name)
+        if needed is not None and needed not in given:
+            raise typer.BadParameter(f"{name}: {missing(needed)}", param_hint="--environment")
+        return replace(super().solver_settings(name), environments=given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(WithEnvironments, CommandOptions):
     """Options of every ``copter bench`` that plays the rounds of a course."""
 
     solvers: SolverNames = Names(("copter", "highs-hot"))
     json_path: JsonPath = None
     isolate: Isolate = True
     ray: RayAddress = None
-    environment: Environments = field(default_factory=list)
-
-    def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver, with the interpreters of the environments."""
-        return replace(super().solver_settings(name), environments=dict(self.environment))
 
     def spread(self) -> TaskRunner:
         """Return a runner of tasks: on Ray, in one other process, or in this one with --no-isolate."""

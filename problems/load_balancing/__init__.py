@@ -2,7 +2,8 @@
 
 Read `balancer.py` (from events to edits to a placement) and `spread.py` (the shim) first; `outcome.py` is the
 result of a round.  `replicas.py` has the flows of the shim, `bound.py` a lower bound on movements, and
-`baselines.py` methods without the program.  `workload.py` and `scenario.py` make loads.  `cli.py`,
+`baselines.py` methods without the program.  `rebalancer.py` runs Rebalancer by `rebalancer_worker.py` in a
+separate Python environment.  `workload.py` and `scenario.py` make loads.  `cli.py`,
 `report.py`, `course.py` and `reproductions.py` are commands, benchmarks and figures.
 """
 
@@ -18,5 +19,9 @@ Mode: TypeAlias = Literal["stateless", "stateful"]
 """Changes of the Zipf exponent from round to round."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-METHODS = ("heuristic", "pop-K", "pop-K-ray")
+Loads: TypeAlias = Literal["zipf", "lognormal"]
+"""Distribution of the loads of generated shards."""
+LOADS: tuple[Loads, ...] = get_args(Loads)
+
+METHODS = ("heuristic", "pop-K", "pop-K-ray", "rebalancer", "rebalancer-swap")
 """Methods without a linear program of all shards; K is a number."""

@@ -17,4 +17,6 @@ from copter.problems.load_balancing.workload import zipf_loads as zipf_loads
 
 Mode: TypeAlias = Literal["stateless", "stateful"]
 MODES: tuple[Mode, ...]
+Loads: TypeAlias = Literal["zipf", "lognormal"]
+LOADS: tuple[Loads, ...]
 METHODS: tuple[str, ...]

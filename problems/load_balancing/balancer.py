@@ -942,6 +942,7 @@ class ShardDomain:
             "movements": answer.movements,
             "imbalance": answer.imbalance,
             "balanced": answer.balanced,
+            "in_band": answer.in_band,
             "memory": answer.memory,
             "replicas": answer.replicas,
             "proven": answer.proven,

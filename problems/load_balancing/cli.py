@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from copter.cli.command import BenchOptions, CommandOptions, RunOptions, Solving, command
+from copter.cli.command import BenchOptions, CommandOptions, RunOptions, WithEnvironments, command
 from copter.cli.console import seconds
 from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
 from copter.cli.solvers import Names
-from copter.problems.load_balancing import METHODS, MODES, Mode
+from copter.problems.load_balancing import LOADS, METHODS, MODES, Loads, Mode
 from copter.problems.pop import pop_name
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ Examples:
   copter bench load-balancing --shards 1024 --servers 128 --solvers copter,highs-hot,heuristic
   copter bench load-balancing --shards 2048 --servers 256 --mode stateful --solvers copter,pop-16
   copter bench load-balancing --shards 16384 --servers 256 --changed 1 --solvers copter
+  copter bench load-balancing --solvers copter,rebalancer --environment rebalancer=env/bin/python
 """
 
 
@@ -92,7 +93,7 @@ class _Fleet(CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BalancingRunOptions(_Fleet, Solving, RunOptions):
+class BalancingRunOptions(_Fleet, WithEnvironments, RunOptions):
     """Keep the loads of servers balanced while loads of shards change, with few movements.
 
     Without --workload, loads have a Zipf distribution.  Its exponent is random in each round (stateless) or
@@ -179,10 +180,16 @@ def _check(scenario: ShardScenario, names: Iterable[str], option: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BalancingBenchOptions(_Fleet, BenchOptions):
-    """Let each solver balance the same Zipf loads, each from its own last placement."""
+    """Let each solver balance the same loads, each from its own last placement.
 
-    shards: Annotated[int, typer.Option(min=1, help="Number of shards, each of size 1.")] = _SHARDS
+    With lognormal loads, sizes are lognormal too; with Zipf loads each shard has size 1.
+    """
+
+    shards: Annotated[int, typer.Option(min=1, help="Number of shards.")] = _SHARDS
     servers: _Servers = None
+    loads: Annotated[
+        str, typer.Option(callback=one_of(LOADS, "distribution"), help=f"Loads: {', '.join(LOADS)}.")
+    ] = LOADS[0]
     mode: Annotated[
         str,
         typer.Option(
@@ -208,13 +215,15 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
 def _bench_load_balancing(options: BalancingBenchOptions) -> None:
     """Run the benchmark."""
     scenario = options.zipf(options.shards, options.mode, options.rounds)
-    scenario = replace(scenario, changed=options.changed)
+    loads: Loads = "lognormal" if options.loads == "lognormal" else "zipf"
+    scenario = replace(scenario, changed=options.changed, distribution=loads)
     _check(scenario, options.solvers, "--solvers")
     from copter.bench.case import Case, as_it_is
     from copter.cli.bench import bench
     from copter.problems.load_balancing.course import Balancing
 
-    title = f"Load balancing, {scenario.shards} shards on {scenario.servers} servers, {scenario.mode}"
+    kind = loads if loads == "lognormal" else scenario.mode
+    title = f"Load balancing, {scenario.shards} shards on {scenario.servers} servers, {kind}"
     if options.changed is not None:
         title += f", {options.changed} of them with new loads"
     case = Case("shards", "shards", title, partial(as_it_is, Balancing(scenario)), own_rounds=True)

@@ -3,8 +3,9 @@
 The cost of a round depends on the solver's last placement, so rounds cannot be recorded.  All solvers of
 linear programs get the same reduced program and the same shim.  In rounds with few changes whose best answer
 the shim has proven, no solver runs.  `highs-milp` solves the exact problem with its replicas X by branch and
-bound.  `heuristic`, `pop-K` and `pop-K-ray` are methods of :mod:`copter.problems.load_balancing`.  The same
-rule holds for all: replicas that carry load exist in the next round.
+bound.  `heuristic`, `pop-K`, `pop-K-ray`, `rebalancer` and `rebalancer-swap` are methods of
+:mod:`copter.problems.load_balancing`.  The same rule holds for all: replicas that carry load exist in the
+next round.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from copter.bench.course import Course, Figure, Play, method_round
 from copter.bench.domain import records_of
 from copter.bench.settings import Record
+from copter.bench.solvers import REBALANCER
 from copter.problems.load_balancing import METHODS, BalancingRound, ShardPop, greedy, solve_exact
 from copter.problems.load_balancing.balancer import ShardDomain
+from copter.problems.load_balancing.rebalancer import Rebalancer
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.pop import pop_name
 
@@ -30,9 +33,10 @@ MEANINGS = {
     "movements": "replicas that are new in the round",
     "imbalance": "largest load of a server over the smallest, minus 1",
     "balanced": "whether the imbalance is within twice the tolerance",
+    "in_band": "whether the load of every server is within the band; stricter than balanced",
     "memory": "largest used share of a server's memory",
     "replicas": "replicas that carry load",
-    "answer_objective": "total size of the new replicas",
+    "answer_objective": "total size of the new replicas, which is the data moved",
     "answer_gap": "certified gap of that size, relative to it or to the size of a shard, whichever is larger",
     "answer_bound": "certified lower bound of that size",
     "proven": "whether loads are within the band and no such placement has smaller new replicas",
@@ -53,8 +57,10 @@ class Balancing(Course):
 
     figures: ClassVar[Sequence[Figure]] = (
         Figure("movements", "moves", "mean", ".2f"),
+        Figure("answer_objective", "data moved", "mean", ".2f"),
         Figure("imbalance", "imbalance", "max", ".1%"),
         Figure("balanced", "balanced", "mean", ".1%"),
+        Figure("in_band", "in the band", "mean", ".1%"),
         Figure("memory", "memory", "max", ".0%"),
         Figure("replicas", "replicas", "mean", ".0f"),
         Figure("proven", "proven", "mean", ".0%"),
@@ -82,8 +88,9 @@ class Balancing(Course):
         if self.warming:
             parts = 1 if pop is None else pop.parts
             scenario = replace(scenario, shards=16 * parts, servers=2 * parts, rounds=2)
-        stopping = {} if name == "heuristic" else {"mip_rel_gap": settings.mip_gap}
-        rounds = {"heuristic": _heuristic, EXACT: _exact}.get(name, _pop)
+        stopping = {} if name in ("heuristic", *REBALANCER) else {"mip_rel_gap": settings.mip_gap}
+        own = {"heuristic": _heuristic, EXACT: _exact, **dict.fromkeys(REBALANCER, _rebalancer)}
+        rounds = own.get(name, _pop)
         return Play(rounds(scenario, settings), stopping)
 
 
@@ -96,6 +103,7 @@ def _figures(done: BalancingRound) -> Record:
         "movements": done.movements,
         "imbalance": done.imbalance,
         "balanced": done.balanced,
+        "in_band": done.in_band,
         "memory": done.memory,
         "replicas": done.replicas,
     }
@@ -140,6 +148,26 @@ def _exact(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record
         took = {"edit_seconds": exact.effort.build_seconds, "solve_seconds": exact.effort.seconds}
         fields = own | _figures(done)
         yield method_round(settings.name, number, **took, **fields)
+
+
+def _rebalancer(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
+    python, balancer, rebalancer = settings.python, scenario.balancer(), None
+    assert python is not None
+    swaps = settings.name != REBALANCER[0]
+    try:
+        for number, loads in enumerate(scenario.loads()):
+            balancer.set_loads(loads)
+            balancer.check()
+            fleet = balancer.fleet()
+            rebalancer = rebalancer or Rebalancer(python, fleet, balancer.placement(), swaps=swaps)
+            found = rebalancer.solve(fleet, deadline=settings.time_limit)
+            done = balancer.take(found.placement)
+            took = {"edit_seconds": found.edit_seconds, "solve_seconds": found.solve_seconds}
+            fields = _figures(done) | {"iterations": found.moves_evaluated, "cut": found.cut}
+            yield method_round(settings.name, number, **took, **fields)
+    finally:
+        if rebalancer is not None:
+            rebalancer.close()
 
 
 def _pop(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:

@@ -6,11 +6,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from copter.arrays import Floats
-from copter.problems.load_balancing import Mode
+from copter.problems.load_balancing import Loads, Mode
 from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
 from copter.problems.load_balancing.outcome import LoadBalancingError
-from copter.problems.load_balancing.workload import LoadTable, few_changed, zipf_loads
+from copter.problems.load_balancing.workload import (
+    LoadTable,
+    few_changed,
+    lognormal_loads,
+    lognormal_sizes,
+    zipf_loads,
+)
 
 _MEMORY = 2.0
 """Memory of a server over the size of its share of the shards, as in the authors' experiment."""
@@ -18,11 +26,12 @@ _MEMORY = 2.0
 
 @dataclass(frozen=True)
 class ShardScenario:
-    """Scenario in which shard j of size 1 starts on server j modulo their number, with Zipf or given loads.
+    """Scenario in which shard j starts on server j modulo their number.
 
-    `memory`: memory of each server, in shards; default: twice the shards per server. `table`: given loads,
-    with their shards and rounds. `changed`: number of shards that take their new loads in a round; default:
-    all.
+    `memory`: memory of each server, in the unit of the sizes; default: twice its share of the sizes. `table`:
+    given loads, with their shards and rounds. `changed`: number of shards that take their new loads in a
+    round; default: all. `distribution`: of the loads without a table; with lognormal loads the sizes are
+    lognormal too, otherwise each size is 1.
     """
 
     shards: int
@@ -34,6 +43,7 @@ class ShardScenario:
     tolerance: float = TOLERANCE
     table: LoadTable | None = None
     changed: int | None = None
+    distribution: Loads = "zipf"
 
     @classmethod
     def of_table(
@@ -55,25 +65,37 @@ class ShardScenario:
 
     def loads(self) -> Iterator[Floats]:
         """Iterate over the loads of each round."""
-        if self.table is None:
-            rounds = zipf_loads(self.shards, self.rounds, self.mode, self.seed)
-        else:
+        if self.table is not None:
             rounds = iter(self.table.loads[: self.rounds])
+        elif self.distribution == "lognormal":
+            rounds = lognormal_loads(self.shards, self.servers, self.rounds, self.seed)
+        else:
+            rounds = zipf_loads(self.shards, self.rounds, self.mode, self.seed)
         return rounds if self.changed is None else few_changed(rounds, self.changed, self.seed)
 
     def balancer(self) -> LoadBalancer:
         """Return a balancer with all servers and shards, without load."""
         balancer = LoadBalancer(self.tolerance)
-        memory = _MEMORY * self.shards / self.servers if self.memory is None else self.memory
+        sizes = self._sizes()
+        memory = _MEMORY * float(sizes.sum()) / self.servers if self.memory is None else self.memory
         for server in range(self.servers):
             balancer.add_server(server, memory)
         ids = range(self.shards) if self.table is None else self.table.shards
-        balancer.add_shards(ids, 0.0, servers=(j % self.servers for j in range(self.shards)))
+        balancer.add_shards(ids, 0.0, sizes, (j % self.servers for j in range(self.shards)))
         return balancer
 
+    def _sizes(self) -> Floats:
+        if self.table is None and self.distribution == "lognormal":
+            return lognormal_sizes(self.shards, self.seed)
+        return np.ones(self.shards)
+
     def check(self) -> None:
-        """Raise LoadBalancingError if the servers cannot hold the shards, each of size 1."""
+        """Raise LoadBalancingError if the servers cannot hold the shards."""
         self.balancer().check()
-        if self.memory is not None and math.floor(self.memory) * self.servers < self.shards:
+        if (
+            self.distribution == "zipf"
+            and self.memory is not None
+            and math.floor(self.memory) * self.servers < self.shards
+        ):
             room = f"{self.servers} servers with memory {self.memory:g} hold {math.floor(self.memory)} each"
             raise LoadBalancingError(f"shards = {self.shards}: must fit on the servers: {room}")

@@ -1,15 +1,20 @@
-"""Loads of shards over rounds: the Zipf workloads of the authors' experiment, and given loads from a CSV.
+"""Loads of shards over rounds: Zipf, as in the authors' experiment, lognormal, or given loads from a CSV.
 
 Zipf: ``load_j = round(1e6 / (j + 1)^z)``, so the ranks of the shards never change.  In each round, z is
 random and uniform in [0.25, 0.75] (stateless), or changes by 10% up or down within that interval (stateful).
 
-Source: section 5.2.1 of the thesis, and the code of POP (Narayanan et al., SOSP 2021), whose experiment it
-repeats.  The thesis gives no limits for the stateful z; these are those of the stateless one.
+Lognormal: the logarithm of a load is a stationary autoregressive process of order 1 with standard deviation
+0.8 and correlation 0.95 from round to round.  No shard has more than 0.4 of the mean load of a server, so
+that whole shards can balance the servers.
+
+Source of Zipf: section 5.2.1 of the thesis, and the code of POP (Narayanan et al., SOSP 2021), whose
+experiment it repeats.  The thesis gives no limits for the stateful z; these are those of the stateless one.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +29,10 @@ from copter.problems.reading import read_csv
 _LOWEST, _HIGHEST = 0.25, 0.75
 _STEP = 0.1
 _SCALE = 1e6
+_DEVIATION, _CORRELATION, _MOST = 0.8, 0.95, 0.4
+_SIZE_DEVIATION = 0.5
+_CUTS = 20
+"""Number of times that the largest loads are reduced: each reduction reduces the mean too."""
 _COLUMNS = ("round", "shard", "load")
 
 
@@ -40,6 +49,24 @@ def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[Floa
         elif number:
             z = min(_HIGHEST, max(_LOWEST, z * (1.0 + _STEP * rng.choice((-1.0, 1.0)))))
         yield np.round(_SCALE / ranks**z)
+
+
+def lognormal_loads(shards: int, servers: int, rounds: int, seed: int) -> Iterator[Floats]:
+    """Yield the integral loads (shards,) of each round."""
+    rng = np.random.default_rng(seed)
+    logarithm = rng.normal(0.0, _DEVIATION, shards)
+    for _ in range(rounds):
+        loads = np.exp(logarithm)
+        for _ in range(_CUTS):
+            loads = np.minimum(loads, _MOST * loads.sum() / servers)
+        yield np.round(1e4 * loads)
+        noise = rng.normal(0.0, _DEVIATION, shards)
+        logarithm = _CORRELATION * logarithm + math.sqrt(1.0 - _CORRELATION**2) * noise
+
+
+def lognormal_sizes(shards: int, seed: int) -> Floats:
+    """Return sizes (shards,) with median 1, independent of the loads of the same seed."""
+    return np.round(np.random.default_rng((seed, 1)).lognormal(0.0, _SIZE_DEVIATION, shards), 3)
 
 
 def few_changed(rounds: Iterable[Floats], changed: int, seed: int) -> Iterator[Floats]:

@@ -10,7 +10,7 @@ from copter.bench.case import PROFILES, Inputs, all_cases
 from copter.bench.checks import CHECKERS, Checks
 from copter.bench.result_files import FAMILIES
 from copter.bench.settings import SolverSettings
-from copter.bench.solvers import BASELINES, OWN
+from copter.bench.solvers import BASELINES, OWN, REBALANCER
 from copter.bench.suite import DEFAULTS
 from copter.bench.synthetic import Synthetic
 from copter.solvers.api import SOLVERS
@@ -23,7 +23,7 @@ LINES = [line for profile in PROFILES for line in all_cases(profile, Inputs())]
 def test_a_line_is_one_that_can_be_run(line):
     assert line.solvers[0].startswith("copter") and len(set(line.solvers)) == len(line.solvers)
     others = {name for name in line.solvers if not name.startswith("pop-")}
-    assert others <= {*SOLVERS, *BASELINES, *METHODS}
+    assert others <= {*SOLVERS, *BASELINES, *METHODS, *REBALANCER}
     assert line.checker in CHECKERS and line.family in FAMILIES and line.left_out < line.rounds
     assert line.columns > 0 or line.family == "lp"
     pickle.dumps(line.make)

@@ -8,6 +8,7 @@ from copter.problems.sia.cli import SiaBenchOptions, SiaRunOptions
 from copter.problems.traffic.cli import TrafficBenchOptions, TrafficRunOptions
 
 SOLVING = "tolerance mip_gap deadline threads seed"
+BENCH = f"solvers isolate environment {SOLVING}"
 NETWORK = "topology matrix scale capacity demands paths path_kind objective rounds change"
 PLAN = "plan_rounds power lambda predictor shim_seconds"
 
@@ -19,20 +20,20 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
             SiaRunOptions(),
             "workload profiles gpus jobs_per_day hours max_hours solver p lam round_seconds exact " + SOLVING,
         ),
-        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate exact costs record actors {SOLVING}"),
-        (BalancingRunOptions(), f"workload shards servers mode rounds memory balance solver {SOLVING}"),
+        (SiaBenchOptions(), f"gpus jobs rounds exact costs record actors {BENCH}"),
         (
-            BalancingBenchOptions(),
-            f"shards servers mode rounds changed memory balance solvers isolate {SOLVING}",
+            BalancingRunOptions(),
+            f"workload shards servers mode rounds memory balance solver environment {SOLVING}",
         ),
+        (BalancingBenchOptions(), f"shards servers loads mode rounds changed memory balance {BENCH}"),
         (
             ShockwaveRunOptions(),
             f"jobs n_jobs gpus arrival_seconds policies hours solver seed {PLAN} "
             "scatter noise mode knowledge ending exact",
         ),
-        (ShockwaveBenchOptions(), f"jobs gpus rounds solvers isolate exact {PLAN} {SOLVING}"),
+        (ShockwaveBenchOptions(), f"jobs gpus rounds exact {PLAN} {BENCH}"),
         (TrafficRunOptions(topology="x"), f"{NETWORK} solver {SOLVING}"),
-        (TrafficBenchOptions(topology="x"), f"{NETWORK} solvers isolate actors {SOLVING}"),
+        (TrafficBenchOptions(topology="x"), f"{NETWORK} actors {BENCH}"),
     ],
     ids=lambda value: type(value).__name__,
 )
