@@ -43,7 +43,7 @@ def digits(value: float) -> str:
 def with_unit(value: float, unit: str) -> str:
     """Format a number and its unit; a share close to 100% has the digits of its distance from it."""
     text = digits(value)
-    if unit == "%" and 99.0 <= value < 100.0:
+    if unit == "%" and 99.0 <= value < 99.9995:
         text = f"{value:.{1 - math.floor(math.log10(100.0 - value))}f}".rstrip("0")
     return text + (unit if unit in ("%", "x") else f" {unit}" if unit else "")
 

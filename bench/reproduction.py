@@ -18,8 +18,8 @@ section for each name of `copter reproduce NAME`::
 `measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
 takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `takes` has the
 minutes and the seeds of a document, whether it needs `data`, and `workloads` and `deviations` of
-:class:`Reproduction`.  `printed` is a table with a head; "<" or ">" before a value means that the paper
-prints a bound, and an empty text means that it prints no value.  `claims` has the fields of
+:class:`Reproduction`.  `printed` is a table with a head; "<", ">", "≤" or "≥" before a value means that
+the paper prints a bound, and an empty text means that it prints no value.  `claims` has the fields of
 :class:`PaperClaim`; their place is `claimed_in` or the source.  `quick` contains settings for a quick run;
 ``compared = false`` in it omits the printed values.  `like` names an earlier section, whose keys are taken
 over.  The section `defaults` has keys of all sections, and the section `texts` has texts that others quote in
@@ -45,6 +45,7 @@ from copter.installed import installed
 from copter.tasks.tasks import Here, Task, TaskRunner, Tell
 
 GROUP = "copter.reproductions"
+_BOUNDS = "<>≤≥"
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,10 @@ class Reproduction:
     `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: function from an
     :class:`Effort` to figures, in the order of the table. `needs_data`: True if it needs a folder of real
     traces. `minutes`: approximate, with three seeds. `seeds`: seeds of the document in this repository.
-    `printed`: the paper's figures by row and column; the data of some papers contain more. `claims`: claims
-    that the page of papers judges. `workloads`: largest number of distinct workloads. `deviations`: what the
-    standard deviations are over, "samples" or "rounds".
+    `printed`: the paper's figures by row and column; the data of some papers contain more. `bounds`: "<",
+    ">", "≤" or "≥" for those that are bounds. `claims`: claims that the page of papers judges. `workloads`:
+    largest number of distinct workloads. `deviations`: what the standard deviations are over, "samples" or
+    "rounds".
     """
 
     name: str
@@ -168,6 +170,7 @@ class Reproduction:
     minutes: float = 1.0
     seeds: int = 3
     printed: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    bounds: Mapping[tuple[str, str], str] = field(default_factory=dict)
     claims: tuple[PaperClaim, ...] = ()
     workloads: int = sys.maxsize
     deviations: str = "samples"
@@ -200,10 +203,10 @@ def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return {**old, **new, **both}
 
 
-def _printed(table: Sequence[Sequence[Any]]) -> dict[tuple[str, str], float]:
-    """Return values by row and column of a table with a head; for a bound its value."""
+def _cells(table: Sequence[Sequence[Any]]) -> dict[tuple[str, str], str]:
+    """Return the cells of a table with a head that are not empty, by row and column."""
     return {
-        (row, column): float(str(value).lstrip("<>"))
+        (row, column): str(value)
         for row, *values in table[1:]
         for column, value in zip(table[0][1:], values, strict=True)
         if value != ""
@@ -229,7 +232,9 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
     file, _, function = settings.pop("measure").rpartition(":")
     home = f"{module.rpartition('.')[0]}.{file}" if file else module
     title, source, differs = (settings.pop(key).format_map(texts) for key in ("title", "source", "differs"))
-    printed, quick = _printed(settings.pop("printed", [[]])), settings.pop("quick", {})
+    cells, quick = _cells(settings.pop("printed", [[]])), settings.pop("quick", {})
+    printed = {place: float(cell.lstrip(_BOUNDS)) for place, cell in cells.items()}
+    bounds = {place: cell[0] for place, cell in cells.items() if cell[0] in _BOUNDS}
     place = settings.pop("claimed_in", source).format_map(texts)
     claims = tuple(
         PaperClaim(**{"place": place, **{key: _filled(value, texts) for key, value in claim.items()}})
@@ -245,6 +250,7 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
         takes["minutes"],
         takes["seeds"],
         printed,
+        bounds,
         claims,
         takes.get("workloads", settings.get("samples", sys.maxsize)),
         takes.get("deviations", "samples"),

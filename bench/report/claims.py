@@ -94,6 +94,14 @@ def verdict(claim: PaperClaim, measured: float) -> str:
     return "met" if ahead >= worse - TOLERANCE * abs(worse - sign * base) else "missed"
 
 
+def difference(measured: float, printed: float, unit: str, bound: str = "") -> float:
+    """Return the difference relative to the printed value, or to its gain; of a bound 0 if kept, or inf."""
+    if bound:
+        return 0.0 if _KEEPS[bound](measured, printed) else math.inf
+    size = abs(printed - 1.0) if unit == "x" and printed != 1.0 else abs(printed)
+    return abs(measured - printed) / size
+
+
 def measured_value(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> tuple[float, str]:
     """Return the measured value of a claim with its unit; NaN if the document lacks one of its figures."""
     found = {(one["row"], one["column"]): one for one in figures}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from copter.bench.formats import NOTHING, digits, times, with_unit
+from copter.bench.report.claims import TOLERANCE, difference
 from copter.bench.report.model import Claim, Command, Picture, ReportTable, Row
 from copter.bench.report.pictures import Edge, Look, PlotPoint, dots
 from copter.bench.reproduction import Reproduction, reproductions
@@ -22,8 +23,8 @@ from copter.errors import FileError
 
 _WANTED = ("thesis-", "shockwave-figure-12")
 """Beginnings of the names of the reproductions that the report shows."""
-NEAR, _FAR = 1.15, 1.5
-"""Factors within which a measured figure counts as equal to the published one, and as of the same kind."""
+_FAR = 0.5
+"""Relative difference within which a measured figure counts as of the same kind as the published one."""
 _POINTS_OF_A_PICTURE, _ROWS_OF_A_PICTURE = 3, 30
 _HUES = tuple(zip(("copter", "highs", "ortools", "cvxpy", "parts", "other") * 2, "oooooossssss", strict=True))
 """Hues of :data:`.pictures.HUES`, and marks, of the series of a picture, in order."""
@@ -39,14 +40,16 @@ def claims(folder: Path | None) -> list[Claim]:
     shown = {name: one for name, one in documents.items() if name.startswith(_WANTED)}
     known = {name: one for name, one in reproductions().items() if name.startswith(_WANTED)}
     names = sorted({*known, *shown}, key=_order)
-    return [_claim(shown[name]) if name in shown else _missing(known[name]) for name in names]
+    return [
+        _claim(shown[name], known.get(name)) if name in shown else _missing(known[name]) for name in names
+    ]
 
 
 def measured(folder: Path) -> list[Claim]:
     """Return a claim for each document of a folder, with its samples and the seconds of the measurement."""
     known, found = reproductions(), []
     for name, document in read_documents(folder).items():
-        claim, took = _claim(document), document["wall_seconds"]
+        claim, took = _claim(document, known.get(name)), document["wall_seconds"]
         text = f"{claim.text} Measured in {took:.0f} s: `{command_of(document)}`."
         deviations, printed = document.get("deviations", "samples"), known[name].printed
         if deviations != "samples":
@@ -62,7 +65,7 @@ def measured(folder: Path) -> list[Claim]:
 
 @dataclass(frozen=True)
 class _Agreement:
-    """Number of published figures, and of the measured ones within :data:`NEAR` and :data:`_FAR` of them."""
+    """Number of published figures, and of the measured ones within 15% and :data:`_FAR` of them."""
 
     figures: int
     near: int
@@ -89,19 +92,24 @@ def standings(folder: Path) -> tuple[list[_Standing], list[Reproduction]]:
     """Return the agreement of each document of a folder, and the reproductions without one, by name."""
     known, documents, found = reproductions(), read_documents(folder), []
     for name, one in sorted(documents.items()):
-        printed = known[name].printed if name in known else {}
+        printed, bounds = (known[name].printed, known[name].bounds) if name in known else ({}, {})
         own = [figure for figure in one["figures"] if (figure["row"], figure["column"]) in printed]
         others = [figure for figure in one["figures"] if figure not in own]
         seeds, took = one["settings"]["seeds"], one["wall_seconds"]
         workloads = known[name].played(seeds) if name in known else seeds
-        found.append(_Standing(name, one["source"], _agreement(own), _agreement(others), workloads, took))
+        found.append(
+            _Standing(name, one["source"], _agreement(own, bounds), _agreement(others, {}), workloads, took)
+        )
     return found, [one for name, one in sorted(known.items()) if name not in documents]
 
 
-def _agreement(figures: Iterable[Mapping[str, Any]]) -> _Agreement:
-    ratios = [ratio for figure in figures if math.isfinite(ratio := _ratio(figure))]
-    off = [max(ratio, 1.0 / ratio) if ratio > 0.0 else math.inf for ratio in ratios]
-    near, far = (sum(each <= limit for each in off) for limit in (NEAR, _FAR))
+def _agreement(figures: Iterable[Mapping[str, Any]], bounds: Mapping[tuple[str, str], str]) -> _Agreement:
+    off = [
+        difference(one["ours"], one["paper"], one["unit"], bounds.get((one["row"], one["column"]), ""))
+        for one in figures
+        if math.isfinite(_ratio(one))
+    ]
+    near, far = (sum(each <= limit for each in off) for limit in (TOLERANCE, _FAR))
     return _Agreement(len(off), near, far)
 
 
@@ -133,8 +141,9 @@ def command_of(document: Mapping[str, Any]) -> str:
     return " ".join(["copter", "reproduce", document["name"], *options])
 
 
-def _claim(document: Mapping[str, Any]) -> Claim:
-    rows = tuple(_row(figure) for figure in document["figures"])
+def _claim(document: Mapping[str, Any], one: Reproduction | None) -> Claim:
+    bounds = one.bounds if one is not None else {}
+    rows = tuple(_row(figure, bounds) for figure in document["figures"])
     quick = (
         " A smaller instance of the same kind, which is not comparable."
         if document["settings"]["quick"]
@@ -165,10 +174,11 @@ def _missing(one: Reproduction) -> Claim:
     )
 
 
-def _row(figure: Mapping[str, Any]) -> Row:
+def _row(figure: Mapping[str, Any], bounds: Mapping[tuple[str, str], str]) -> Row:
     value, paper, std = (_number(figure[name]) for name in ("ours", "paper", "std"))
     shown = with_unit(value, figure["unit"]) + (f" ± {digits(std)}" if math.isfinite(std) else "")
-    published = with_unit(paper, figure["unit"]) if math.isfinite(paper) else NOTHING
+    bound = bounds.get((figure["row"], figure["column"]), "")
+    published = f"{bound} {with_unit(paper, figure['unit'])}".strip() if math.isfinite(paper) else NOTHING
     return Row((figure["row"], figure["column"], shown, published, times(_ratio(figure))))
 
 

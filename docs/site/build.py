@@ -5,7 +5,8 @@
 
 The results of the suite (`full/`, by `copter bench all`) become report.md with its pictures, benchmarks.md,
 and five rows and the picture of the README. Results of other commands have files of their own: `updates.json`
-(`copter bench updates`) and `papers/` (`copter reproduce NAME --json`), which becomes papers.md.
+(`copter bench updates`), `papers/` (`copter reproduce NAME --json`), which becomes papers.md, and `shards/`
+(`copter bench load-balancing`), which becomes shards.md (shards.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+import shards
 
 from copter.bench.conditions import with_commands
 from copter.bench.formats import megabytes, seconds, share, small, times
@@ -189,9 +192,10 @@ AT_A_GLANCE = """
 ## At a glance
 
 *Printed* is the number of measured figures for which the paper prints a value, as a number, a bound or the
-end of a range; a percentage of a text is shown as the ratio of the row. *Published* is the number of those
-for which the authors publish a result with their code instead. *Workloads* is the number of distinct
-workloads: a repeated workload counts once.
+end of a range; a percentage of a text is shown as the ratio of the row. Figures within 15% and 50% differ by
+at most these parts of the printed value or gain; a bound is within both if it is kept. *Published* is the
+number of figures for which the authors publish a result with their code instead. *Workloads* is the number
+of distinct workloads: a repeated workload counts once.
 
 Measured figures are means over the samples, with their standard deviation, which is over samples unless the
 section says otherwise. Samples of the authors' workloads repeat them if there are fewer than samples. Ratios
@@ -545,6 +549,7 @@ def main() -> None:
     (HERE / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
     (HERE / "papers.md").write_text(papers_page(), encoding="utf-8")
     (HERE / "live-figures.md").write_text(live_page(), encoding="utf-8")
+    (HERE / "shards.md").write_text(shards.page(ROOT), encoding="utf-8")
     README.write_text(readme(suite), encoding="utf-8")
     picture(suite)
 

@@ -150,6 +150,7 @@ def test_a_section_is_a_reproduction(module):
         *("a", "A", "jobs of a kind", 2, 3, True),
     )
     assert a.printed == {("row", "one"): 1.5, ("bound", "one"): 9.0, ("bound", "two"): 8.0}
+    assert a.bounds == {("bound", "one"): "<", ("bound", "two"): ">"}
     (claim,) = a.claims
     assert (claim.says, claim.place) == ("It is of a kind", "a paper")
     assert claim.better == "more" and claim.share
