@@ -12,6 +12,7 @@ from copter.bench.report.page import make_report
 from copter.bench.reproduction import reproductions
 from copter.bench.result_files import load_suite
 from copter.cli.suite import notes_of
+from support.commands import invoke
 
 ROOT = Path(__file__).parents[1]
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?((?:copter)?\.[\w.]+)`")
@@ -69,6 +70,19 @@ def test_the_table_of_the_readme_is_what_the_results_of_the_suite_say(build):
     assert (ROOT / "bench/results/benchmarks.md").read_text() == build.benchmarks_page(
         suite, load_suite(build.CHANGES)
     )
+
+
+def test_the_page_of_the_shards_is_what_the_documents_say(build, tmp_path):
+    import shards
+
+    assert (ROOT / "bench/results/shards.md").read_text() == shards.page(ROOT)
+    options = "--shards 32 --servers 4 --rounds 2 --no-isolate --solvers copter,heuristic".split()
+    path = tmp_path / shards.FOLDER / "zipf-16384.json"
+    path.parent.mkdir(parents=True)
+    invoke("bench", "load-balancing", *options, "--json", path)
+    text = shards.page(tmp_path)
+    assert text.count("Not measured yet.") == len(shards.WORKLOADS) - 1
+    assert "| `copter` |" in text and "| bound |" in text and " of 2 |" in text
 
 
 @pytest.mark.long

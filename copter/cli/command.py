@@ -7,6 +7,7 @@ one is a setting that always has its default. ``__post_init__`` checks options t
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
@@ -252,5 +253,9 @@ def _default(field: Field[Any]) -> Any:
 
 
 def command_line() -> list[str]:
-    """Return the command line of this process, for config.json."""
-    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+    """Return the command line of this process, for results; a word replaces interpreters of environments."""
+    words = [re.sub(r"^(--environment=[^=]*=).*", r"\1PYTHON", word) for word in sys.argv[1:]]
+    for k in range(1, len(words)):
+        if words[k - 1] == "--environment":
+            words[k] = f"{words[k].partition('=')[0]}=PYTHON"
+    return [Path(sys.argv[0]).name, *words]

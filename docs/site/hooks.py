@@ -38,7 +38,7 @@ FROM_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
     **{
         f"{RESULTS}/{name}.md": f"results/{name}.md"
-        for name in ("benchmarks", "report", "papers", "live-figures", "netlib", "coverage")
+        for name in ("benchmarks", "report", "papers", "shards", "live-figures", "netlib", "coverage")
     },
 }
 COMMANDS = "reference/commands.md"

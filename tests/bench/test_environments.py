@@ -14,6 +14,7 @@ from copter.bench.result_files import load_suite
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import ENVIRONMENT_OF
 from copter.bench.suite import Suite, SuiteSettings
+from copter.cli.command import command_line
 from copter.cli.options import Environment
 from copter.errors import CopterError
 from support.sample_suite import sample, save
@@ -44,7 +45,7 @@ def test_a_solver_names_an_environment_that_is_in_the_table():
         interpreter(given, "hipo")
 
 
-def test_results_have_the_names_and_no_paths():
+def test_results_have_the_names_and_no_paths(monkeypatch):
     from copter.problems.load_balancing.cli import BalancingBenchOptions
 
     stated = replace(SETTINGS, environments={"hipo": Path("/a/b"), "dede": Path("/a/c")}).stated()
@@ -52,6 +53,9 @@ def test_results_have_the_names_and_no_paths():
     options = BalancingBenchOptions(environment=[Environment("dede", Path("/a/c"))])
     assert options.settings()["environment"] == ["dede"]
     assert options.solver_settings("dede").python == Path("/a/c")
+    given = ["copter", "bench", "--environment", "dede=/a/c", "--environment=hipo=/a/b", "--json", "/a/d"]
+    monkeypatch.setattr(sys, "argv", given)
+    assert command_line() == [*given[:3], "dede=PYTHON", "--environment=hipo=PYTHON", *given[5:]]
 
 
 def test_a_folder_of_an_older_version_is_read_and_continued(tmp_path, monkeypatch):
