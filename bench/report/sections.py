@@ -361,6 +361,8 @@ def outcome(line: LineResult, solver: str) -> str:
         return f"{one.status}: {one.reason}" if one.reason else one.status
     refused = sum(record["certified"] is not True for record in one.records)
     text = f"not certified in {refused} of {len(one.records)} rounds" if refused else "certified"
+    outside = sum(not record.get("in_band", True) for record in one.records)
+    text += f", loads outside the band in {outside} of {len(one.records)} rounds" if outside else ""
     return f"{text} ({one.reason})" if one.reason else text
 
 

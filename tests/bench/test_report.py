@@ -362,3 +362,10 @@ def test_a_solver_that_used_up_its_seconds_says_so():
     assert sections.outcome(one, "glop") == "certified (3 of 7 rounds in its 2 s)"
     claim = overall(replace(sample(), lines={one.name: one}), looks(one.order))
     assert "each of its rounds" in claim.text and "used up" in claim.text
+
+
+def test_rounds_that_end_outside_the_band_are_counted():
+    one = solver("rebalancer", 1e-2, certified=False)
+    records = [record | {"in_band": record["round"] < 4} for record in one.records]
+    said = sections.outcome(line_of("shards-1", "shards", [replace(one, records=records)]), "rebalancer")
+    assert said == "not certified in 7 of 7 rounds, loads outside the band in 3 of 7 rounds"
