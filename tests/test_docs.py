@@ -113,6 +113,22 @@ def test_a_document_of_a_paper_is_of_the_reproduction_that_there_is(file):
         assert figures[place] == pytest.approx(value, rel=1e-3), place
 
 
+def test_texts_of_the_tables_are_copied_to_a_document(build, tmp_path, monkeypatch):
+    name = "sia-table-3.3-philly"
+    document = json.loads((build.PAPERS / f"{name}.json").read_text())
+    old = document | {
+        "title": "Old",
+        "differs": "Old.",
+        "figures": [dict(one) for one in document["figures"]],
+    }
+    del old["workloads"]
+    old["figures"][0]["paper"] = 7.0
+    (tmp_path / f"{name}.json").write_text(json.dumps(old))
+    monkeypatch.setattr(build, "PAPERS", tmp_path)
+    build.renew(name)
+    assert json.loads((tmp_path / f"{name}.json").read_text()) == document
+
+
 def test_the_reference_of_the_site_has_a_page_for_what_is_public():
     """The packages of users' names are there; this needs no generator of sites."""
     tree = ast.parse((ROOT / "docs/site/hooks.py").read_text())
