@@ -13,5 +13,6 @@ records the edits of a course.  `solvers.py` lists the solvers, and `environment
 that some of them need; `composition.py` measures how integral a relaxation's solutions are.
 `reproduction.py` and `grid.py` measure figures of papers,
 `copter/cli/reproduce.py` prints them, and `report/papers.py` compares them.  `deadlines.py`, `overhead.py`,
-`tuning.py` and `cvxpy_rounds.py` are programs, run with ``python -m``.
+`tuning.py` and `cvxpy_rounds.py` are programs, run with ``python -m``.  `sequences/`
+exports sequences of LPs for other solvers.
 """
