@@ -92,7 +92,7 @@ benchmarks: $(VENV)/.installed
 
 # The pictures of the gallery: the same files every time, but for rounds that miss their deadline.
 gallery: $(VENV)/.installed
-	for file in docs/examples/*.py; do \
+	for file in $$(grep -l -e --picture docs/examples/*.py); do \
 	    MATPLOTLIBRC=docs/examples/pictures SOURCE_DATE_EPOCH=0 $(BIN)/python $$file \
 	        --picture docs/examples/pictures/$$(basename $$file .py).svg || exit 1; \
 	done

@@ -1,0 +1,471 @@
+"""Exported sequences of LPs: an independent reader of the format, HiGHS from scratch, and the runner."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import highspy
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from copter import ContinualProgram, make_solver
+from copter.bench.recording import Recorder, RecordingProgram
+from copter.bench.sequences.export import Certifier, write_family
+from copter.bench.sequences.family import (
+    KINDS,
+    Family,
+    families,
+    family_named,
+    rounds_of_programs,
+)
+from copter.bench.sequences.program import SequenceProgram
+from copter.errors import CopterError, SolverError
+from copter.store.compiled import compile_program
+from support.commands import invoke, words
+
+ROOT = Path(__file__).parents[2]
+RUNNER, PAGE = ROOT / "docs/examples/solve_sequence.py", ROOT / "docs/reference/lp-sequences.md"
+FAMILIES = families()
+SMALL = ("cuts-stock", "energy-storage", "mlu-failures-small", "placement-tasks-small", "shards-fleet-small")
+"""Families of `make test`, each of a different kind; the others take longer."""
+EVERY = [pytest.param(name, marks=[] if name in SMALL else [pytest.mark.long]) for name in FAMILIES]
+FILES = ("family.json", "round0.mps", "rounds.jsonl")
+
+
+class Reader:
+    """Reader of the format as the page specifies it: dictionaries by name, and nothing of copter.
+
+    `columns`: cost, lower and upper bound. `rows`: lower and upper side. `entries`: by row and column.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        assert highs.readModel(str(folder / "round0.mps")) == highspy.HighsStatus.kOk
+        lp = highs.getLp()
+        assert lp.sense_ == highspy.ObjSense.kMinimize and lp.offset_ == 0.0
+        names, rows = list(lp.col_names_), list(lp.row_names_)
+        bounds = zip(lp.col_cost_, lp.col_lower_, lp.col_upper_, strict=True)
+        self.columns = {name: list(each) for name, each in zip(names, bounds, strict=True)}
+        sides = zip(lp.row_lower_, lp.row_upper_, strict=True)
+        self.rows = {name: list(each) for name, each in zip(rows, sides, strict=True)}
+        start, index, value = lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_
+        assert lp.a_matrix_.format_ == highspy.MatrixFormat.kColwise
+        self.entries = {
+            (rows[index[k]], name): value[k]
+            for j, name in enumerate(names)
+            for k in range(start[j], start[j + 1])
+        }
+        self.used_columns, self.used_rows = set(names), set(rows)
+        self.edits = Counter[str]()
+
+    def apply(self, edits: dict[str, Any]) -> None:
+        for name in edits["remove_columns"]:
+            del self.columns[name]
+        for name in edits["remove_rows"]:
+            del self.rows[name]
+        self.entries = {
+            (row, column): value
+            for (row, column), value in self.entries.items()
+            if row in self.rows and column in self.columns
+        }
+        for name, cost in edits["costs"].items():
+            self.columns[name][0] = cost
+        for name, ends in edits["bounds"].items():
+            self.columns[name][1:] = both(ends)
+        for name, ends in edits["sides"].items():
+            self.rows[name][:] = both(ends)
+        for name, row in edits["add_rows"].items():
+            assert name not in self.used_rows
+            self.used_rows.add(name)
+            self.rows[name] = both(row["sides"])
+            for column, value in row["entries"].items():
+                assert column in self.columns
+                self.entries[name, column] = value
+        for name, column in edits["add_columns"].items():
+            assert name not in self.used_columns
+            self.used_columns.add(name)
+            self.columns[name] = [column["cost"], *both(column["bounds"])]
+            for row, value in column["entries"].items():
+                assert row in self.rows
+                self.entries[row, name] = value
+        self.edits.update({kind: len(some) for kind, some in edits.items() if isinstance(some, list | dict)})
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Costs, matrix, sides and bounds as dense arrays."""
+        row_at = {name: k for k, name in enumerate(self.rows)}
+        column_at = {name: k for k, name in enumerate(self.columns)}
+        matrix = np.zeros((len(row_at), len(column_at)))
+        for (row, column), value in self.entries.items():
+            matrix[row_at[row], column_at[column]] = value
+        columns = np.array(list(self.columns.values()), float).reshape(-1, 3)
+        sides = np.array(list(self.rows.values()), float).reshape(-1, 2)
+        return columns[:, 0], matrix, sides, columns[:, 1:]
+
+    def optimum(self) -> float:
+        """Optimum of scipy's HiGHS from scratch, with presolve."""
+        costs, matrix, sides, bounds = self.arrays()
+        upper, lower = np.isfinite(sides[:, 1]), np.isfinite(sides[:, 0])
+        rows = np.vstack((matrix[upper], -matrix[lower]))
+        right = np.concatenate((sides[upper, 1], -sides[lower, 0]))
+        found = linprog(costs, rows, right, bounds=bounds, method="highs")
+        assert found.status == 0, found.message
+        return float(found.fun)
+
+
+def both(ends: list[float | None]) -> list[float]:
+    low, high = ends
+    return [-math.inf if low is None else low, math.inf if high is None else high]
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+
+
+def near(value: float, other: float) -> bool:
+    return abs(value - other) <= 1e-6 * max(1.0, abs(other))
+
+
+def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", str(RUNNER), str(folder), *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_runner_and_scratch_find_the_certified_optima(name: str, tmp_path: Path) -> None:
+    folder, rounds = tmp_path / name, 4 if name in SMALL else 12
+    header = write_family(FAMILIES[name], folder, rounds, seed=3)
+    assert json.loads((folder / "family.json").read_text()) == header
+    reader, every = Reader(folder), lines(folder)
+    assert [line["round"] for line in every] == list(range(1, rounds))
+    sizes = []
+    for line in [header, *every]:
+        if "round" in line:
+            reader.apply(line)
+        sizes.append((len(reader.columns), len(reader.rows), len(reader.entries)))
+        optimum = line["optimum"]
+        assert optimum["gap"] <= 1e-8 and optimum["violation"] <= 1e-8
+        gap = abs(optimum["objective"] - optimum["bound"]) / max(1.0, abs(optimum["objective"]))
+        assert gap == optimum["gap"]
+        if name in SMALL or line is every[-1]:
+            assert near(reader.optimum(), optimum["objective"])
+    assert sizes[0] == tuple(header["first"].values())
+    assert tuple(map(max, zip(*sizes, strict=True))) == tuple(header["largest"].values())
+    assert {kind: reader.edits[kind] for kind in header["edits"]} == header["edits"]
+    ran = run(folder)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    numbers = [line.split()[0] for line in ran.stdout.splitlines() if " s " in line]
+    assert numbers == list(map(str, range(rounds)))
+
+
+def test_the_modes_of_the_runner(tmp_path: Path) -> None:
+    write_family(FAMILIES["shards-fleet-small"], tmp_path / "one", 4, seed=1)
+    for options in (("--cold",), ("--solver", "dual"), ("--solver", "primal"), ("--solver", "ipm")):
+        assert run(tmp_path / "one", *options).returncode == 0
+
+
+def test_the_runner_exits_with_1_if_an_optimum_is_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    write_family(FAMILIES["cuts-stock"], folder, 4, seed=1)
+    every = lines(folder)
+    every[1]["optimum"]["objective"] *= 1 + 2e-6
+    (folder / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in every))
+    assert run(folder).returncode == 1
+
+
+def test_the_runner_is_short_and_needs_no_copter() -> None:
+    text = RUNNER.read_text()
+    assert len(text.splitlines()) <= 100 and "import copter" not in text and "from copter" not in text
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_equal_seeds_give_equal_files(name: str, tmp_path: Path) -> None:
+    for run_name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        write_family(FAMILIES[name], tmp_path / run_name, 3, seed)
+    for file in FILES:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    assert (tmp_path / "a/rounds.jsonl").read_bytes() != (tmp_path / "c/rounds.jsonl").read_bytes()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_kinds_of_changes_and_the_sizes_on_the_page_are_true(name: str, tmp_path: Path) -> None:
+    family = FAMILIES[name]
+    header = write_family(family, tmp_path / name, 50, seed=0)
+    megabytes = sum((tmp_path / name / file).stat().st_size for file in FILES) / 1e6
+    first, edits = header["first"], header["edits"]
+    assert f" | {first['columns']:,} | {first['rows']:,} | {megabytes:.1f} |\n" in PAGE.read_text()
+    occur = {
+        "columns": edits["add_columns"] and edits["remove_columns"],
+        "costs": edits["costs"],
+        "sides": edits["sides"],
+        "rows": edits["add_rows"] and edits["remove_rows"],
+    }
+    assert [kind for kind in KINDS if occur[kind]] == list(family.kinds)
+
+
+def test_there_are_twenty_families_with_all_kinds_of_changes() -> None:
+    assert len(FAMILIES) == 20
+    for domain in ("sia", "shards", "flow", "mlu", "placement"):
+        own = [name for name in FAMILIES if name.startswith(domain)]
+        assert any(name.endswith("small") for name in own) and any(name.endswith("large") for name in own)
+    assert {kind for family in FAMILIES.values() for kind in family.kinds} == set(KINDS)
+
+
+# ---- programs that are edited at random -------------------------------------------------------------------
+
+
+def random_programs(rng: np.random.Generator, rounds: int) -> Iterator[ContinualProgram]:
+    """A program of copter with every kind of edit in every few rounds; all of it is feasible."""
+    program, number, widths = ContinualProgram(), 0, {}
+    for k in range(4):
+        program.add_resource(k, upper=float(rng.uniform(3, 9)), lower=-math.inf)
+    program.add_resource("free", upper=math.inf)
+    program.add_resource("band", lower=1.0 / 3.0, upper=float(rng.uniform(5, 9)))
+
+    def arrive() -> None:
+        nonlocal number
+        n = int(rng.integers(1, 5))
+        ids = [id for id in program.resource_ids if rng.random() < 0.6]
+        usage = {id: rng.uniform(0.1, 1.0, n) for id in ids}
+        usage["band"] = 1.0
+        total = [None, 1.0, 2.0][int(rng.integers(3))]
+        upper = float(rng.uniform(0.5, 2.0))
+        program.add_request(number, rng.uniform(-1.0, 0.5, n), usage, total=total, upper=upper)
+        widths[number] = n
+        number += 1
+
+    for _ in range(12):
+        arrive()
+    for k in range(rounds):
+        yield program
+        ids = program.request_ids
+        program.remove_request(ids[int(rng.integers(len(ids)))])
+        arrive()
+        ids = program.request_ids
+        one = ids[int(rng.integers(len(ids)))]
+        program.update_request(one, costs=rng.uniform(-1.0, 0.5, widths[one]))
+        program.update_request(ids[0], total=float(rng.uniform(0.5, 2.0)))
+        program.update_request(ids[1], upper=float(rng.uniform(0.2, 2.0)))
+        program.update_resources(0, upper=float(rng.uniform(3, 9)))
+        if k % 3 == 1:
+            program.add_resource(("new", k), upper=float(rng.uniform(3, 9)))
+            costs = rng.uniform(-1.0, 0.5, widths[ids[2]])
+            program.update_request(ids[2], costs=costs, usage={("new", k): 1.0, 1: 0.5})
+        if k % 3 == 2:
+            program.remove_resources(("new", k - 1))
+        if k % 5 == 4:  # a request gets a total, or a new one of another relation
+            program.update_request(ids[3], total=1.0, relation="<=")
+
+
+def test_a_reader_has_the_matrix_of_the_program_in_every_round(tmp_path: Path) -> None:
+    """Columns and rows may be in any order."""
+    states: list[tuple[np.ndarray, ...]] = []
+
+    def rounds() -> Iterator[ContinualProgram]:
+        for program in random_programs(np.random.default_rng(7), 40):
+            compiled = compile_program(program)
+            sides = np.column_stack((compiled.row_lower, compiled.row_upper))
+            bounds = np.column_stack((compiled.lower, compiled.upper))
+            states.append((compiled.c, compiled.A.toarray(), sides, bounds))
+            yield program
+
+    family = Family("random", "Random edits.", KINDS, lambda seed: rounds_of_programs(rounds()))
+    folder = tmp_path / "random"
+    header = write_family(family, folder, 40, seed=0)
+    assert all(header["edits"].values()), header["edits"]
+    assert any(row["entries"] for line in lines(folder) for row in line["add_rows"].values())
+    reader = Reader(folder)
+    for state, line in zip(states, [header, *lines(folder)], strict=True):
+        if "round" in line:
+            reader.apply(line)
+        assert canonical(*reader.arrays()) == canonical(*state)
+        assert near(reader.optimum(), line["optimum"]["objective"])
+    assert run(folder).returncode == 0
+
+
+def canonical(costs: np.ndarray, matrix: np.ndarray, sides: np.ndarray, bounds: np.ndarray) -> Any:
+    """The same value for equal programs whose columns and rows are in another order."""
+    columns = [
+        (cost, *own, sorted((value, *sides[row]) for row, value in enumerate(column) if value))
+        for cost, own, column in zip(costs.tolist(), bounds.tolist(), matrix.T.tolist(), strict=True)
+    ]
+    rows = [
+        (*own, sorted((value, costs[column]) for column, value in enumerate(row) if value))
+        for own, row in zip(sides.tolist(), matrix.tolist(), strict=True)
+    ]
+    return sorted(columns), sorted(rows)
+
+
+# ---- odd programs -----------------------------------------------------------------------------------------
+
+
+def odd(seed: int) -> Any:
+    """Bounds, sides, empty rows and columns of all kinds, and numbers with 17 digits."""
+    program = SequenceProgram()
+    third = 1.0 / 3.0
+    free = program.add_row(-math.inf, math.inf)
+    equal, band = program.add_row(0.1 + 0.2, 0.1 + 0.2), program.add_row(-third, 2.0 * third)
+    program.add_row(-math.inf, 1e-9)  # an empty row
+    a = program.add_column(third, math.inf, {free: 1.0, equal: 1.0, band: 0.1}, lower=-math.inf)
+    program.add_column(1e-7, third, lower=third)  # an empty column
+    program.add_column(-1.0, -0.1, {band: -1.0}, lower=-0.7)
+    b = program.add_column(0.0, 0.0, {equal: 1e6 / 7.0})
+    yield program
+    program.set_sides(free, 0.25, math.inf)
+    program.set_bounds(b, -math.inf, third)
+    program.set_bounds(a, -5.0, math.inf)
+    yield program
+    program.remove_column(b)
+    new = program.add_row(-math.inf, 7.0, {a: third})
+    program.add_column(-third, 3.0, {new: 1.0, equal: -third})
+    program.set_sides(free, -math.inf, math.inf)
+    gone = program.add_column(1.0, 1.0, {new: 2.0})
+    late = program.add_row(0.0, math.inf, {a: 1.0, gone: 1.0})
+    program.set_sides(late, -4.0, math.inf)
+    program.set_cost(gone, 2.0)
+    program.remove_column(gone)
+    program.remove_row(program.add_row(0.0, 0.0, {a: 1.0}))
+    yield program
+
+
+def test_odd_numbers_bounds_and_sides_are_read_back_exactly(tmp_path: Path) -> None:
+    program = next(odd(0))
+    folder = tmp_path / "odd"
+    header = write_family(Family("odd", "Odd.", (), odd), folder, 3, seed=0)
+    reader, lp = Reader(folder), program.lp()
+    costs, matrix, sides, bounds = reader.arrays()
+    assert costs.tolist() == lp.c.tolist() and matrix.tolist() == lp.A.toarray().tolist()
+    exact = np.column_stack((lp.row_lower, lp.row_upper))
+    assert sides[2].tolist() != exact[2].tolist() == [-1.0 / 3.0, 2.0 / 3.0]  # no range of MPS expresses it
+    assert sides[2] == pytest.approx(exact[2], rel=4e-16)
+    assert np.delete(sides, 2, axis=0).tolist() == np.delete(exact, 2, axis=0).tolist()
+    assert bounds.tolist() == np.column_stack((lp.lower, lp.upper)).tolist()
+    for line in [header, *lines(folder)]:
+        if "round" in line:
+            reader.apply(line)
+        assert near(reader.optimum(), line["optimum"]["objective"])
+    last = lines(folder)[-1]
+    assert last["remove_columns"] == ["c3"] and list(last["add_rows"]) == ["r4", "r5"]
+    assert list(last["add_columns"]) == ["c4"] and last["add_rows"]["r5"]["sides"] == [-4.0, None]
+    assert run(folder).returncode == 0
+
+
+@pytest.fixture
+def module_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A domain that is named by its file puts the folder on the path of modules: only during a test."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+# ---- recordings, domains and errors -----------------------------------------------------------------------
+
+
+def test_a_recording_is_exported(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "My rounds.copter") as recorder:
+        program = RecordingProgram(recorder)
+        program.add_resource("gpu", upper=8)
+        for k in range(5):
+            program.add_request(k, [-1.0 - k, -2.0], {"gpu": [1.0, 2.0]}, total=3)
+            recorder.end_round()
+    family = family_named(str(tmp_path / "My rounds.copter"))
+    assert family.name == "my-rounds"
+    write_family(family, tmp_path / "out", 5, 0)
+    assert run(tmp_path / "out").returncode == 0
+    with pytest.raises(CopterError, match="has 5 rounds, not 6"):
+        write_family(family, tmp_path / "more", 6, 0)
+    assert not (tmp_path / "more/family.json").exists()
+
+
+@pytest.mark.usefixtures("module_path")
+def test_a_domain_is_exported(tmp_path: Path) -> None:
+    name = f"{ROOT}/docs/examples/rides.py:Rides"
+    invoke("bench", "export", tmp_path / "out", "--family", name, "--rounds", 3)
+    assert run(tmp_path / "out/rides").returncode == 0
+
+
+def test_an_optimum_that_cannot_be_certified_is_an_error(tmp_path: Path) -> None:
+    def infeasible(seed: int) -> Any:
+        program = SequenceProgram()
+        row = program.add_row(1.0, math.inf)
+        program.add_column(1.0, 2.0, {row: 1.0})
+        yield program
+        program.set_sides(row, 3.0, math.inf)
+        yield program
+
+    with pytest.raises(SolverError, match="bad, round 1: the optimum cannot be certified: infeasible"):
+        write_family(Family("bad", "Bad.", (), infeasible), tmp_path / "bad", 2, 0)
+    assert not (tmp_path / "bad/family.json").exists()
+
+
+def test_the_certificate_is_that_of_the_program() -> None:
+    program = next(odd(0))
+    lp = program.lp()
+    optimum = Certifier().solve(lp)
+    x = np.array([optimum.x[name] for name in lp.column_names])
+    assert optimum.objective == pytest.approx(float(lp.c @ x), abs=1e-12)
+
+
+@pytest.mark.usefixtures("module_path")
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(CopterError, match="there is no file nothing.py"):
+        family_named("nothing.py:Name")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--family", "energy-storag"], "did you mean energy-storage?"),
+        (["--family", "cuts-stock", "--family", "cuts-stock"], "is given twice"),
+        (["--rounds", "0"], "greater than or equal to 1"),
+    ],
+)
+def test_wrong_arguments(arguments: list[str], message: str, tmp_path: Path) -> None:
+    assert message in words(invoke("bench", "export", tmp_path / "out", *arguments, code=2))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_files_and_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("")
+    assert "not an empty folder" in words(invoke("bench", "export", tmp_path, code=2))
+    assert "not an empty folder" in words(invoke("bench", "export", tmp_path / "old", code=2))
+    assert "must be given" in words(invoke("bench", "export", code=2))
+
+
+def test_the_command_writes_families_and_lists_them(tmp_path: Path) -> None:
+    two = ("--family", "cuts-stock", "--family", "sia-nodes-small")
+    invoke("bench", "export", tmp_path / "out", *two, "--rounds", 2, "--seed", 4)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cuts-stock", "sia-nodes-small"]
+    assert {path.name for path in (tmp_path / "out/cuts-stock").iterdir()} == set(FILES)
+    listed = words(invoke("bench", "export", "--list"))
+    assert all(name in listed for name in FAMILIES)
+
+
+def test_the_page_has_the_table_of_families() -> None:
+    page = PAGE.read_text()
+    for family in FAMILIES.values():
+        assert f"| `{family.name}` | {', '.join(family.kinds)} | {family.description} |" in page
+    assert page.count("| `cuts-") + page.count("| `sia-") == 6
+
+
+def test_the_page_names_every_key(tmp_path: Path) -> None:
+    page = PAGE.read_text()
+    header = write_family(FAMILIES["cuts-stock"], tmp_path / "one", 2, seed=0)
+    for key in {*header, *lines(tmp_path / "one")[0], *header["optimum"]}:
+        assert f"`{key}`" in page, key
+
+
+def test_make_solver_and_the_certifier_agree() -> None:
+    """copter's own solver and certificate on the same program."""
+    program = next(random_programs(np.random.default_rng(1), 1))
+    solution = make_solver("copter", tolerance=1e-8).solve(program)
+    family = Family("one", "One.", (), lambda seed: rounds_of_programs([program]))
+    optimum = Certifier().solve(next(family.make(0)).lp())
+    assert near(solution.objective, optimum.objective)
