@@ -4,13 +4,18 @@ A configuration is a bundle (n nodes, r GPUs in all, type).  Within a node, a co
 GPUs or all GPUs of the node; across nodes, it has whole nodes only.  With these configurations there is
 always a placement in which no two distributed jobs share a node.  So the policy decides on counts only.
 
+If R is not a power of two, parts of s GPUs, s a power of two, can use only R - R mod s GPUs of a node: a node
+of 12 GPUs has three parts of 4, but one part of 8.  Then the counts have further limits (:class:`GpuLimit`).
+The thesis models such a node as several virtual nodes instead, whose sizes are the powers of two that add up
+to R.  The limits permit more, such as three parts of 4 on a node of 12.
+
 Source: Sia, thesis section 3.3.3 (configurations).  Its set for N nodes with R GPUs each has N + log2 R
 members if R is a power of two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -147,6 +152,32 @@ class Configurations:
         return {configuration: k for k, configuration in enumerate(self._tuples)}
 
 
+class GpuLimit(NamedTuple):
+    """Limit on the configurations in use, so that all of them can be placed.
+
+    Attributes
+    ----------
+    name : hashable
+        Name of the GPU type for the limit on all its GPUs, otherwise (name, s) for the limit on parts of at
+        least s GPUs.
+    gpus : (n,) int array
+        GPUs that each configuration of the cluster counts with.
+    capacity : int
+        Largest sum of `gpus` over the configurations in use.
+    """
+
+    name: Hashable
+    gpus: Ints
+    capacity: int
+
+    @property
+    def shown(self) -> str:
+        """The GPU type, and the size of parts if the limit is on parts, for messages."""
+        if isinstance(self.name, tuple):
+            return f"{self.name[0]!r}, parts of {self.name[1]} GPUs or more"
+        return repr(self.name)
+
+
 def _codes(type_index: NDArray, nodes: NDArray, gpus: NDArray) -> Ints:
     code = (type_index.astype(np.int64) << _NODE_BITS) + gpus
     return (code << _NODE_BITS) + nodes
@@ -180,6 +211,7 @@ class Cluster:
         if not listed:
             raise ValueError("types: must have at least one GPU type")
         self._configurations: Configurations | None = None
+        self._limits: tuple[GpuLimit, ...] | None = None
 
     def __repr__(self) -> str:
         return f"Cluster({list(self._types.values())})"
@@ -216,6 +248,13 @@ class Cluster:
             self._configurations = configurations(self)
         return self._configurations
 
+    @property
+    def limits(self) -> tuple[GpuLimit, ...]:
+        """Limits on the present configurations; the same object until the number of nodes changes."""
+        if self._limits is None:
+            self._limits = tuple(_limits(self))
+        return self._limits
+
     def packed(self, type: str, gpus: int) -> Configuration:
         """Return the configuration with `gpus` GPUs of a type on as few nodes as possible."""
         return Configuration(-(-gpus // self._types[type].gpus_per_node), gpus, type)
@@ -246,7 +285,27 @@ class Cluster:
         if name not in self._types:
             raise ValueError(f"name = {name!r}: must be a GPU type of the cluster: {list(self._types)}")
         self._types[name] = replace(self._types[name], nodes=nodes)
-        self._configurations = None
+        self._configurations = self._limits = None
+
+
+def _limits(cluster: Cluster) -> Iterator[GpuLimit]:
+    """Yield the limits of each type: all GPUs, then parts of at least s GPUs where R mod s > 0.
+
+    They suffice: parts are placed from the largest to the smallest, and a node takes a part of s GPUs if
+    larger ones use fewer than R - R mod s of its GPUs, because they are multiples of s.
+    """
+    known = cluster.configurations
+    for position, type in enumerate(cluster.types):
+        size, own = type.gpus_per_node, known.type_index == position
+        yield GpuLimit(type.name, np.where(own, known.gpus, 0), type.gpus)
+        whole = own & (known.gpus % size == 0)
+        for s in (1 << k for k in range(1, size.bit_length())):
+            if size % s:
+                usable = size - size % s
+                part = np.where(own & (known.gpus >= s), known.gpus, 0)
+                yield GpuLimit(
+                    (type.name, s), np.where(whole, known.nodes * usable, part), type.nodes * usable
+                )
 
 
 def configurations(cluster: Cluster) -> Configurations:

@@ -13,10 +13,11 @@ If configurations are powers of two within a node of 2^k GPUs, and whole nodes b
 fits by its counts can be placed.  Jobs are placed from the largest to the smallest.  Let the largest job
 without a place want g GPUs of a node, while at least g GPUs are free in all.  A node with 0 < f < g free GPUs
 has jobs smaller than g on at least g - f of its GPUs, because 2^k - f is not a multiple of g.  So only
-smaller jobs are evicted, and the smallest ones always fit.  Other counts (6 GPUs on nodes of 4) are placed
-heuristically: whole nodes, and the remainder on a node that no other distributed job uses.  A job without a
-place has no GPUs until the policy is asked again.  AFS' network packing has the same counts, with its
-Proposition 1 (appendix E); :mod:`copter.problems.afs.allocation` adjusts its shares.
+smaller jobs are evicted, and the smallest ones always fit. On nodes of other sizes the same holds for jobs
+that keep the limits of :class:`copter.problems.cluster.cluster.GpuLimit`, as Sia's do. Other counts (6 GPUs
+on nodes of 4) are placed heuristically: whole nodes, and the remainder on a node that no other distributed
+job uses. A job without a place has no GPUs until the policy is asked again. AFS' network packing has the same
+counts, with its Proposition 1 (appendix E); :mod:`copter.problems.afs.allocation` adjusts its shares.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ Because (r G)^p = r^p G^p, a change of r_i alone is a change of one scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from copter.arrays import Floats, Ints
-from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.cluster import Configurations, GpuLimit
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 from copter.program.program import ContinualProgram, SharedColumns, SharedCosts
@@ -219,12 +219,10 @@ class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
         super().__init__(program.forget)
         self.program = program
 
-    def take(self, choices: JobChoices, configurations: Configurations) -> SharedColumns:
+    def take(self, choices: JobChoices, limits: Sequence[GpuLimit]) -> SharedColumns:
         """Return the handle of the columns of some choices, and count one more user."""
         size = choices.columns.size
-        return self._take(
-            choices.key, lambda: self.program.share_columns(_usage(choices, configurations), size)
-        )
+        return self._take(choices.key, lambda: self.program.share_columns(_usage(choices, limits), size))
 
 
 class VectorCache(_Handles[tuple[CostRow, JobChoices], SharedCosts]):
@@ -239,16 +237,15 @@ class VectorCache(_Handles[tuple[CostRow, JobChoices], SharedCosts]):
         return self._take((row, choices), lambda: self.program.share_costs(row.block(choices)))
 
 
-def _usage(choices: JobChoices, configurations: Configurations) -> dict[Hashable, Any]:
-    """Return the GPUs of each type that the columns take: ``{type: (columns, GPUs)}``."""
+def _usage(choices: JobChoices, limits: Sequence[GpuLimit]) -> dict[Hashable, Any]:
+    """Return the GPUs with which the columns count for each limit: ``{name: (columns, GPUs)}``."""
     real = np.flatnonzero(choices.columns >= 0)
-    picked = choices.columns[real]
-    types, gpus = configurations.type_index[picked], configurations.gpus[picked].astype(np.float64)
-    return {
-        name: (real[types == k], gpus[types == k])
-        for k, name in enumerate(configurations.types)
-        if (types == k).any()
-    }
+    usage: dict[Hashable, Any] = {}
+    for limit in limits:
+        gpus = limit.gpus[choices.columns[real]]
+        if gpus.any():
+            usage[limit.name] = real[gpus > 0], gpus[gpus > 0].astype(np.float64)
+    return usage
 
 
 def _normalised(goodput: Floats, min_gpus: int) -> Floats:

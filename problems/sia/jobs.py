@@ -108,23 +108,20 @@ def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[I
     restarting = holds & (table.restart_until[slots] > now)
     fixed = holds & ~table.preemptible[slots]
     mode[restarting | fixed] = PINNED
-    configurations, capacity = cluster.configurations, cluster.capacity
-    pinned = np.flatnonzero(mode == PINNED)
-    held = table.current[slots[pinned]]
-    types, gpus = configurations.type_index[held], configurations.gpus[held]
-    demand = np.bincount(types, gpus, len(configurations.types))
     released = [np.empty(0, np.int64)]
-    for k, name in enumerate(configurations.types):
-        over = demand[k] - capacity[name]
+    for limit in cluster.limits:
+        pinned = np.flatnonzero(mode == PINNED)
+        gpus = limit.gpus[table.current[slots[pinned]]]
+        over = int(gpus.sum()) - limit.capacity
         if over <= 0:
             continue
-        free = pinned[(types == k) & ~fixed[pinned]]
+        free = pinned[(gpus > 0) & ~fixed[pinned]]
         free = free[np.argsort(-table.restart_until[slots[free]], kind="stable")]
-        freed = np.cumsum(configurations.gpus[table.current[slots[free]]])
+        freed = np.cumsum(limit.gpus[table.current[slots[free]]])
         if not freed.size or freed[-1] < over:
+            held = over + limit.capacity - (freed[-1] if freed.size else 0)
             raise InfeasibleRoundError(
-                f"GPU type {name!r}: {capacity[name]} GPUs, but its non-preemptible jobs hold "
-                f"{demand[k] - freed[-1] if freed.size else demand[k]:.0f}"
+                f"GPU type {limit.shown}: {limit.capacity} GPUs, but its non-preemptible jobs hold {held:.0f}"
             )
         free = free[: int(np.searchsorted(freed, over)) + 1]
         mode[free] = np.where(table.reserved[slots[free]], REQUIRED, FREE)
@@ -152,14 +149,14 @@ def losers(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]
 
     `slots`: slots of the jobs, in order of arrival. The result has slots of jobs.
     """
-    configurations, left = cluster.configurations, dict(cluster.capacity)
+    left = {limit.name: limit.capacity for limit in cluster.limits}
     lost = []
     for slot in sorted(slots, key=lambda slot: bool(table.sent_mode[slot] == FREE)):
         if table.current[slot] < 0:
             continue
-        held = configurations[int(table.current[slot])]
-        if held.gpus <= left[held.type]:
-            left[held.type] -= held.gpus
+        held = {limit.name: int(limit.gpus[table.current[slot]]) for limit in cluster.limits}
+        if all(gpus <= left[name] for name, gpus in held.items()):
+            left = {name: most - held[name] for name, most in left.items()}
         else:
             lost.append(slot)
     return lost

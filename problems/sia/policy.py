@@ -107,8 +107,8 @@ class SiaPolicy:
         self.scale_up_limit = scale_up_limit
         self.program = ContinualProgram() if program is None else program
         self._shim = ChooseOneShim(unplaced="allow") if shim is None else shim  # _picked checks unplaced jobs
-        for name, gpus in self.cluster.capacity.items():
-            self.program.add_resource(name, upper=gpus)
+        for limit in self.cluster.limits:
+            self.program.add_resource(limit.name, upper=limit.capacity)
         self._rows = RowCache(self.cluster.configurations, self.objective)
         self._table = JobTable()
         self._requests = JobRequests(self.program, self._table, shared=costs == "shared")
@@ -405,11 +405,10 @@ class SiaPolicy:
         if self._left:
             self.program.remove_requests(self._left)
             self._left = []
-        configurations = self.cluster.configurations
-        self._requests.add(self._ids, self._arrived, picks, configurations)
+        self._requests.add(self._ids, self._arrived, picks, self.cluster.limits)
         self._fresh.update(self._ids[slot] for slot in self._arrived)
         self._arrived = []
-        self._requests.refresh(self._ids, picks, configurations)
+        self._requests.refresh(self._ids, picks, self.cluster.limits)
         table.sent_row[slots], table.sent_limit[slots] = row, limit
         table.sent_current[slots] = table.current[slots]
         priced = changed | (table.column[slots] >= 0) | (table.penalty[slots] != table.sent_penalty[slots])
@@ -465,9 +464,9 @@ class SiaPolicy:
 
     def _resize(self) -> None:
         """Set the program's capacities to the cluster's."""
-        for type, gpus in self.cluster.capacity.items():
-            if gpus != self.program.resources[type].upper:
-                self.program.update_resources(type, upper=gpus)
+        for limit in self.cluster.limits:
+            if limit.capacity != self.program.resources[limit.name].upper:
+                self.program.update_resources(limit.name, upper=limit.capacity)
 
     def _set_source(self, slot: int, number: int) -> None:
         table, profile = self._table, self._sources[number].profile

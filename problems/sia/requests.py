@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from copter.arrays import Floats, Ints
-from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.cluster import GpuLimit
 from copter.problems.sia.columns import (
     CostRow,
     JobChoices,
@@ -90,7 +90,7 @@ class JobRequests:
         jobs: Mapping[int, Hashable],
         slots: Iterable[int],
         picks: Mapping[int, Pick],
-        configurations: Configurations,
+        limits: Sequence[GpuLimit],
     ) -> None:
         """Add the requests of jobs that arrived, in bulk for each set of columns."""
         groups: dict[tuple[bool, bytes], list[int]] = {}
@@ -101,7 +101,7 @@ class JobRequests:
         if self.vectors is None:
             self.program.reserve(sum(self._costs[group[0]].size * len(group) for group in groups.values()))
         for group in groups.values():
-            templates = [self.templates.take(self._choices[slot], configurations) for slot in group]
+            templates = [self.templates.take(self._choices[slot], limits) for slot in group]
             own = self.vectors is None
             piece = max(1, _PIECE // templates[0].n_columns) if own else len(group)
             for some in (group[k : k + piece] for k in range(0, len(group), piece)):
@@ -119,7 +119,7 @@ class JobRequests:
             self.table.request[group] = [slot_of[jobs[slot]] for slot in group]
 
     def refresh(
-        self, jobs: Mapping[int, Hashable], picks: Mapping[int, Pick], configurations: Configurations
+        self, jobs: Mapping[int, Hashable], picks: Mapping[int, Pick], limits: Sequence[GpuLimit]
     ) -> None:
         """Update the columns and costs of jobs; unchanged ones need no edit."""
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
@@ -139,7 +139,7 @@ class JobRequests:
         table.sent_mode[slots] = [mode for _, _, mode in picks.values()]
         table.column[slots], table.column_cost[slots] = column, price
         if replaced:
-            self._replace(jobs, replaced, picks, configurations)
+            self._replace(jobs, replaced, picks, limits)
         if recosted:
             names = [jobs[slot] for slot in recosted]
             self.program.update_requests(names, costs=self._given(recosted, picks))
@@ -149,10 +149,10 @@ class JobRequests:
         jobs: Mapping[int, Hashable],
         replaced: Mapping[int, tuple[JobChoices, int]],
         picks: Mapping[int, Pick],
-        configurations: Configurations,
+        limits: Sequence[GpuLimit],
     ) -> None:
         """Change the columns of some jobs' requests; `replaced` has the old columns and the start column."""
-        templates = [self.templates.take(self._choices[slot], configurations) for slot in replaced]
+        templates = [self.templates.take(self._choices[slot], limits) for slot in replaced]
         starts = np.array([start for _, start in replaced.values()], np.int64)
         self.program.update_requests(
             [jobs[slot] for slot in replaced],
