@@ -218,14 +218,22 @@ class _TimeShare:
 
 
 class LpStar(Sia):
-    """LP*: Sia's relaxation solved from scratch in each round by an LP solver, then the same shim.
+    """LP*: Sia's relaxation by an LP solver that keeps model and basis between rounds, then the same shim.
 
     The thesis (section 4.5.1) uses a commercial solver; here it is HiGHS.
 
-    `settings`: settings of :class:`Sia`.
+    Parameters
+    ----------
+    strategy : "auto", "choose", "dual" or "primal"
+        Kind of simplex, see :class:`copter.solvers.baselines.highs_hot.HighsHot`.
+    tolerance : float
+        Tolerance of the relaxation.
+    **settings
+        Settings of :class:`Sia`.
     """
 
     name = "lp-star"
 
-    def __init__(self, *, solver: str | Solver = "highs-hot", **settings: Any) -> None:
+    def __init__(self, *, strategy: str = "auto", tolerance: float = 1e-5, **settings: Any) -> None:
+        solver = make_solver("highs-hot", strategy=strategy, tolerance=tolerance)
         super().__init__(solver=solver, **settings)

@@ -3,8 +3,8 @@
 The jobs of Table 4.1 and Figure 4.1 are the authors' days sampled from Alibaba's PAI trace: 2,000 jobs
 on 512 GPUs, 10,000 on 2,560, 40,000 on 10,240.  The authors published no day of 100,000 jobs on 25,600 GPUs.
 It is made from the largest day: every job occurs two or three times, with copies at most five minutes apart.
-The solve time is that of the whole policy, with edits and shim; for POP-k, of the longest part.  LP* is
-copter at a tolerance at which its answers are proven optimal where HiGHS takes too long.
+The solve time is that of the whole policy, with edits and shim; for POP-k, of the longest part.  LP* is HiGHS
+with a kept basis, which plays the same programs as COpter.
 
 The rounds of Figures 4.3 and 4.6 are those of a generated cluster in a steady state.
 
@@ -48,6 +48,7 @@ _DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: (
 """Folder and number of the authors' days, by number of GPUs."""
 _PERCENTS = (10, 25, 50, 75, 90, 99, 100)
 """Percentiles of solve times, for the distribution of Figure 4.5."""
+_COLUMNS = ("columns, median", "columns, most")
 _WARM_UP_HOURS = 0.1
 """Hours that are played first, without timing, to compile kernels."""
 _TOLERANCE, _ROUNDS = 1e-4, 4
@@ -61,16 +62,18 @@ _POLLUX_FACTOR, _SCALED_HOURS = 4, 4.0
 def play(scenario: Scenario, policy: Policy, hours: float | None = None) -> dict[str, float]:
     """Simulate until all jobs are complete, or for a number of hours.
 
-    Return average JCT and makespan in hours, unless `hours` is given, and percentiles of the solve times in
-    seconds.
+    Return average JCT and makespan in hours, unless `hours` is given, percentiles of the solve times in
+    seconds, and the numbers of columns of the median and the largest program, which are NaN for POP.
     """
     simulator = Simulator(scenario, policy, max_hours=hours)
+    records = list(simulator.run())
     solves = [
-        float(record.figures.get("parallel_seconds_estimated", record.policy_seconds))
-        for record in simulator.run()
+        float(record.figures.get("parallel_seconds_estimated", record.policy_seconds)) for record in records
     ]
     times = np.percentile(solves, _PERCENTS).tolist()
+    columns = [float(record.figures.get("variables", math.nan)) for record in records]
     shown = {f"solve p{percent}": value for percent, value in zip(_PERCENTS, times, strict=True)}
+    shown |= dict(zip(_COLUMNS, (float(np.median(columns)), max(columns)), strict=True))
     if hours is not None:
         return shown
     jobs = simulator.job_results()
@@ -111,15 +114,24 @@ def _grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
 
 
 def days(
-    effort: Effort, *, gpus: int, samples: int | None = None, hours: float | None = None, **settings: Any
+    effort: Effort,
+    *,
+    gpus: int,
+    samples: int | None = None,
+    hours: float | None = None,
+    timed: bool = True,
+    **settings: Any,
 ) -> list[PaperFigure]:
-    """Return figures of policies on the authors' days for a number of GPUs, for some hours or to the end."""
-    solves = [f"solve p{percent}" for percent in _PERCENTS]
-    columns = ["average JCT", "makespan"] if hours is None else []
-    units = {"average JCT": "h", "makespan": "h", **dict.fromkeys(solves, "s")}
+    """Return figures of policies on the authors' days for a number of GPUs, for some hours or to the end.
+
+    Without `timed` there are no solve times, so that the policies may run next to each other.
+    """
+    ends = ["average JCT", "makespan"] if hours is None else []
+    solves = [f"solve p{percent}" for percent in _PERCENTS] if timed else []
+    units = {"average JCT": "h", "makespan": "h", **dict.fromkeys(solves, "s"), **dict.fromkeys(_COLUMNS, "")}
     most = min(samples or effort.seeds, _DAYS[gpus][1])
-    settings |= {"gpus": gpus, "hours": hours, "samples": most, "columns": [*columns, *solves]}
-    return grid(effort, _day, units, timed=True, **settings)
+    settings |= {"gpus": gpus, "hours": hours, "samples": most, "columns": [*ends, *solves, *_COLUMNS]}
+    return grid(effort, _day, units, timed=timed, **settings)
 
 
 def _day(

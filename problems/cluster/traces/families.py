@@ -32,7 +32,7 @@ apart on average (hyper-parameter searches: thesis section 3.4.1); the lengths o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +196,9 @@ def published(
 ) -> Scenario:
     """Return a workload of the thesis' authors: number seed (mod the number of files).
 
+    The GPU counts and batch sizes of the files are tuned for the cluster of three GPU types.  On a cluster of
+    one type jobs are tuned anew, for up to 64 GPUs (thesis 3.4.3).
+
     `name`: a key of `_PUBLISHED`. `data`: folder of real traces. `settings`: other settings of the trace,
     which must be empty.
     """
@@ -207,7 +210,11 @@ def published(
     if not files:
         where = f"{_PUBLISHED_FOLDER}/{_PUBLISHED[name]}/workload-*.csv"
         raise InputError(data or Path("data"), where, "does not exist: give the folder with --data")
-    return from_file(files[seed % len(files)], cluster, seed)
+    found = from_file(files[seed % len(files)], cluster, seed)
+    if len(cluster.types) > 1:
+        return found
+    jobs = [replace(job, tuned_gpus=None, batch_size=None) for job in found.jobs]
+    return make_scenario(cluster, jobs, np.random.default_rng(seed), Shape())
 
 
 def published_files(name: str, data: Path | None) -> list[Path]:
