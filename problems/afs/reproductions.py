@@ -24,6 +24,7 @@ from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, PaperFigure
 from copter.problems.afs.models import ModelCurve, fit, measurements, stand_ins
 from copter.problems.afs.traces import VIRTUAL_CLUSTERS, testbed, virtual_cluster
+from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
@@ -189,6 +190,34 @@ def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
         )
         jobs.append(replace(job, time=job.time * share))
     return Scenario(scenario.cluster, jobs, profiles)
+
+
+def toy(effort: Effort, **settings: Any) -> list[PaperFigure]:
+    """Return the average JCTs of appendix A's example, for `_toy_sample`'s settings."""
+    return grid(effort, _toy_sample, _UNITS, samples=1, **settings)
+
+
+def _toy_sample(
+    effort: Effort, row: str, k: int, *, policy: str, later: int = 0, hours_on_two: float = 1.5
+) -> dict[str, float]:
+    """Play jobs A and B, and later jobs, on two GPUs.
+
+    On one GPU every job takes 2 hours. On two GPUs, A takes 1 hour, B takes 1.5 hours, and a later job takes
+    `hours_on_two`. The first later job arrives after 1 hour, and each other one `hours_on_two` after the one
+    before. A rigid job requests both GPUs.
+    """
+    hours = {"A": 1.0, "B": 1.5} | {f"later {j}": hours_on_two for j in range(later)}
+    times = {"A": 0.0, "B": 0.0} | {f"later {j}": 1.0 + j * hours_on_two for j in range(later)}
+    profiles: dict[str, Profile] = {
+        name: CountProfile(name, 0.0, 7200.0, [1, 2], {"gpu": [1.0, 2.0 / each]})
+        for name, each in hours.items()
+    }
+    jobs = [
+        JobSubmission(name, 3600.0 * time, "", name, kind="strong-scaling", tuned_gpus=2)
+        for name, time in times.items()
+    ]
+    played = play(Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles), policy)
+    return {"average JCT": float(played.jct.mean()) / 3600.0}
 
 
 def bursts(effort: Effort) -> list[PaperFigure]:

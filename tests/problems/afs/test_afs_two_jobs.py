@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
+from copter.bench.reproduction import Effort, reproductions
 from copter.problems.afs.allocation import Curves, afs_shares
-from copter.problems.afs.reproductions import play
-from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.afs.reproductions import _toy_sample
 
 
 def total_seconds(work, speed, split, gpus):
@@ -38,27 +36,18 @@ def test_algorithm_1_loses_little_where_nobody_comes():
     assert min(found) >= 1 - 1e-12
 
 
-def toy_hours(policy, later, hours_on_two=1.5):
-    """Average JCT of A and B, which take 2 h on one GPU, and of later jobs, each x h after the one before."""
-    hours = {"A": 1.0, "B": 1.5} | {f"later {k}": hours_on_two for k in range(later)}
-    times = {"A": 0.0, "B": 0.0} | {f"later {k}": 1.0 + k * hours_on_two for k in range(later)}
-    profiles = {
-        name: CountProfile(name, 0.0, 7200.0, [1, 2], {"gpu": [1.0, 2.0 / each]})
-        for name, each in hours.items()
-    }
-    jobs = [
-        JobSubmission(name, 3600.0 * time, "", name, kind="strong-scaling", tuned_gpus=2)
-        for name, time in times.items()
-    ]
-    return play(Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles), policy).jct.mean() / 3600.0
+def toy_hours(policy, **case):
+    """Average JCT of the example; see `_toy_sample`."""
+    return _toy_sample(Effort(), "", 0, policy=policy, **case)["average JCT"]
 
 
 def test_toy_example_by_hand():
     """A runs 1 h on both GPUs, then B 1.5 h; or both run 2 h on one each."""
-    assert toy_hours("srtf", 0) == pytest.approx((1.0 + 2.5) / 2)
-    assert toy_hours("max-min", 0) == pytest.approx(2.0)
+    assert toy_hours("srtf") == pytest.approx((1.0 + 2.5) / 2)
+    assert toy_hours("max-min") == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("x", [1.1, 1.5, 1.9])
-def test_arrivals_reverse_the_toy_example(x):
-    assert toy_hours("max-min", 10, x) < toy_hours("srtf", 10, x)
+def test_arrivals_reverse_the_toy_example():
+    found = {one.row: one.ours for one in reproductions()["afs-appendix-a"].measure(Effort())}
+    for x in (1.1, 1.5, 1.9):
+        assert found[f"later jobs, x = {x}: max-min"] < found[f"later jobs, x = {x}: srtf"]
