@@ -337,7 +337,8 @@ def why_no_mode(line: LineResult, house: str) -> str:
     if not ran:
         return "not run"
     if all(one.status == "missed" for one in ran):
-        return f"no answer in {line.limit:g} s"
+        ended = any(len(one.records) > 1 for one in ran)
+        return f"over {line.limit:g} s a round" if ended else f"no answer in {line.limit:g} s"
     return "not certified"
 
 
