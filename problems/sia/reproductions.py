@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles.hybrid import MICROBATCHES, HybridProfile, gpt_profile
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import gpu_hours, summarise
-from copter.problems.cluster.results import JobRecord, Segment
+from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import published_files
 from copter.problems.cluster.workload import JobSubmission, Scenario
@@ -94,16 +95,22 @@ COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "unfair jobs, authors' reading": ("unfair_fraction_authors", "%", 100.0),
 }
 """For each column: a metric of :func:`copter.problems.cluster.report.metrics.summarise`, unit and factor."""
-_UNITS = {column: unit for column, (_, unit, _) in COLUMNS.items()}
+_PERCENTS = (10, 25, 50, 75, 90)
+"""Percentiles of completion times and of numbers of jobs."""
+_UNITS = {column: unit for column, (_, unit, _) in COLUMNS.items()} | {
+    f"p{percent} JCT": "h" for percent in _PERCENTS
+}
 _BURST = ("JCT of the burst", "wait of the burst")
 
 
 class Played(NamedTuple):
-    """A finished simulation: its metrics, its jobs, and GPU-hours per job by model and GPU type."""
+    """A finished simulation: metrics, jobs, GPU-hours per job by model and GPU type, rounds, and segments."""
 
     summary: dict[str, float]
     jobs: Sequence[JobRecord]
     hours: dict[tuple[str, str], float]
+    records: Sequence[ClusterRecord] = ()
+    segments: Sequence[Segment] = ()
 
 
 def scenario_of(
@@ -137,7 +144,8 @@ def play(scenario: Scenario, setup: _PolicySetup, seed: int = 0) -> Played:
     simulator = Simulator(scenario, policy, placer=setup.placer(), estimator=estimator).play()
     jobs = simulator.job_results()
     summary = summarise(scenario, jobs, simulator.records, simulator.segments)
-    return Played(summary, jobs, gpu_hours(jobs, simulator.segments))
+    hours = gpu_hours(jobs, simulator.segments)
+    return Played(summary, jobs, hours, simulator.records, simulator.segments)
 
 
 def _estimator(name: str, seed: int) -> Estimator:
@@ -200,14 +208,27 @@ def _sample(
         settings["first_hour"] = first_hours[k % len(first_hours)]
     scenario = scenario_of(effort, effort.seed + k, trace, **which, **settings)
     effort.say(f"{row}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
-    setup = POLICIES[policy]
-    setup = replace(
-        setup, settings={**setup.settings, **(options or {})}, estimator=estimator or setup.estimator
-    )
-    played = play(scenario, setup, effort.seed + k)
+    played = play(scenario, _setup(policy, estimator, options), effort.seed + k)
     return {
-        column: factor * played.summary[key] for column, (key, _, factor) in COLUMNS.items()
-    } | _of_the_burst(played.jobs)
+        **{column: factor * played.summary[key] for column, (key, _, factor) in COLUMNS.items()},
+        **_percentiles(played.jobs),
+        **_of_the_burst(played.jobs),
+    }
+
+
+def _setup(
+    policy: str = "Sia", estimator: str = "", options: Mapping[str, Any] | None = None
+) -> _PolicySetup:
+    """Return one of :data:`POLICIES` with other settings, and another estimator unless it is empty."""
+    setup = POLICIES[policy]
+    settings = {**setup.settings, **(options or {})}
+    return replace(setup, settings=settings, estimator=estimator or setup.estimator)
+
+
+def _percentiles(jobs: Sequence[JobRecord]) -> dict[str, float]:
+    """Return percentiles of the completion times in hours, NaN without jobs."""
+    jct = [job.jct / 3600.0 for job in jobs] or [math.nan]
+    return {f"p{percent} JCT": float(np.percentile(jct, percent)) for percent in _PERCENTS}
 
 
 def _of_the_burst(jobs: Sequence[JobRecord]) -> dict[str, float]:
@@ -218,6 +239,103 @@ def _of_the_burst(jobs: Sequence[JobRecord]) -> dict[str, float]:
         return {"burst": math.nan, **dict.fromkeys(_BURST, math.nan)}
     sums = sum(job.jct for job in burst) / 3600.0, sum(job.started - job.submitted for job in burst) / 3600.0
     return {"burst": float(len(burst)), **dict(zip(_BURST, sums, strict=True))}
+
+
+def activity(
+    effort: Effort, *, trace: str, hours: int, policies: Mapping[str, Mapping[str, Any]], estimator: str
+) -> list[PaperFigure]:
+    """Return arrivals by hour, and percentiles of the numbers of jobs and of jobs with GPUs over its rounds.
+
+    `policies`: settings of `_sample` by row.
+    """
+    figures: dict[str, list[PaperFigure]] = {}
+    for name, settings in policies.items():
+        arrivals: list[float] = []
+        records: list[ClusterRecord] = []
+        for k in range(effort.seeds):
+            scenario = scenario_of(effort, effort.seed + k, trace)
+            effort.say(f"{name}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
+            played = play(scenario, _setup(**{"estimator": estimator, **settings}), effort.seed + k)
+            records += played.records
+            arrivals += [job.submitted / 3600.0 for job in played.jobs]
+        for hour in range(hours):
+            row = f"hour {hour + 1}"
+            came = sum(hour <= time < hour + 1 for time in arrivals) / effort.seeds
+            of_hour = [record for record in records if hour <= record.time / 3600.0 < hour + 1]
+            shown = figures.setdefault(row, [PaperFigure(row, "arrivals", "jobs", came)])
+            for what, values in (
+                ("active jobs", [record.jobs for record in of_hour]),
+                ("jobs with GPUs", [record.running for record in of_hour]),
+            ):
+                for percent in (25, 50, 75):
+                    value = float(np.percentile(values or [0], percent))
+                    shown.append(PaperFigure(row, f"{name}: {what}, p{percent}", "", value))
+    return [one for shown in figures.values() for one in shown]
+
+
+def allocations(
+    effort: Effort,
+    *,
+    trace: str,
+    cluster: str,
+    workload: Mapping[str, Any],
+    applications: Sequence[str],
+    minutes: int,
+    every: int,
+) -> list[PaperFigure]:
+    """Return the GPUs of a job of each application under Sia over time, and the number of active jobs.
+
+    The time is that around the most active jobs while a job of the first application is in the cluster. Of
+    each application, the job with most GPU time in it is shown. The sample is the first one in which there is
+    such a job of each. The unit of a number of GPUs is their type.
+    """
+    whole = replace(effort, quick=False)
+    shown: dict[str, str] = {}
+    begin = 0.0
+    for k in count():
+        scenario = scenario_of(whole, effort.seed + k, trace, cluster, **workload)
+        if {*applications} <= {job.application for job in scenario.jobs}:
+            effort.say(f"Sia: {len(scenario.jobs)} jobs on {scenario.cluster.gpus} GPUs, sample {k + 1}")
+            played = play(scenario, POLICIES["Sia"], effort.seed + k)
+            begin = _busiest(played, applications[0], 60.0 * minutes)
+            shown = _busy_jobs(played, begin, begin + 60.0 * minutes)
+            if {*applications} <= shown.keys():
+                break
+    figures = []
+    for minute in range(0, minutes + 1, every):
+        at = begin + 60.0 * minute
+        row, until = f"{minute} min", at + 60.0 * every
+        active = sum(job.submitted <= at < job.finished for job in played.jobs)
+        figures.append(PaperFigure(row, "active jobs", "", float(active)))
+        for application in applications:
+            own = [one for one in played.segments if one.job == shown[application]]
+            held = next((one for one in own if one.begin <= at < one.end), None)
+            gpus, type = (float(held.gpus), held.type) if held else (0.0, "")
+            lost = sum(_overlap(one.begin, one.begin + one.restart_seconds, at, until) for one in own)
+            figures.append(PaperFigure(row, f"{application}: GPUs", type, gpus))
+            figures.append(PaperFigure(row, f"{application}: restarts until the next row", "s", lost))
+    return figures
+
+
+def _busiest(played: Played, application: str, seconds: float) -> float:
+    """Return the begin of the time around the most active jobs while a job of an application is there."""
+    first = next(job for job in played.jobs if job.application == application)
+    inside = [one for one in played.records if first.submitted <= one.time < first.finished]
+    peak = max(inside, key=lambda record: record.jobs).time
+    return max(peak - 0.5 * seconds, first.submitted)
+
+
+def _busy_jobs(played: Played, begin: float, end: float) -> dict[str, str]:
+    """Return the job with most GPU time in an interval, by application."""
+    held: dict[str, float] = {}
+    for one in played.segments:
+        held[one.job] = held.get(one.job, 0.0) + one.gpus * _overlap(one.begin, one.end, begin, end)
+    jobs = sorted(played.jobs, key=lambda job: held.get(job.name, 0.0))
+    return {job.application: job.name for job in jobs if held.get(job.name, 0.0) > 0.0}
+
+
+def _overlap(begin: float, end: float, first: float, last: float) -> float:
+    return max(0.0, min(end, last) - max(begin, first))
 
 
 def _hours(effort: Effort, trace: str, policy: str, k: int) -> dict[tuple[str, str], float]:
@@ -311,9 +429,7 @@ def hybrid(effort: Effort) -> list[PaperFigure]:
 
 def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
     """Return the mean number of GPUs of the GPT over a time interval."""
-    held = sum(
-        one.gpus * max(0.0, min(one.end, end) - max(one.begin, begin)) for one in segments if one.job == "gpt"
-    )
+    held = sum(one.gpus * _overlap(one.begin, one.end, begin, end) for one in segments if one.job == "gpt")
     return held / (end - begin)
 
 

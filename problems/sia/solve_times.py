@@ -55,8 +55,6 @@ _TOLERANCE, _ROUNDS = 1e-4, 4
 """Tolerance and number of rounds of the relaxations of Figure 4.3; the first round is left out."""
 _LIMIT = 60.0
 """Time limit of a round in seconds; a solver that exceeds it is not run on larger sizes."""
-_POLLUX_FACTOR, _SCALED_HOURS = 4, 4.0
-"""Largest multiple of 64 GPUs for Pollux, whose search is slow, and simulated hours of larger clusters."""
 
 
 def play(scenario: Scenario, policy: Policy, hours: float | None = None) -> dict[str, float]:
@@ -158,18 +156,21 @@ def _day(
     return play(scenario, make_policy(name, **options), hours)
 
 
-def policies(effort: Effort, *, factors: Sequence[int]) -> list[PaperFigure]:
-    """Return the milliseconds of policies by the size of the cluster, with proportional workloads."""
+def policies(effort: Effort, *, factors: Sequence[int], hours: float) -> list[PaperFigure]:
+    """Return the milliseconds of policies by the size of the cluster, with proportional workloads.
+
+    `hours`: simulated hours of clusters of more than 64 GPUs.
+    """
     figures = []
     for factor in factors:
         cluster = cluster_by_name("heterogeneous-64").scaled(factor)
         scenario = by_name("helios", cluster, effort.seed, effort.data, jobs=160 * factor)
-        for name in ("Sia", "Pollux", "Gavel+TJ") if factor <= _POLLUX_FACTOR else ("Sia", "Gavel+TJ"):
+        for name in ("Sia", "Pollux", "Gavel+TJ"):
             effort.say(f"{name}: {len(scenario.jobs)} jobs on {cluster.gpus} GPUs")
             setup = POLICIES[name]
             policy = make_policy(setup.policy, **setup.settings)
-            hours = None if factor == 1 else _SCALED_HOURS
-            simulator = Simulator(scenario, policy, placer=setup.placer(), max_hours=hours)
+            most = None if factor == 1 else hours
+            simulator = Simulator(scenario, policy, placer=setup.placer(), max_hours=most)
             seconds = [record.policy_seconds for record in simulator.run()]
             for percent in (25, 50, 75, 95):
                 ours = 1000.0 * float(np.percentile(seconds, percent))
