@@ -147,16 +147,18 @@ def _ranged(
     return grid(effort, _sample, _UNITS, row=row, axes=axes, derived=derived, **settings)
 
 
-def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str]) -> list[PaperFigure]:
-    """Return the ratio of JCTs under Tiresias-L to those under policies, by fifths of the jobs' lengths."""
+def by_length(
+    effort: Effort, *, traces: Sequence[int], bins: int, policies: Sequence[str]
+) -> list[PaperFigure]:
+    """Return the ratio of JCTs under Tiresias-L to those under policies, by groups of the jobs' lengths."""
     figures = []
     for trace in traces:
         base = _play_trace(effort, trace, "tiresias-l", effort.seed).simulator.job_results()
         for policy in policies:
             jobs = _play_trace(effort, trace, policy, effort.seed).simulator.job_results()
             figures += [
-                PaperFigure(f"trace {trace}, fifth {fifth}", policy, "x", ratio)
-                for fifth, ratio in enumerate(_ratios_by_length(jobs, base, 5), 1)
+                PaperFigure(f"trace {trace}, bin {number}", policy, "x", ratio)
+                for number, ratio in enumerate(_ratios_by_length(jobs, base, bins), 1)
             ]
     return figures
 
