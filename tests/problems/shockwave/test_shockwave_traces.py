@@ -109,6 +109,19 @@ def test_generator_has_the_shape_of_the_authors_traces():
     assert np.mean([job.gpus == 1 for job in jobs]) == pytest.approx(0.6, abs=0.05)
 
 
+def test_batch_sizes_are_those_of_table_2():
+    printed = {
+        "ResNet-18": (16, 256),
+        "ResNet-50": (16, 128),
+        "LM": (5, 80),
+        "Transformer": (16, 256),
+        "Recommendation": (512, 8192),
+    }
+    assert {
+        name: (min(one.epoch_seconds), max(one.epoch_seconds)) for name, one in _MODELS.items()
+    } == printed
+
+
 def test_sizes_of_the_paper_by_gpu_hours():
     jobs = generate(3000, seed=4, size_mix=SIZE_MIX, mode_mix={Mode.STATIC: 1.0})
     hours = np.array([job.gpus * job.seconds for job in jobs]) / 3600
