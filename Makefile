@@ -78,12 +78,10 @@ suite: $(VENV)/.installed
 	rm -rf runs/quick
 	$(BIN)/copter bench all --profile quick --check --out runs/quick
 
-# All measured figures of the docs, in about an hour, on a machine that does nothing else. What is in the folder
+# All measured figures of the docs, in about two hours, on a machine that does nothing else. What is in the folder
 # of the suite is kept: remove bench/results/full/suite.json and lines/ to measure everything again.
 measure: $(VENV)/.installed
 	$(BIN)/copter bench all --profile full --out bench/results/full
-	$(BIN)/copter bench all --profile full --only changes --out bench/results/changes
-	rm -rf bench/results/changes/report.* bench/results/changes/pictures  # its rows are in benchmarks.md
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json bench/results/updates.json
 
 # The pages, the README's table and all pictures, from what was measured.

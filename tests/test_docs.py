@@ -11,6 +11,7 @@ import pytest
 from copter.bench.report.page import make_report
 from copter.bench.reproduction import reproductions
 from copter.bench.result_files import load_suite
+from copter.bench.statistics import not_fastest
 from copter.cli.suite import notes_of
 from support.commands import invoke
 
@@ -67,9 +68,14 @@ def build(monkeypatch):
 def test_the_table_of_the_readme_is_what_the_results_of_the_suite_say(build):
     suite = load_suite(build.RESULTS)
     assert (ROOT / "README.md").read_text() == build.readme(suite)
-    assert (ROOT / "bench/results/benchmarks.md").read_text() == build.benchmarks_page(
-        suite, load_suite(build.CHANGES)
-    )
+    assert (ROOT / "bench/results/benchmarks.md").read_text() == build.benchmarks_page(suite)
+
+
+def test_the_readme_shows_lines_that_copter_loses(build):
+    suite = load_suite(build.RESULTS)
+    lost = {one.line for one in not_fastest(suite)}
+    assert len(build.IN_README) <= 8
+    assert len(lost & set(build.IN_README)) >= min(3, len(lost))
 
 
 def test_the_page_of_the_shards_is_what_the_documents_say(build, tmp_path):

@@ -4,7 +4,7 @@
     python docs/site/build.py NAME ...  # before: copy texts and printed values of the tables to documents
 
 The results of the suite (`full/`, by `copter bench all`) become report.md with its pictures, benchmarks.md,
-and five rows and the picture of the README. Results of other commands have files of their own: `updates.json`
+and the table and the picture of the README. Results of other commands have files of their own: `updates.json`
 (`copter bench updates`), `papers/` (`copter reproduce NAME --json`), which becomes papers.md, and `shards/`
 (`copter bench load-balancing`), which becomes shards.md (shards.py).
 """
@@ -34,46 +34,62 @@ from copter.bench.report.page import (
     sections_as_markdown,
     write_pictures,
 )
-from copter.bench.report.sections import speed_of_the_machine
+from copter.bench.report.sections import mode_cell, speed_of_the_machine
 from copter.bench.reproduction import reproductions
 from copter.bench.result_files import LineResult, SuiteResult, load_suite
-from copter.bench.statistics import seconds_of, spread
+from copter.bench.solvers import MODES
+from copter.bench.statistics import (
+    fastest_mode,
+    median_seconds,
+    not_fastest,
+    seconds_of,
+    spread,
+    verdicts,
+    why_no_mode,
+)
 from copter.cli.console import save_json
 from copter.cli.suite import notes_of
 
 ROOT = Path(__file__).parents[2]
 HERE, README = ROOT / "bench/results", ROOT / "README.md"
 RESULTS, PAPERS = HERE / "full", HERE / "papers"
-CHANGES = HERE / "changes"
-"""Lines of few changes, which came after the last run of the whole suite."""
 PICTURE = HERE / "round.svg"
 BEGIN, END = "<!-- written by make benchmarks -->\n", "<!-- end -->\n"
 
-SIZES = ("sia-64", "sia-256", "sia-1024", "sia-2560", "sia-5120", "sia-10240")
-SHOWN = {
-    **dict.fromkeys(SIZES, ("copter-cold", "highs-hot")),
-    "traffic-kdl": ("highs-hot", "pop-16"),
-    "shards-1024": ("highs-hot", "heuristic"),
-    "shockwave-2000": ("water-filling", "cvxpy"),
-}
-"""Lines of the suite in bench/results/benchmarks.md, and the solvers that are shown in addition to copter."""
-IN_README = ("sia-64", "sia-1024", "sia-10240", "traffic-kdl", "shards-1024")
-"""Lines that the README shows, with copter and HiGHS: small and large programs."""
-FEW = {
-    "changes-1-of-100000": ("highs-hot",),
-    "changes-1-of-1000000": ("highs-hot",),
-    "changes-50-of-1000000": ("highs-hot",),
-    "changes-500-of-1000000": ("highs-hot",),
-    "changes-1-of-1000000-own": ("highs-hot",),
-    "changes-1-of-10000000": (),
-    "shards-16384-1": (),
-    "traffic-single": ("highs-hot",),
-}
-"""Lines of few changes, and the solvers that are shown in addition to copter."""
-WITHDRAWN = (
-    "In brackets: seconds of HiGHS divided by seconds of copter. Comparisons on small changes are missing "
-    "until HiGHS with a kept basis and the dual simplex is measured in the same suite."
+SIZES = ("sia-64", "sia-1024", "sia-10240")
+FEW = (
+    "changes-1-of-100000",
+    "changes-1-of-1000000",
+    "changes-50-of-1000000",
+    "changes-500-of-1000000",
+    "changes-1-of-1000000-own",
+    "changes-1-of-10000000",
+    "shards-16384-1",
+    "traffic-single",
 )
+"""Lines of few changes in bench/results/benchmarks.md."""
+SHOWN: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(SIZES, ("copter-cold",)),
+    "traffic-tiny": ("copter-cold",),
+    "traffic-mlu": ("copter-cold",),
+    "traffic-kdl": ("copter-cold", "pop-16"),
+    "shards-1024": ("copter-cold", "heuristic"),
+    "shockwave-2000": ("water-filling",),
+    **dict.fromkeys(FEW, ()),
+}
+"""Lines of bench/results/benchmarks.md, and the solvers that are shown in addition to copter and the fastest
+mode of each other solver."""
+IN_README = (
+    "sia-64",
+    "traffic-tiny",
+    "traffic-mlu",
+    "sia-1024",
+    "sia-10240",
+    "traffic-kdl",
+    "shards-1024",
+    "changes-50-of-1000000",
+)
+"""Lines that the README shows: at most eight, the first ones of those that copter loses."""
 
 REPORT = f"""<!-- Written by make benchmarks from the results in bench/results/full: do not edit. -->
 
@@ -103,16 +119,11 @@ BENCHMARKS = """# Benchmarks
 
 Written by `make benchmarks`: do not edit. The tables show lines of [the suite](report.md), with the median,
 the smallest and the largest seconds of a round after the first; a round is edit, solve and shim. Gaps are
-recomputed from the program.
+recomputed from the program. HiGHS, OR-Tools and cvxpy are shown in the mode that is the fastest on the line;
+the report has all modes.
 
-![Seconds of a round over columns: copter warm and cold, HiGHS with a kept basis](round.svg)
+![Seconds of a round over columns: copter warm and cold, HiGHS in its fastest mode](round.svg)
 """
-FEW_CHANGES = f"""## Rounds of few changes
-
-In the following sections `highs-hot` runs in a mode that is not always the fastest mode of HiGHS for such
-rounds. {WITHDRAWN}
-"""
-NOT_COMPARED = "The comparison with `highs-hot` is [missing](#rounds-of-few-changes).\n"
 EDITS = """## Edits alone
 
 An edit replaces 1% of the requests, changes their costs, or replaces them by requests with their own columns.
@@ -297,43 +308,52 @@ def papers_page() -> str:
 
 
 def readme(suite: SuiteResult) -> str:
-    """Return the README, with five lines of the suite between the two marks, and machine and date."""
+    """Return the README, with lines of the suite between the two marks, and machine, date and command."""
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     rows = []
     for name in IN_README:
-        line, other = suite.lines[name], "highs-hot"
-        ours = spread(seconds_of(line, "copter"))["median"]
-        theirs = f"{median(line, other)} ({ratio(line, other, ours)})"
-        rows.append((line.title, f"{columns(line):,}", seconds(ours), theirs, gap(line, "copter")))
-    heads = ("rounds of", "columns", "copter", "HiGHS, basis kept", "largest gap of copter")
+        line = suite.lines[name]
+        shown = seconds(median_seconds(line, "copter")), mode_cell(line, "highs"), gap(line, "copter")
+        rows.append((line.title, f"`{name}`", f"{columns(line):,}", *shown))
+    heads = ("rounds of", "line", "columns", "copter", "HiGHS in its fastest mode", "largest gap of copter")
+    lost = [f"`{one.line}`" for one in not_fastest(suite)]
     told = (
-        f"\nMedian seconds of a round (edit, solve and shim) after the first, on {hardware(suite.machine)}, "
-        f"on {suite.begun[:10]}. {speed_of_the_machine(suite)}\n{WITHDRAWN}\n"
-        "[bench/results/benchmarks.md](bench/results/benchmarks.md) has more lines and their commands; "
-        "[bench/results/report.md](bench/results/report.md) lists the lines on which another solver was "
-        "faster.\n"
+        f"\nMedian seconds of a warm round (edit, solve and shim) on {hardware(suite.machine)}, on "
+        f"{suite.begun[:10]}. The second figure is seconds of HiGHS over those of copter, median and range "
+        "over the rounds; the name is the fastest of [seven modes](bench/results/report.md#fastest-modes).\n"
+        f"{speed_of_the_machine(suite)}\n"
+        "Command: `copter bench all --profile full --only LINE --out runs/LINE`, for networks with "
+        "`--data NETWORKS`.\n\n"
+        f"On {len(lost)} of {len(verdicts(suite))} lines of the suite another solver is faster: "
+        f"{', '.join(lost)}. [bench/results/report.md](bench/results/report.md) has all lines, solvers and "
+        "modes, [bench/results/benchmarks.md](bench/results/benchmarks.md) a selection.\n"
     )
     return "".join((before, BEGIN, table(heads, rows), told, END, after))
 
 
-def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
+def benchmarks_page(suite: SuiteResult) -> str:
     """Return the text of bench/results/benchmarks.md."""
-    suite, changes = with_commands(suite), with_commands(changes)
-    lines = suite.lines | changes.lines
+    suite = with_commands(suite)
     heads = ("solver", "round", "first round", "not optimal", "largest gap", "jobs that changed", "memory")
-    parts = [BENCHMARKS]
-    for name, others in (SHOWN | FEW).items():
-        line = lines[name]
-        if name == next(iter(FEW)):
-            parts.append(FEW_CHANGES)
-        rows = [_row(line, solver) for solver in ("copter", *others)]
+    parts, missing = [BENCHMARKS], []
+    for name, others in SHOWN.items():
+        if name not in suite.lines:
+            missing.append(f"`{name}`")
+            continue
+        line = suite.lines[name]
+        fastest = (fastest_mode(line, house) for house in MODES)
+        rows = [_row(line, solver) for solver in ("copter", *others, *filter(None, fastest))]
         kept = [k for k in range(len(heads)) if k != 5 or rows[0][5]]
         text = table(tuple(heads[k] for k in kept), [tuple(row[k] for k in kept) for row in rows])
         size = f"{columns(line):,} columns, {records(line, 'copter')[-1]['n_rows']:,} rows; tolerance"
-        command = f"```sh\n{line.command}\n```"
-        text = f"## {line.title}\n\n{size} {line.tolerance:g}.\n\n{command}\n\n{text}"
-        parts.append(f"{text}\n{NOT_COMPARED}" if name in FEW and others else text)
+        without = [f"{label}: {why}" for house, label in MODES.items() if (why := _why(line, house))]
+        told = f"{'; '.join(without)}.\n" if without else ""
+        parts.append(
+            f"## {line.title}\n\n{size} {line.tolerance:g}.\n\n```sh\n{line.command}\n```\n\n{text}{told}"
+        )
+    if missing:
+        parts.append(f"## Not yet measured\n\nWith all modes: {', '.join(missing)}.\n")
     document = updates()
     kinds = {
         "edit_seconds": "replaced",
@@ -352,9 +372,13 @@ def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
     when = f"On {document['measured']['on']}."
     parts.append(f"{EDITS}\n{table(heads, edits, words=2)}\n{when}\n")
     told = f"The suite ran on {suite.begun[:10]}. {speed_of_the_machine(suite)}"
-    told += f" The lines of few changes were measured on {changes.begun[:10]}."
     parts.append(f"## Machine\n\n{told}\n\n{machine(suite.machine)}.\n")
     return "\n".join(parts)
+
+
+def _why(line: LineResult, house: str) -> str:
+    """Return why a line has no row of a solver; empty if it has one, or none was to be measured."""
+    return "" if fastest_mode(line, house) else why_no_mode(line, house)
 
 
 def _row(line: LineResult, solver: str) -> tuple[str, ...]:
@@ -471,11 +495,6 @@ def median(line: LineResult, solver: str) -> str:
     return least + seconds(spread(seconds_of(line, solver))["median"])
 
 
-def ratio(line: LineResult, solver: str, ours: float) -> str:
-    """Return the ratio of a solver's seconds to copter's."""
-    return times(spread(seconds_of(line, solver))["median"] / ours)
-
-
 def gap(line: LineResult, solver: str) -> str:
     """Return the largest gap of the counted rounds."""
     return small(spread(record["gap"] for record in line.measured_rounds(solver))["max"])
@@ -498,17 +517,17 @@ def picture(suite: SuiteResult) -> None:
     from matplotlib.figure import Figure
 
     lines = [suite.lines[name] for name in SIZES]
-    styles = {
-        "copter": ("copter, warm", "C0"),
-        "copter-cold": ("copter, cold", "C9"),
-        "highs-hot": ("HiGHS, basis kept", "C1"),
+    series = {
+        ("copter, warm", "C0"): ["copter"] * len(lines),
+        ("copter, cold", "C9"): ["copter-cold"] * len(lines),
+        ("HiGHS, fastest mode", "C1"): [fastest_mode(line, "highs") for line in lines],
     }
     with mpl.rc_context({"svg.hashsalt": "copter", "svg.fonttype": "none", "font.size": 11}):
         figure = Figure(figsize=(7.5, 4.2), layout="constrained")
         axes = figure.add_subplot(xscale="log", yscale="log")
         sizes = [columns(line) for line in lines]
-        for name, (label, colour) in styles.items():
-            found = [spread(seconds_of(line, name)) for line in lines]
+        for (label, colour), names in series.items():
+            found = [spread(seconds_of(line, name)) for line, name in zip(lines, names, strict=True)]
             middle = [each["median"] for each in found]
             axes.plot(sizes, middle, "o-", color=colour, label=label)
             low, high = ([each[end] for each in found] for end in ("min", "max"))
@@ -540,13 +559,13 @@ def main() -> None:
     """Write all pages, tables and pictures."""
     for name in sys.argv[1:]:
         renew(name)
-    suite, changes = load_suite(RESULTS), load_suite(CHANGES)
+    suite = load_suite(RESULTS)
     report = make_report(suite, notes_of(RESULTS), PAPERS)
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
     write_pictures(report.pictures, RESULTS / PICTURES)
     write_pictures(chain(*(one.pictures for one in measured())), PAPERS / PICTURES)
     (HERE / "report.md").write_text(report_page(report), encoding="utf-8")
-    (HERE / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
+    (HERE / "benchmarks.md").write_text(benchmarks_page(suite), encoding="utf-8")
     (HERE / "papers.md").write_text(papers_page(), encoding="utf-8")
     (HERE / "live-figures.md").write_text(live_page(), encoding="utf-8")
     (HERE / "shards.md").write_text(shards.page(ROOT), encoding="utf-8")
