@@ -22,7 +22,7 @@ from typing import Self
 FIELD = "calibration_seconds"
 SLOWER = 1.15
 """Ratio to the best calibration time above which the machine counts as not at full speed."""
-PATIENCE = 5.0
+PATIENCE = 2.0
 """Largest total of seconds that the rounds of one solver wait."""
 _ONE_ROUND = 1.0
 """Largest number of seconds that one round waits."""

@@ -162,9 +162,13 @@ class LineResult:
     own_rounds: bool = False
 
     def measured_rounds(self, solver: str) -> list[Record]:
-        """Return the counted records: those after the excluded rounds, or all if there are no others."""
+        """Return the counted records: those after the excluded rounds.
+
+        If a solver ended within the excluded rounds, its rounds after the first count, and if there are none,
+        the first one.
+        """
         records = self.solvers[solver].records
-        return records[self.left_out :] or records
+        return records[self.left_out :] or records[1:] or records
 
     def certified(self, solver: str) -> bool:
         """Return whether a solver answered all rounds that it played, with a certificate for each answer.

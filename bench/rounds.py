@@ -68,12 +68,12 @@ class BenchJob:
     """A course to play with one solver.
 
     `checker`: a key of :data:`copter.bench.checks.CHECKERS`. `rounds`: largest number of rounds; None for
-    all. `seconds`: time for all rounds after the third, without the warm-up. `limit`: seconds of an edit or a
-    solve; a round that takes longer is missed and is the last one. `warm_up_seconds`: time of the only
-    warm-up round of solvers without compilation; None for several rounds. `brief`: True if two rounds of the
-    course itself suffice as warm-up, because it is tiny and times do not matter. `best`: best known seconds
-    of the calibration loop on this machine. `rival`: name of the fastest mode so far of the same solver, and
-    its seconds of the second round.
+    all. `seconds`: time for all rounds after the first, of which two are always played. `limit`: seconds of
+    an edit or a solve; a round that takes longer is missed and is the last one. `warm_up_seconds`: time of
+    the only warm-up round of solvers without compilation; None for several rounds. `brief`: True if two
+    rounds of the course itself suffice as warm-up, because it is tiny and times do not matter. `best`: best
+    known seconds of the calibration loop on this machine. `rival`: name of the fastest mode so far of the
+    same solver, and its seconds of the second round.
     """
 
     course: Course
@@ -117,7 +117,7 @@ def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
     result = replace(result, compile_seconds=perf_counter() - begin)
     tell(_Ready(result.compile_seconds, result.stopping))
     rounds = islice(under_way.records, job.rounds)
-    playing = perf_counter()
+    playing, waited = perf_counter(), 0.0
     with Calm(job.best, patience=0.0 if job.brief else None) as calm:
         while True:
             reading = calm.wait()
@@ -128,7 +128,9 @@ def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
             record |= checker.judge(record, checks.found, job.settings.tolerance) | {FIELD: reading}
             result.records.append(record)
             tell(record)
-            spent = perf_counter() - playing - calm.waited
+            if len(result.records) == 1:
+                playing, waited = perf_counter(), calm.waited
+            spent = perf_counter() - playing - (calm.waited - waited)
             if _is_late(record, job.limit) or (record["round"] + 1 >= _LEAST_ROUNDS and spent > job.seconds):
                 break
             if _is_hopeless(job, record):

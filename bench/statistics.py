@@ -343,10 +343,10 @@ def why_no_mode(line: LineResult, house: str) -> str:
 
 
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:
-    """Return seconds of a solver over those of another, round by round: median, least and largest."""
-    each, base = seconds_of(line, solver), seconds_of(line, to)
-    both = min(each.size, base.size)
-    found = spread(each[:both] / base[:both])
+    """Return seconds of a solver over those of another in the same rounds: median, least and largest."""
+    base = {record["round"]: record["seconds"] for record in line.solvers[to].records}
+    counted = [record for record in line.measured_rounds(solver) if record["round"] in base]
+    found = spread(record["seconds"] / base[record["round"]] for record in counted)
     return found["median"], found["min"], found["max"]
 
 

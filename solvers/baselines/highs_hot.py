@@ -153,8 +153,8 @@ class HighsHot(Baseline):
         basis = first_basis(model.program, deadline=share, threads=self.threads)
         if basis is None or model.highs.setBasis(basis) == highspy.HighsStatus.kError:
             return False
-        if self.strategy == "auto":
-            set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
+        # Of this round only: the basis is nearly primal feasible, and dual simplex may need minutes from it.
+        set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
         return True
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
