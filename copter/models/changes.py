@@ -87,12 +87,12 @@ class Changes:
 
     @property
     def of_columns(self) -> bool:
-        """Whether costs changed, or columns came or left."""
+        """True if costs changed, or columns came or left."""
         return bool(self.deleted_columns.size or self.cost_columns.size or self.new_columns.costs.size)
 
     @property
     def of_bounds(self) -> bool:
-        """Whether bounds of columns or sides of rows changed."""
+        """True if bounds of columns or sides of rows changed."""
         return bool(self.bound_columns.size or self.side_rows.size)
 
 

@@ -42,6 +42,7 @@ from copter.solvers.memory import LastX, churn_base
 from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 
 if TYPE_CHECKING:
+    from copter.models.changes import FlatModel
     from copter.program.program import ContinualProgram
 
 _TIGHTER = 1 / 3
@@ -70,6 +71,12 @@ class Layout:
         """Return the layout of a compiled program."""
         slots, row_slots = program.request_slots, program.resource_slots
         return cls(slots, program.store.requests.n_columns[slots], row_slots, np.arange(row_slots.size))
+
+    @classmethod
+    def of_model(cls, flat: FlatModel) -> Layout:
+        """Return the layout of a model that is kept between rounds."""
+        at = np.flatnonzero(flat.owner >= 0)
+        return cls(flat.slot, flat.size, flat.owner[at], at)
 
 
 @dataclass(frozen=True)

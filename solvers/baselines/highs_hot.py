@@ -130,7 +130,7 @@ class HighsHot(Baseline):
         self._began = True
         set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, changes)])
         self._model = model
-        return model.layout()
+        return Layout.of_model(model.flat)
 
     def _fitting(self, model: _HotModel, changes: Changes | None) -> str:
         """Return the kind of simplex for a model that is new, or had these changes."""
@@ -195,12 +195,6 @@ class _HotModel:
         check_for(watch())
         self.highs: Engine = load(compiled, threads, **options)
         self.seconds = watch()
-
-    def layout(self) -> Layout:
-        """Return the slots of the requests and resources that the model's columns and rows represent."""
-        flat = self.flat
-        at = np.flatnonzero(flat.owner >= 0)
-        return Layout(flat.slot, flat.size, flat.owner[at], at)
 
     def push(self) -> Changes:
         """Apply all edits to the model, and return them."""

@@ -91,6 +91,12 @@ _GRACE = 0.02
 """Seconds by which GLOP may exceed its limit before its run is abandoned."""
 
 
+def _glop_tolerances(wanted: float) -> dict[str, float]:
+    """Return GLOP's feasibility tolerances: its default of 1e-6, or the wanted one if it is smaller."""
+    tolerance = min(1e-6, max(wanted, 1e-10))
+    return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
+
+
 class Glop(Baseline):
     """GLOP, with a new model every round.
 
@@ -100,9 +106,8 @@ class Glop(Baseline):
     _of_one_round = ("_builder", "_upper")
 
     def stopping(self) -> dict[str, float]:
-        """Return GLOP's feasibility tolerances: its default of 1e-6, or the wanted one if it is smaller."""
-        tolerance = min(1e-6, max(self.tolerance, 1e-10))
-        return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
+        """Return GLOP's feasibility tolerances."""
+        return _glop_tolerances(self.tolerance)
 
     def _load(self, program: ContinualProgram) -> Layout:
         watch = Stopwatch()
@@ -174,9 +179,8 @@ class GlopHot(Baseline):
         self._model, self._began = None, False
 
     def stopping(self) -> dict[str, float]:
-        """Return GLOP's feasibility tolerances: its default of 1e-6, or the wanted one if it is smaller."""
-        tolerance = min(1e-6, max(self.tolerance, 1e-10))
-        return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
+        """Return GLOP's feasibility tolerances."""
+        return _glop_tolerances(self.tolerance)
 
     def _load(self, program: ContinualProgram) -> Layout:
         model, self._model = self._model, None  # an update that fails halfway leaves an unusable model
@@ -188,9 +192,7 @@ class GlopHot(Baseline):
             self._warm = (lost if self._began else ColdStart.FIRST_ROUND).start()
             model = _GlopModel(program)
         self._began, self._model = True, model
-        flat = model.flat
-        at = np.flatnonzero(flat.owner >= 0)
-        return Layout(flat.slot, flat.size, flat.owner[at], at)
+        return Layout.of_model(model.flat)
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         model, self._model = self._model, None
@@ -248,7 +250,6 @@ class _GlopModel:
         by_row.sort_indices()
         entries = np.repeat(self.rows, np.diff(by_row.indptr)), by_row.indices, by_row.data
         _fill_matrix(model.linear_constraint_matrix, *entries)
-        check_for(0.0)
         kind = parameters_pb2.SOLVER_TYPE_GLOP
         self.solver: Any = mathopt.new(kind, model, parameters_pb2.SolverInitializerProto())
 
