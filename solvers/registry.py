@@ -124,7 +124,12 @@ _PROXIMAL = "copter.solvers.proximal.solver:ProximalPoint"
 _HIGHS = "copter.solvers.baselines.highs:HighsRebuild"
 _ORTOOLS = "copter.solvers.baselines.ortools_lp"
 _BUILT_IN = (
-    SolverEntry("copter", _PROXIMAL, "proximal point, warm, inner solver chosen"),
+    SolverEntry(
+        "copter",
+        _PROXIMAL,
+        "proximal point, or simplex where it is faster; warm",
+        {"engine": "fastest"},
+    ),
     SolverEntry(
         "copter-cd",
         _PROXIMAL,
@@ -225,3 +230,14 @@ def make_solver(name: str, **settings: Any) -> Solver:
     ('optimal', -1.8)
     """
     return solver_entry(name).make(**settings)
+
+
+def repeatable_solver(name: str, **settings: Any) -> Solver:
+    """Make a solver as :func:`make_solver` does, with an engine that does not depend on measured times.
+
+    Equal rounds then have equal solutions, as simulations need. Parameters and errors are those of
+    :func:`make_solver`.
+    """
+    entry = solver_entry(name)
+    chooses = "engine" in entry.preset
+    return entry.make(**({"engine": "proximal"} if chooses else {}), **settings)

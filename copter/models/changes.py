@@ -96,6 +96,11 @@ class Changes:
         return bool(self.bound_columns.size or self.side_rows.size)
 
 
+_NO_PLACES, _NO_NUMBERS = np.empty(0, np.int32), np.empty(0)
+_NO_ROWS = NewRows(_NO_NUMBERS, _NO_NUMBERS, _NO_PLACES, _NO_PLACES, _NO_NUMBERS)
+_NO_COLUMNS = NewColumns(_NO_NUMBERS, _NO_NUMBERS, _NO_PLACES, _NO_PLACES, _NO_NUMBERS)
+
+
 class FlatModel:
     """Order of the columns and rows of a program in a flat model, and the changes since the last call.
 
@@ -161,8 +166,9 @@ class FlatModel:
         """Remove requests that left or were replaced, and rows without an owner; return both positions."""
         store, table = self.store, self.store.requests
         gone = table.generation[self.slot] != self._generation
-        columns = slice_indices((np.cumsum(self.size) - self.size)[gone], self.size[gone])
+        columns = np.empty(0, np.int64)
         if gone.any():
+            columns = slice_indices((np.cumsum(self.size) - self.size)[gone], self.size[gone])
             keep = ~gone
             self.slot, self._generation, self.size = self.slot[keep], self._generation[keep], self.size[keep]
             self._bound = self._bound[keep]
@@ -181,6 +187,8 @@ class FlatModel:
     def _costs(self) -> tuple[_Places, _Numbers]:
         """Return the columns with new costs, and the costs."""
         moved = self.store.requests.cost_stamp[self.slot] > self._seen
+        if not moved.any():
+            return _NO_PLACES, _NO_NUMBERS
         return self._columns_of(moved), effective_costs(self.store, self.slot[moved])
 
     def _bounds(self) -> tuple[_Places, _Numbers]:
@@ -189,6 +197,8 @@ class FlatModel:
         stamp = self.store.requests.bound_stamp[self.slot]
         moved = (stamp > self._seen) & ~(bound == self._bound)
         self._bound = bound
+        if not moved.any():
+            return _NO_PLACES, _NO_NUMBERS
         return self._columns_of(moved), upper_bounds(self.store, self.slot[moved])
 
     def _columns_of(self, some: NDArray[np.bool_]) -> _Places:
@@ -221,6 +231,8 @@ class FlatModel:
         # A request that got a total since the last call needs a new sum row with the entries of its columns.
         late = np.flatnonzero((table.relation[self.slot] != NO_TOTAL) & ~summed[self.slot])
         requests = np.concatenate((self.slot[late], new[table.relation[new] != NO_TOTAL]))
+        if not (new_rows.size or requests.size or new.size):
+            return _NO_ROWS, _NO_COLUMNS
         return self._add_rows(new_rows, requests, late), self._add_columns(new)
 
     def _add_rows(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _GRACE = 0.02
 """Seconds by which a run may exceed its limit before it is abandoned."""
+_SMALL, _AT_ONCE = 50_000, 0.02
+"""Columns and rows of a model with a basis that first runs in the present thread, and these seconds."""
 _MODEL_STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
     highspy.HighsModelStatus.kModelEmpty: Status.OPTIMAL,
@@ -250,22 +252,32 @@ def run(highs: highspy.Highs) -> float:
     return seconds
 
 
-def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float:
+def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0, *, hot: bool = False) -> float:
     """Run HiGHS until ``reserve`` seconds before the deadline; return the time of the run in seconds.
 
-    Raise Interrupted if HiGHS exceeded its time limit or the solve was cancelled. The engine must not be used
-    afterwards.
+    `hot`: the model has a basis, so that HiGHS does not presolve. If it is small, it first runs in this
+    thread for a moment, because starting a thread may take longer than the run. Raise Interrupted if HiGHS
+    exceeded its time limit or the solve was cancelled. The engine must not be used afterwards.
     """
-    # HiGHS compares the limit with the time of all runs of an instance together.
-    left = clock.left(reserve)
-    set_option(highs, "time_limit", highs.getRunTime() + left if left < math.inf else highspy.kHighsInf)
+    seconds = 0.0
+    if hot and _AT_ONCE < clock.left(reserve) and highs.getNumCol() + highs.getNumRow() <= _SMALL:
+        _limit_time(highs, _AT_ONCE)
+        seconds = run(highs)
+        if highs.getModelStatus() != highspy.HighsModelStatus.kTimeLimit:
+            return seconds
+    _limit_time(highs, clock.left(reserve))
     # Simplex and branch and bound read this option while they run, so that setting it to 0 ends them.
-    return run_apart(
+    return seconds + run_apart(
         lambda: run(highs),
         clock,
         reserve=reserve - _GRACE,
         stop=lambda: highs.setOptionValue("time_limit", 0.0),
     )
+
+
+def _limit_time(highs: highspy.Highs, left: float) -> None:
+    """Limit the next run to some seconds; HiGHS compares the limit with the time of all its runs together."""
+    set_option(highs, "time_limit", highs.getRunTime() + left if left < math.inf else highspy.kHighsInf)
 
 
 # ---- output ------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from copter.errors import SolverError
 from copter.problems.policies.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver
-from copter.solvers.registry import make_solver
+from copter.solvers.registry import repeatable_solver
 
 _LEFTOVER = 1e-3
 """Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
@@ -54,7 +54,7 @@ class _Gavel(Mechanism):
         reset_seconds: float = RESET_SECONDS,
     ) -> None:
         super().__init__(round_seconds=round_seconds, reset_seconds=reset_seconds)
-        self.solver = make_solver(solver) if isinstance(solver, str) else solver
+        self.solver = repeatable_solver(solver) if isinstance(solver, str) else solver
         self.program = ContinualProgram()
         self._types: list[str] = []
         self._sent: dict[str, tuple[bytes, bytes]] = {}

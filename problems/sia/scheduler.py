@@ -28,7 +28,7 @@ from copter.problems.cluster.workload import Kind
 from copter.problems.sia.interface import SiaJob, SiaRound
 from copter.problems.sia.policy import SiaPolicy
 from copter.solvers.base import Solver
-from copter.solvers.registry import make_solver
+from copter.solvers.registry import make_solver, repeatable_solver
 
 ROUND_SECONDS = 60.0
 
@@ -86,7 +86,7 @@ class Sia:
         self.figures: dict[str, float] = {}
         self._make = partial(SiaPolicy, p=p, lam=lam, scale_up_limit=scale_up_limit)
         self._deadline = deadline
-        self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
+        self._solver = repeatable_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
         self._policy = policy
         self._timeshare = None if timeshare_seconds is None else _TimeShare(timeshare_seconds, lam)
         self._profiles: dict[str, Profile] = {}

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted, check_for
 from copter.models.arrays import flat_lp
 from copter.models.highs import Engine, check, iterations_of, load, point_of, run_until, set_option, status_of
+from copter.models.highs_kept import STRATEGIES, simplex_options
 from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
 from copter.solvers.apart import ProcessDied, call_apart
@@ -63,19 +64,6 @@ _CLOSED = 1e-8
 """Gap that counts as closed: branch and bound always stops at an absolute gap of 1e-6."""
 _RELAXATION_SHARE = 0.25
 """Share of the remaining time that is reserved for the relaxation after branch and bound."""
-STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
-"""HiGHS' number of each simplex strategy."""
-
-
-def simplex_options(tolerance: float, strategy: str) -> dict[str, Any]:
-    """Return options of HiGHS' simplex for a key of ``STRATEGIES``; the smallest tolerance is 1e-10."""
-    feasibility = float(np.clip(tolerance, 1e-10, 1e-7))
-    return {
-        "solver": "simplex",
-        "simplex_strategy": STRATEGIES[strategy],
-        "primal_feasibility_tolerance": feasibility,
-        "dual_feasibility_tolerance": feasibility,
-    }
 
 
 def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[np.float64]) -> str:

@@ -1,10 +1,8 @@
 """HiGHS with one model that is updated between rounds, and simplex from the last basis.
 
-This is the strongest use of HiGHS that its incremental interface allows.  The differences are read from the
-store's revisions: columns of requests that left or were replaced are deleted, new ones are added, and costs,
-bounds and capacities are set where they changed.  HiGHS keeps the basis: entries of deleted rows and columns
-are removed, new columns are nonbasic, and new rows are basic. If the basis became singular, the next
-factorization replaces columns by slacks (HiGHS calls the basis "alien", but uses it).
+This is the strongest use of HiGHS that its incremental interface allows
+(:mod:`copter.models.highs_kept`): columns of requests that left or were replaced are deleted, new ones are
+added, and costs, bounds and capacities are set where they changed.
 
 Choice of the simplex variant: if only capacities, totals and bounds changed, the last basis is dual feasible,
 and dual simplex continues from it.  If only costs or columns changed, the basis is almost primal feasible,
@@ -17,9 +15,8 @@ The first round is the slowest: for max-flow on Kdl with 20,000 demands, interio
 basis in 4 minutes, and for all 567,744 demands there was none after 38.  So the first basis of a large
 program comes from copter, which takes seconds; they count towards the time of the first round.  If optima
 tie, copter's solution lies between vertices. So copter solves with randomly perturbed costs, whose optimum is
-a vertex with probability 1.  Columns strictly between their bounds become basic, and so do the rows that have
-neither a price nor a tight sum. HiGHS corrects the rounding errors of this basis, and primal simplex on the
-true costs continues from it: 0.3 s for 20,000 demands, 2 minutes for all.
+a vertex with probability 1.  HiGHS corrects the rounding errors of this basis, and primal simplex on the true
+costs continues from it: 0.3 s for 20,000 demands, 2 minutes for all.
 
 A run from the last basis skips presolve, so it can be slower than a fresh start. ``keep_basis=False`` keeps
 the model but clears the solver's state before every run.
@@ -34,24 +31,21 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.clock import Clock, check_for
-from copter.clock import check as check_clock
-from copter.models.changes import Changes, FlatModel
-from copter.models.highs import Engine, apply_changes, check, load, run_until, set_option, status_of
-from copter.models.highs_units import fits
+from copter.clock import Clock
+from copter.models.changes import Changes
+from copter.models.highs import check, run_until, set_option, status_of
+from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
-from copter.solvers.baselines.highs import STRATEGIES, WIDE, fitting_strategy, outcome_of, simplex_options
+from copter.solvers.baselines.highs import WIDE, fitting_strategy, outcome_of
 from copter.solvers.features import Feature
 from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.rebuild import Copy
 from copter.solvers.settings import Setting, one_of, switch
 from copter.store.allocation import SparseX
-from copter.store.compiled import compile_program
-from copter.store.reading import effective_costs, upper_bounds
-from copter.store.store import NO_TOTAL
+from copter.store.reading import effective_costs
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -63,8 +57,6 @@ _START_FROM = 20_000
 _PERTURBATION = 1e-2
 """Perturbation of the costs, as a share of their root mean square."""
 _TOLERANCE = 1e-7
-_NEARLY = 1e-6
-"""Distance from a bound, as a share of the bound, up to which a value counts as at the bound."""
 
 
 class HighsHot(Baseline):
@@ -95,7 +87,7 @@ class HighsHot(Baseline):
         super().__init__(name, **common)
         self.strategy = strategy
         self.keep_basis = keep_basis
-        self._model: _HotModel | None = None
+        self._model: KeptModel | None = None
         self._began = False  # True after the first round, even if its model was discarded
 
     def __getstate__(self) -> dict[str, Any]:
@@ -118,7 +110,7 @@ class HighsHot(Baseline):
         if model is not None and not other:
             try:
                 changes = model.push()
-            except _OtherUnits:
+            except OtherUnits:
                 model = None
         if model is not None and not other:
             self._warm = Start(True, "basis kept") if self.keep_basis else ColdStart.SWITCHED_OFF.start()
@@ -126,13 +118,13 @@ class HighsHot(Baseline):
             lost = ColdStart.OTHER_PROGRAM if other else ColdStart.NOTHING_LEFT
             self._warm = (lost if self._began else ColdStart.FIRST_ROUND).start()
             options = simplex_options(self.tolerance, "choose")
-            model = _HotModel(program, self.threads, options)
+            model = KeptModel(program, self.threads, options)
         self._began = True
         set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, changes)])
         self._model = model
         return Layout.of_model(model.flat)
 
-    def _fitting(self, model: _HotModel, changes: Changes | None) -> str:
+    def _fitting(self, model: KeptModel, changes: Changes | None) -> str:
         """Return the kind of simplex for a model that is new, or had these changes."""
         if self.strategy != "auto":
             return self.strategy
@@ -143,7 +135,7 @@ class HighsHot(Baseline):
             return "dual"
         return "primal" if not changes.of_bounds and n >= WIDE * bounds[0].size else "choose"
 
-    def _start(self, model: _HotModel, clock: Clock) -> bool:
+    def _start(self, model: KeptModel, clock: Clock) -> bool:
         """Give a large new model copter's basis; return whether copter found one in half of the time."""
         if self._warm.warm or not self.keep_basis or model.flat.n_columns < _START_FROM:
             return False
@@ -168,7 +160,7 @@ class HighsHot(Baseline):
         if not self.keep_basis:
             check(highs.clearSolver(), "clearing the solver")
         seconds = watch()
-        seconds += run_until(highs, clock, reserve)
+        seconds += run_until(highs, clock, reserve, hot=warm.warm)
         status, reason = status_of(highs)
         if status is Status.NUMERICAL_ERROR and (warm.warm or started):
             # this happened once in 640 rounds of random edits
@@ -178,35 +170,6 @@ class HighsHot(Baseline):
             status, reason = status_of(highs)
         self._model = model
         return outcome_of(highs, (status, reason), model.flat.upper(), seconds, warm)
-
-
-class _OtherUnits(Exception):
-    """Raised if the program's numbers do not fit HiGHS' units, so that the whole model must be rescaled."""
-
-
-class _HotModel:
-    """A HiGHS model that is updated with the edits of a program; `seconds`: time for making it."""
-
-    def __init__(self, program: ContinualProgram, threads: int | None, options: dict[str, Any]) -> None:
-        self.program = program
-        watch = Stopwatch()
-        compiled = compile_program(program)
-        self.flat = FlatModel(program)
-        check_for(watch())
-        self.highs: Engine = load(compiled, threads, **options)
-        self.seconds = watch()
-
-    def push(self) -> Changes:
-        """Apply all edits to the model, and return them."""
-        if self.highs.units is not None:
-            raise _OtherUnits
-        changes = self.flat.changes()
-        new = changes.new_columns
-        if not (fits(np.empty(0), changes.costs) and fits(new.values, new.costs)):
-            raise _OtherUnits
-        check_clock()
-        apply_changes(self.highs, changes)
-        return changes
 
 
 # ---- the first basis ---------------------------------------------------------------------------------------
@@ -223,36 +186,7 @@ def first_basis(
     found = _vertex(program, deadline, threads) if program.n_variables else None
     if found is None:
         return None
-    x, y = found
-    store, table, slots = program.store, program.store.requests, program.request_slots
-    sizes = table.n_columns[slots]
-    start = np.zeros(table.size, np.int64)
-    start[slots] = np.cumsum(sizes) - sizes
-    value = np.zeros(int(sizes.sum()))
-    value[start[x.slot] + x.column] = x.value
-    summed = table.relation[slots] != NO_TOTAL
-    total = np.where(summed, table.total[slots], np.inf)
-    upper, most = upper_bounds(store, slots), np.repeat(total, sizes)
-    upper[upper >= most] = np.inf  # the sum row is then at least as tight
-    room = np.minimum(upper, most)
-    near = _NEARLY * np.where(np.isfinite(room), room, 1.0)
-    kind = highspy.HighsBasisStatus
-    columns = np.where(value >= upper - near, int(kind.kUpper), int(kind.kBasic))
-    columns[value <= near] = int(kind.kLower)
-    owner = np.repeat(np.arange(slots.size), sizes)
-    tight = np.bincount(owner, value, slots.size) >= total * (1 - _NEARLY)
-    tight &= np.bincount(owner, columns == int(kind.kBasic), slots.size) > 0
-    sums = np.where(tight, int(kind.kUpper), int(kind.kBasic))[summed]
-    price = y[program.resource_slots]
-    rows = np.full(price.size, int(kind.kBasic))
-    weighty = _NEARLY * float(abs(price).max(initial=0.0))
-    rows[price > weighty], rows[price < -weighty] = int(kind.kUpper), int(kind.kLower)
-    basis = highspy.HighsBasis()
-    known = [kind(each) for each in range(3)]
-    basis.col_status = [known[each] for each in columns.tolist()]
-    basis.row_status = [known[each] for each in np.concatenate((rows, sums)).tolist()]
-    basis.valid = basis.alien = True  # alien: HiGHS checks and repairs the basis
-    return basis
+    return basis_near(program, *found)
 
 
 def _vertex(

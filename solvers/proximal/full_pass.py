@@ -23,6 +23,10 @@ class FullPass(enum.StrEnum):
     REMOTE_COLUMNS = "remote_columns", "the columns are in other processes"
     MANY_EDITS = "many_edits", "many requests were edited, in this round or the last one"
     MANY_ACTIVE = "many_active", "too many requests are active, or were after the last round"
+    BY_SIMPLEX = (
+        "by_simplex",
+        "the last round was solved by simplex, which was faster",
+    )
     NO_TIME = "no_time", "the deadline of the last round left no time to make requests inactive"
     WAITING = "waiting", "inactive requests did not save time recently; they are disabled for a few rounds"
     START_GIVEN = "start_given", "the solve begins from an allocation and prices that were given"

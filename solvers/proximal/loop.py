@@ -8,13 +8,15 @@ A solve computes a sequence of iterates, allocation and prices (x, y), in five s
     restrict  the program to these columns; the others are 0
     step      proximal-point steps on them (:mod:`copter.solvers.proximal.steps`)
 
-With many requests and rows, only some of the requests change in the first steps
+If simplex was faster in earlier rounds (:mod:`copter.solvers.proximal.engines`), its optimum is the only
+iterate.  With many requests and rows, only some of the requests change in the first steps
 (:mod:`copter.solvers.proximal.partial`).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
+from copter.compile.kernels import compile_seconds
 from copter.errors import CopterError
 from copter.proof.certificate import GapDenominator
 from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
@@ -29,6 +32,7 @@ from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import gather
 from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
+from copter.solvers.proximal.engines import Engine, Engines
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.incremental import IndexCache, can_hold, make_inactive, solve_active, why_none
 from copter.solvers.proximal.partial import PartialSteps
@@ -59,25 +63,31 @@ def solve(
     clock: Clock,
     starts: Starts,
     cache: IndexCache | None = None,
+    engines: Engines | None = None,
 ) -> tuple[Solution, State]:
     """Solve a program from the state of the last solve, until it is solved or the clock has run out.
 
     The given state is not changed. `starts`: initial values given with edits, by request slot. `cache` saves
-    time if it was also given to the last solve; the solution does not depend on it. Return the solution of
-    the best completed pass, and the state for the next solve. If no pass was completed, it is the given
-    state.
+    time if it was also given to the last solve; the solution does not depend on it. `engines`: choice of the
+    engine by the times of earlier rounds; None for the proximal-point method. Return the solution of the best
+    completed pass, and the state for the next solve. If no pass was completed, it is the given state.
     """
     cache = IndexCache() if cache is None else cache
+    begin = clock()
     found = solve_active(program, state, options, clock, starts, cache)
     if not isinstance(found, FullPass):
+        if engines is not None:
+            engines.note_few(program, clock() - begin)
         return found
     why = state.full_pass if state.inactive is None else found
     state = state.whole()
     run = SolveContext.of(program, state, options, clock, starts, why)
     run.holds, none = can_hold(program, options), why_none(program, state, options)
+    few = none is None or none is FullPass.WAITING
+    engines = None if starts else engines
     with one_blas_thread(program.store.rows.size):
         try:
-            end = (None if starts else accept_unchanged(run, state)) or _loop(run)
+            end = (None if starts else accept_unchanged(run, state)) or _solved(run, engines, few)
         except Interrupted:
             end = out_of_time(run)
     if end.best is None:
@@ -89,9 +99,36 @@ def solve(
         left = left.without(FullPass.NOT_OPTIMAL)
     elif not run.begin.how.warm:
         left = left.without(FullPass.COLD_START)
+    elif run.engine is not Engine.PROXIMAL:
+        left = left.without(FullPass.BY_SIMPLEX)
     else:
         left = make_inactive(program, left, clock, options, cache)
     return _solution(run, end), left
+
+
+def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
+    """Solve with the engine that was fastest in earlier rounds, or with the proximal-point method.
+
+    `few`: True if few requests were edited, so that rounds may read active requests only.
+    """
+    if engines is None:
+        return _loop(run)
+    clock, engine = run.budget.clock, engines.next(run, few)
+    while engine is not Engine.PROXIMAL:
+        begin, new = clock(), not engines.has_model
+        point = engines.point(run, engine)
+        end = None if point is None else accept(run, _certify(run, *point, price(run, point[1])))
+        if end is not None and end.status is Status.OPTIMAL:
+            run.engine = engine
+            engines.note(engine, clock() - begin, new=new)
+            return end
+        engines.note(engine, math.inf, new=new)
+        engine = engines.other(engine)
+    begin, compiled = clock(), compile_seconds()
+    end = _loop(run)
+    if run.begin.how.warm and end.status is Status.OPTIMAL:
+        engines.note(Engine.PROXIMAL, clock() - begin - (compile_seconds() - compiled))
+    return end
 
 
 def _loop(run: SolveContext) -> End:
@@ -324,7 +361,9 @@ def _solution(run: SolveContext, end: End) -> Solution:
         # zeros that violate rows are the start of a cold solve, not an allocation
         some = best.x.slot.size > 0 or best.certificate.relative.primal <= run.budget.tolerance
         x = best.x if some else None
-    handed = run.fall_back.successes
+    details: dict[str, object] = {"full_pass": run.why, "engine": run.engine}
+    if run.fall_back.successes:
+        details["highs_fallbacks"] = float(run.fall_back.successes)
     return make_solution(
         run.program,
         x,
@@ -337,6 +376,6 @@ def _solution(run: SolveContext, end: End) -> Solution:
         last=run.before,
         certificate=UNKNOWN if best is None else best.certificate,
         ray=end.ray,
-        details={"full_pass": run.why} | ({"highs_fallbacks": float(handed)} if handed else {}),
+        details=details,
         pricing=None if best is None else best.pricing,
     )

@@ -15,6 +15,7 @@ from copter.proof.certificate import Certificate
 from copter.solution import Ray, Status
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.columns import Screening
+from copter.solvers.proximal.engines import Engine
 from copter.solvers.proximal.finish import HighsFallback
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.state import Budget, Iterate, State, WarmStart
@@ -42,6 +43,7 @@ class SolveOptions:
     threads: int | None = None
     tuning: ProximalTuning = ProximalTuning()
     audit: int = 0
+    engine: Literal["proximal", "fastest"] = "proximal"
 
 
 @dataclass
@@ -51,7 +53,8 @@ class SolveContext:
     `repair`: ``program.primal_repair``; None after a failure. `before`: allocation with which churn is
     computed. `compiled`: seconds of compilation in this process before the solve. `why`: reason for reading
     all columns. `in_rationals`: True if rational numbers were tried. `holds`: True if projections keep
-    columns at their bounds, because a request between its bounds cannot become inactive.
+    columns at their bounds, because a request between its bounds cannot become inactive. `engine`: engine of
+    the solution.
     """
 
     program: ContinualProgram
@@ -67,6 +70,7 @@ class SolveContext:
     incumbent: Iterate | None = None
     in_rationals: bool = False
     holds: bool = False
+    engine: Engine = Engine.PROXIMAL
 
     @classmethod
     def of(

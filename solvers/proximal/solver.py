@@ -38,6 +38,7 @@ from copter.errors import UnplacedError
 from copter.program.program import ContinualProgram
 from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
+from copter.solvers.proximal.engines import Engines
 from copter.solvers.proximal.incremental import IndexCache, is_large
 from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import SolveOptions
@@ -97,6 +98,10 @@ class ProximalPoint(ClockedSolver):
         Period of audits, in rounds that read active requests only
         (:mod:`copter.solvers.proximal.incremental`): an audit compares the round with all columns, and raises
         AuditError if they differ. True: every such round; False or 0: never.
+    engine : "proximal" or "fastest"
+        "fastest": simplex from the last basis solves the rounds of a program on which it was faster than this
+        method (:mod:`copter.solvers.proximal.engines`). This is measured, so that another run of the same
+        rounds may have other solutions within the tolerance. ``make_solver("copter")`` has "fastest".
     **common
         ``tolerance``: relative primal residual, dual residual and gap of an optimal solution. ``deadline``:
         seconds after which the solver returns the best solution so far with its gap. ``threads``: number of
@@ -140,6 +145,7 @@ class ProximalPoint(ClockedSolver):
     callback = Setting(function)
     tuning = Setting(_tuning)
     audit = Setting(_rounds)
+    engine = Setting(one_of("proximal", "fastest"))
 
     def __init__(
         self,
@@ -152,6 +158,7 @@ class ProximalPoint(ClockedSolver):
         callback: Callable[[int, Certificate], None] | None = None,
         tuning: ProximalTuning = USUAL,
         audit: int = SolveOptions.audit,
+        engine: Literal["proximal", "fastest"] = SolveOptions.engine,
         **common: Any,
     ) -> None:
         super().__init__(name, **common)
@@ -162,8 +169,10 @@ class ProximalPoint(ClockedSolver):
         self.callback = callback
         self.tuning = tuning
         self.audit = audit
+        self.engine = engine
         self._state = init()
         self._cache = IndexCache()
+        self._engines = Engines()
 
     @property
     def goal(self) -> float:
@@ -173,6 +182,7 @@ class ProximalPoint(ClockedSolver):
     def reset(self) -> None:
         """Forget the last solution."""
         self._state = init()
+        self._engines = Engines()
 
     def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
         """Solve small programs that use all code of a round, so that it is compiled before the first round.
@@ -236,11 +246,13 @@ class ProximalPoint(ClockedSolver):
             self.threads,
             self.tuning,
             self.audit,
+            self.engine,
         )
         pending, left = program.take_starts(), self._state
         try:
             starts = self._state.starts(program, pending)
-            solution, left = solve(program, self._state, options, clock, starts, self._cache)
+            engines = self._engines if self.engine == "fastest" else None
+            solution, left = solve(program, self._state, options, clock, starts, self._cache, engines)
         finally:
             if left is self._state:  # no pass was completed: the next solve uses the starts
                 program.return_starts(pending)

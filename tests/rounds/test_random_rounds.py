@@ -13,6 +13,7 @@ from rounds.play import HAPPENINGS, Game, play
 
 RARE = {
     FullPass.REMOTE_COLUMNS: "the test of programs on actors has it",
+    FullPass.BY_SIMPLEX: "needs a solver whose engine depends on measured times",
     FullPass.INTERRUPTED: "needs a deadline while active requests are solved, which few random deadlines hit",
     FullPass.NO_COST_RANGE: "needs an optimum that costs next to nothing",
     FullPass.ROWS_NOT_MET: "needs active requests that alone cannot meet the rows",

@@ -91,6 +91,6 @@ def test_a_wrapper_passes_everything_on():
     assert solver.start(program) is not None and solver.stopping() == {"tolerance": 1e-5}
     assert solver.seconds(solver.solve(program), 1.0) == (0.0, 1.0)
     solver.cancel()  # nothing is under way
-    assert repr(solver) == "Counting(ProximalPoint('copter', tolerance=1e-05))"
+    assert repr(solver) == "Counting(ProximalPoint('copter', tolerance=1e-05, engine='fastest'))"
     public = {name for name, value in vars(Solver).items() if not name.startswith("_")}
     assert public <= set(vars(Wrapper)), "a wrapper that hides a method of the one inside"

@@ -55,7 +55,7 @@ def test_an_unknown_setting_names_solver_setting_and_those_that_there_are(name):
 
 
 def test_a_solver_prints_its_name_and_the_settings_that_are_not_the_usual_ones():
-    assert repr(make_solver("copter")) == "ProximalPoint('copter')"
+    assert repr(make_solver("copter")) == "ProximalPoint('copter', engine='fastest')"
     assert repr(make_solver("copter-cd", tolerance=1e-4)) == (
         "ProximalPoint('copter-cd', tolerance=0.0001, inner='cd', fall_back=False)"
     )

@@ -30,7 +30,7 @@ from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, tightest
 from copter.problems.placement.servers import MILLI
 from copter.program.program import ContinualProgram
-from copter.solvers.registry import make_solver
+from copter.solvers.registry import repeatable_solver
 
 _TRIES = 300
 """Number of fillings of a server for each class and iteration."""
@@ -86,7 +86,7 @@ class ReservationPlanner:
         self._known: set[tuple[int, bytes]] = set()
         self._unit = int(np.gcd.reduce(np.append(fleet.milli, MILLI)))
         self._most = np.ceil(demand).astype(np.int64)
-        self._solver = make_solver("copter", tolerance=_TOLERANCE)
+        self._solver = repeatable_solver("copter", tolerance=_TOLERANCE)
         self._program = ContinualProgram()
         sizes = [float(members.size) for members in self._members]
         self._program.add_resources([("class", group) for group in range(len(sizes))], upper=sizes)

@@ -33,7 +33,7 @@ from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.rounds.mixes import NODES, Mixes, best_mixes
 from copter.program.program import ContinualProgram
 from copter.solution import Solution
-from copter.solvers.registry import make_solver
+from copter.solvers.registry import repeatable_solver
 
 _TOLERANCE = 1e-3
 """Tolerance of the solver."""
@@ -134,7 +134,7 @@ class PatternRelaxation:
 
     def __init__(self, fleet: Fleet, values: Floats) -> None:
         self.program = ContinualProgram()
-        self.solver = make_solver("copter", tolerance=_TOLERANCE)
+        self.solver = repeatable_solver("copter", tolerance=_TOLERANCE)
         self._fleet, self._values = fleet, values
         self._kinds = list(range(values.size))
         self.program.add_resources(self._kinds, upper=0.0)

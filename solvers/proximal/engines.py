@@ -1,0 +1,218 @@
+"""Engines of a warm round: the proximal-point method, or HiGHS' simplex from a kept basis.
+
+The proximal-point method is faster if few resources bind or few requests change.  If many resources bind, a
+few simplex iterations from the last basis may be faster.  A solver with ``engine="fastest"`` measures it:
+when a warm round of the proximal-point method took longer than :data:`WORTH`, the next rounds make a HiGHS
+model and solve it by dual and by primal simplex.  From then on the engine that was fastest in its last rounds
+solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured seconds,
+and the next engine depends on nothing else.  ``Solution.details["engine"]`` names the engine of a round.
+
+Every engine's answer is certified alike. If simplex has no certified optimum within its limit, the
+proximal-point method solves the round.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Clock, Interrupted
+from copter.errors import SolverError
+from copter.solution import Status
+
+if TYPE_CHECKING:
+    from copter.models.highs_kept import KeptModel
+    from copter.program.program import ContinualProgram
+    from copter.solvers.proximal.run import SolveContext
+    from copter.store.allocation import SparseX
+
+log = logging.getLogger("copter")
+
+WORTH = 3e-3
+"""Seconds of a round below which no other engine is tried: little can be saved."""
+_LEAST_COLUMNS, _MOST_COLUMNS = 1_000, 200_000
+"""Numbers of columns between which simplex is tried; a model of a larger program would double the memory."""
+_KEPT = 3
+"""Number of last rounds of an engine whose least time counts, which keeps out other load on the machine."""
+_PATIENCE, _LEAST = 1.5, 0.01
+"""A trial may take this many times the best engine's time, and at least these seconds."""
+_ATTEMPTS = 4
+"""Number of rounds in which a new model may try to reach its first optimum."""
+_SECONDS_A_COLUMN = 1e-6
+"""Least seconds for making a model, by column."""
+_RUNAWAY = 20.0
+"""The best engine may take this many times its usual time before the proximal-point method takes over."""
+_FIRST_WAIT, _LONGER = 16, 4
+"""Rounds until an engine that was slower is tried again, and the factor on them after each such trial."""
+
+
+class Engine(enum.StrEnum):
+    """Engine of a round."""
+
+    PROXIMAL = "proximal"
+    DUAL = "dual_simplex"
+    PRIMAL = "primal_simplex"
+
+
+_SIMPLEX = {Engine.DUAL: "dual", Engine.PRIMAL: "primal"}
+
+
+@dataclass(frozen=True)
+class Record:
+    """Measured rounds of an engine: `seconds` of the last ones, `wait`: rounds until the next trial."""
+
+    seconds: tuple[float, ...] = ()
+    losses: int = 0
+    wait: int = 0
+
+    @property
+    def cost(self) -> float:
+        """Seconds that a round is expected to take; infinite if unknown."""
+        return min(self.seconds, default=math.inf)
+
+    def lost(self) -> Record:
+        """Return the record after a trial in which another engine was faster."""
+        return replace(self, losses=self.losses + 1, wait=_FIRST_WAIT * _LONGER**self.losses)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Measured seconds of the engines, from which the engine of the next round follows."""
+
+    records: dict[Engine, Record] = field(default_factory=lambda: dict.fromkeys(Engine, Record()))
+
+    @property
+    def best(self) -> Engine:
+        """The engine with the least expected time."""
+        return min(Engine, key=lambda each: self.records[each].cost)
+
+    def engine(self) -> Engine:
+        """Return the engine of the next round."""
+        best, proximal = self.best, self.records[Engine.PROXIMAL]
+        if not proximal.seconds or (best is Engine.PROXIMAL and proximal.cost < WORTH):
+            return Engine.PROXIMAL
+        due = [each for each in Engine if each is not best and not self.records[each].wait]
+        return due[0] if due else best
+
+    def limit(self, engine: Engine) -> float:
+        """Return the seconds that the engine may take."""
+        cost = self.records[self.best].cost
+        return _LEAST + (_RUNAWAY if engine is self.best else _PATIENCE) * cost
+
+    def after(self, engine: Engine, seconds: float) -> Choice:
+        """Return the choice after a round of an engine; infinite seconds if it had no answer."""
+        records = {each: replace(one, wait=max(0, one.wait - 1)) for each, one in self.records.items()}
+        mine = records[engine]
+        known = mine.seconds if seconds < math.inf else ()
+        records[engine] = replace(mine, seconds=(*known, seconds)[-_KEPT:])
+        after = Choice(records)
+        for each in {engine, self.best} - {
+            after.best
+        }:  # tried again later, and later still if it lost before
+            records[each] = records[each].lost()
+        return after
+
+
+class Engines:
+    """The engines of one solver: the choice between them, and HiGHS' model of the program.
+
+    There are two choices, for rounds with few edited requests and for others, because an engine may be the
+    best in one kind of round only.  A copy keeps the choices and makes a model of its own.
+    """
+
+    def __init__(self, choices: dict[bool, Choice] | None = None) -> None:
+        self._choices = {few: Choice() for few in (False, True)} if choices is None else choices
+        self._few = False
+        self._attempts = 0
+        self._program: ContinualProgram | None = None
+        self._model: KeptModel | None = None
+
+    def __reduce__(self) -> tuple[type[Engines], tuple[dict[bool, Choice]]]:
+        return Engines, (self._choices,)
+
+    @property
+    def has_model(self) -> bool:
+        """True if HiGHS has a model of the program with an optimal basis of an earlier round."""
+        return self._model is not None and not self._attempts
+
+    def next(self, run: SolveContext, few: bool) -> Engine:
+        """Return the engine of a round that reads all columns; `few`: few requests were edited."""
+        program, options = run.program, run.options
+        self._begin(program, few)
+        method = options.inner == "auto" and options.fall_back and run.begin.how.warm
+        plain = not program.store.terms and program.store.executor.local
+        fits = _LEAST_COLUMNS <= program.store.n_variables <= _MOST_COLUMNS
+        return self._choices[few].engine() if method and plain and fits else Engine.PROXIMAL
+
+    def other(self, failed: Engine) -> Engine:
+        """Return the engine that continues a round in which a simplex engine failed."""
+        best = self._choices[self._few].best
+        return best if self.has_model and best is not failed else Engine.PROXIMAL
+
+    def _begin(self, program: ContinualProgram, few: bool) -> None:
+        self._few = few
+        if self._program is program:
+            return
+        if self._program is not None:
+            self._choices = {each: Choice() for each in self._choices}
+        self._program, self._model, self._attempts = program, None, 0
+
+    def point(self, run: SolveContext, engine: Engine) -> tuple[SparseX, NDArray[np.float64]] | None:
+        """Return the optimum of a simplex engine, to be certified; None without one within its limit.
+
+        The first run of a model starts near the last allocation and prices.
+        """
+        from copter.models.highs import iterations_of, run_until, set_option, status_of
+        from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
+
+        clock = run.budget.clock
+        limit = min(self._choices[self._few].limit(engine), clock.left() / 2)
+        model, self._model = self._model, None  # a model whose run was abandoned cannot be used again
+        strategy = _SIMPLEX[engine]
+        try:
+            if model is None:
+                if limit < _SECONDS_A_COLUMN * run.program.store.n_variables:
+                    return None
+                options = simplex_options(run.budget.tolerance, "primal")
+                model = KeptModel(run.program, run.options.threads or 1, options)
+                model.highs.setBasis(basis_near(run.program, run.begin.x, run.begin.y))
+            else:
+                model.push()
+            set_option(model.highs, "simplex_strategy", STRATEGIES[strategy])
+            run_until(model.highs, Clock(limit, parent=clock), hot=True)
+        except Interrupted:
+            clock.check()
+            return None
+        except (OtherUnits, SolverError) as error:
+            log.debug("    simplex cannot solve this round: %s", error or "other units")
+            return None
+        self._model = model
+        run.budget.iterations += iterations_of(model.highs)[0]
+        return model.point() if status_of(model.highs)[0] is Status.OPTIMAL else None
+
+    def note(self, engine: Engine, seconds: float, *, new: bool = False) -> None:
+        """Record the seconds of a warm round, infinite if the engine had no optimum.
+
+        A round with a `new` model does not count. Without an optimum, the next rounds continue from its
+        basis, a few times.
+        """
+        if new:
+            self._attempts = 0 if seconds < math.inf else self._attempts + 1
+            if not self._attempts or (self._model is not None and self._attempts < _ATTEMPTS):
+                return
+            self._model, self._attempts = None, 0
+        choice = self._choices[self._few].after(engine, seconds)
+        self._choices[self._few] = choice
+        if engine is Engine.PROXIMAL and choice.engine() is Engine.PROXIMAL:
+            self._model = None
+
+    def note_few(self, program: ContinualProgram, seconds: float) -> None:
+        """Record the seconds of a round that read active requests only."""
+        self._begin(program, few=True)
+        self.note(Engine.PROXIMAL, seconds)

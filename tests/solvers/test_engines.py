@@ -1,0 +1,205 @@
+"""Engines of warm rounds: the choice by measured seconds, and simplex beneath the same certificate."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, ProximalPoint, Status, make_solver
+from copter.clock import Interrupted
+from copter.solvers.proximal import engines
+from copter.solvers.proximal.engines import Choice, Engine, Record
+
+PROXIMAL, DUAL, PRIMAL = Engine
+SLOW = 1.0
+
+
+def played(seconds, rounds=400):
+    """Return the engines of rounds in which each engine always takes the same seconds."""
+    choice, used = Choice(), []
+    for _ in range(rounds):
+        engine = choice.engine()
+        used.append(engine)
+        choice = choice.after(engine, seconds[engine])
+    return used
+
+
+def test_short_rounds_try_nothing():
+    assert set(played({PROXIMAL: 0.9 * engines.WORTH, DUAL: 0.0, PRIMAL: 0.0})) == {PROXIMAL}
+
+
+@pytest.mark.parametrize("best", Engine)
+def test_the_fastest_engine_solves_nearly_all_rounds(best):
+    seconds = {each: SLOW if each is best else 3 * SLOW for each in Engine}
+    used = played(seconds)
+    assert used[0] is PROXIMAL and set(used[:3]) == set(Engine)
+    assert used[3:10] == [best] * 7
+    others = [k for k, each in enumerate(used) if each is not best]
+    assert 8 <= len(others) <= 12, "each of the others: once at first, then after 16, 64, 256 rounds"
+    assert np.diff(others).max() > 100
+    assert sum(seconds[each] for each in used) <= 1.1 * SLOW * len(used)
+
+
+def test_an_engine_that_becomes_faster_is_found_and_one_that_fails_is_left():
+    choice = Choice()
+    for engine, seconds in ((PROXIMAL, 1.0), (DUAL, 2.0), (PRIMAL, math.inf)):
+        assert choice.engine() is engine
+        choice = choice.after(engine, seconds)
+    assert choice.best is PROXIMAL and choice.records[PRIMAL].cost == math.inf
+    for _ in range(40):
+        engine = choice.engine()
+        choice = choice.after(engine, {PROXIMAL: 1.0, DUAL: 0.3, PRIMAL: math.inf}[engine])
+    assert choice.best is DUAL
+    assert choice.after(DUAL, math.inf).best is PROXIMAL
+
+
+def test_one_slow_round_decides_nothing():
+    choice = Choice({PROXIMAL: Record((1.0,)), DUAL: Record((0.5, 0.5)), PRIMAL: Record((2.0,), wait=9)})
+    assert choice.after(DUAL, 50.0).best is DUAL
+    assert choice.after(DUAL, 50.0).after(DUAL, 50.0).after(DUAL, 50.0).best is PROXIMAL
+
+
+def binding(requests=150, columns=8, rows=120, seed=0):
+    """Return a program in which nearly all resources bind, and a function that changes its capacities."""
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    capacity = np.full(rows, 0.05 * requests * columns * 3 / rows + 1.0)
+    program.add_resources(range(rows), upper=capacity)
+    for q in range(requests):
+        usage = {}
+        for column in range(columns):
+            for row in rng.choice(rows, 3, replace=False).tolist():
+                where, much = usage.setdefault(row, ([], []))
+                where.append(column)
+                much.append(float(rng.uniform(0.5, 2.0)))
+        program.add_request(q, -rng.random(columns) - 0.1, usage, total=1.0)
+
+    def change():
+        program.update_resources(range(rows), upper=capacity * rng.uniform(0.9, 1.1, rows))
+
+    return program, change
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Let simplex win whatever the clock says: rounds of the proximal-point method count as slow."""
+    real = Choice.after
+
+    def after(choice, engine, seconds):
+        return real(choice, engine, 1e3 + seconds if engine is PROXIMAL else seconds)
+
+    monkeypatch.setattr(Choice, "after", after)
+
+
+def test_simplex_solves_later_rounds_with_the_same_optimum(at_once):
+    program, change = binding()
+    solver, reference = make_solver("copter"), make_solver("highs-simplex", tolerance=1e-9)
+    used = []
+    for number in range(12):
+        if number % 4 == 3:  # columns come and go
+            program.remove_request(number)
+            program.add_request(("new", number), [-3.0, -2.0], {number: [1.0, 0.5]}, total=1.0)
+        change()
+        solution, best = solver.solve(program), reference.solve(program)
+        assert solution.is_optimal(1e-6) and solution.gap <= 1e-6
+        assert solution.objective == pytest.approx(best.objective, rel=2e-6)
+        assert solution.bound <= best.objective + 1e-9 * abs(best.objective)
+        used.append(solution.details["engine"])
+    assert used[:2] == [PROXIMAL, PROXIMAL] and PROXIMAL not in used[2:] and {DUAL, PRIMAL} <= set(used)
+    assert solver.solve(program).details["engine"] is PROXIMAL, "nothing changed: the last answer is given"
+
+
+def test_only_the_name_copter_measures():
+    program, change = binding()
+    for solver in (ProximalPoint(), make_solver("copter", engine="proximal"), make_solver("copter-rebuild")):
+        for _ in range(5):
+            change()
+            assert solver.solve(program).details["engine"] is PROXIMAL
+
+
+def test_a_program_that_becomes_infeasible_and_feasible_again(at_once):
+    program, change = binding()
+    solver = make_solver("copter")
+    for _ in range(5):
+        change()
+        assert solver.solve(program).is_optimal(1e-6)
+    program.update_resources(0, lower=1e6, upper=2e6)
+    assert solver.solve(program).status is Status.INFEASIBLE
+    program.update_resources(0, lower=-np.inf, upper=2.0)
+    change()
+    for _ in range(3):
+        change()
+        assert solver.solve(program).is_optimal(1e-6)
+
+
+@pytest.mark.parametrize("fault", ["late", "no optimum", "wrong"])
+def test_the_proximal_method_solves_a_round_that_simplex_does_not(at_once, monkeypatch, fault):
+    program, change = binding()
+    solver = make_solver("copter")
+    for _ in range(6):
+        change()
+        solution = solver.solve(program)
+    assert solution.details["engine"] is not PROXIMAL
+    asked = []
+
+    def run_until(*_, **__):
+        asked.append(fault)
+        if fault == "late":
+            raise Interrupted("late")
+
+    def point(model):
+        good = real(model)
+        return None if good is None or fault == "no optimum" else (good[0], np.zeros_like(good[1]))
+
+    from copter.models.highs_kept import KeptModel
+
+    real = KeptModel.point
+    if fault == "late":
+        monkeypatch.setattr("copter.models.highs.run_until", run_until)
+    else:
+        monkeypatch.setattr(KeptModel, "point", point)
+    for _ in range(3):
+        change()
+        solution = solver.solve(program)
+        assert solution.is_optimal(1e-6) and solution.details["engine"] is PROXIMAL
+    assert fault != "late" or asked
+
+
+def test_a_copy_makes_a_model_of_its_own(at_once):
+    program, change = binding()
+    solver = make_solver("copter")
+    for _ in range(6):
+        change()
+        solver.solve(program)
+    pair = copy.deepcopy((program, solver))
+    change()
+    assert solver.solve(program).is_optimal(1e-6)
+    other, twin = pair
+    other.update_resources(0, upper=1.0)
+    assert twin.solve(other).is_optimal(1e-6)
+
+
+def test_another_program_begins_without_a_history(at_once):
+    (one, change), (other, change_other) = binding(), binding(seed=1)
+    solver = make_solver("copter")
+    for _ in range(6):
+        change()
+        solver.solve(one)
+    for number in range(2):
+        change_other()
+        solution = solver.solve(other)
+        assert solution.is_optimal(1e-6) and solution.details["engine"] is PROXIMAL, number
+
+
+def test_a_deadline_holds_with_any_engine(at_once):
+    program, change = binding()
+    solver = make_solver("copter")
+    for _ in range(6):
+        change()
+        assert solver.solve(program).is_optimal(1e-6)
+    change()
+    late = solver.solve(program, deadline=1e-9)
+    assert late.status in (Status.DEADLINE, Status.OPTIMAL)
+    change()
+    assert solver.solve(program).is_optimal(1e-6)
