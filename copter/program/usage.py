@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 _MATRIX_OR_HANDLE = "a sparse matrix of numbers (resources by columns), or a handle from share_columns()"
-_NO_COLUMNS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
+_SHORT = 64
+"""Length of lists up to which Python reads them faster than numpy."""
 
 
 Usage: TypeAlias = "SharedColumns | Mapping[Any, Any] | sparray"
@@ -53,6 +54,9 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
         why = f"must be a mapping of resource id to coefficients, {_MATRIX_OR_HANDLE}"
         shown = type(usage).__name__ if hasattr(usage, "shape") else usage
         raise EditError(subject, "usage", shown, why)
+    quick = _from_numbers(usage, n, resources)
+    if quick is not None:
+        return _compressed(*quick, n)
     rows, columns, values = [], [], []
     for resource, coefficients in usage.items():
         if resource not in resources:
@@ -61,11 +65,60 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
         rows.append(resources.slot(resource))
         columns.append(column)
         values.append(value)
-    counts = np.array([column.size for column in columns], np.int64)
-    flat = np.concatenate(columns or [_NO_COLUMNS]), np.concatenate(values or [_NO_VALUES])
-    nnz = flat[0].size
+    counts = [column.size for column in columns]
+    return _compressed(rows, counts, np.concatenate(columns), np.concatenate(values), n)
+
+
+def _from_numbers(
+    usage: Mapping[Any, Any], n: int, resources: Index
+) -> tuple[list[int], list[int], NDArray[np.int64], NDArray[np.float64]] | None:
+    """Return the parts of a valid mapping to short lists of Python numbers, which is the common case.
+
+    They are row slots, numbers of coefficients by row, and columns and values row by row.  Return None for
+    all other mappings, also for invalid ones.  numpy would take fifty times as long for lists of a few
+    numbers.
+    """
+    rows: list[int] = []
+    counts: list[int] = []
+    columns: list[int] = []
+    values: list[float] = []
+    for resource, given in usage.items():
+        if type(given) is tuple and len(given) == 2:
+            where, much = given
+            if type(where) is not list or len(where) > _SHORT or len(set(where)) < len(where):
+                return None
+        else:
+            where, much = range(n), given
+        if type(much) is not list or len(much) != len(where) or len(much) > _SHORT:
+            return None
+        before = len(columns)
+        for column, value in zip(where, much, strict=True):
+            sound = type(value) is float or type(value) is int
+            if not (sound and -LARGEST_COST <= value <= LARGEST_COST):
+                return None
+            if type(column) is not int or not 0 <= column < n:
+                return None
+            if value:
+                columns.append(column)
+                values.append(value)
+        if resource not in resources:
+            return None
+        rows.append(resources.slot(resource))
+        counts.append(len(columns) - before)
+    return rows, counts, np.array(columns, np.int64), np.array(values, np.float64)
+
+
+def _compressed(
+    rows: Sequence[int],
+    counts: Sequence[int],
+    columns: NDArray[np.int64],
+    values: NDArray[np.float64],
+    n: int,
+) -> Compressed:
+    """Return entries that are given row by row as compressed columns."""
+    nnz = columns.size
     compressed = Compressed(np.zeros(n + 1, np.int32), np.empty(nnz, np.int32), np.empty(nnz))
-    compress(np.array(rows, np.int64), counts, *flat, *compressed)
+    compress(np.array(rows, np.int64), np.array(counts, np.int64), columns, values, *compressed)
     return compressed
 
 
