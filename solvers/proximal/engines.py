@@ -2,10 +2,13 @@
 
 The proximal-point method is faster if few resources bind or few requests change.  If many resources bind, a
 few simplex iterations from the last basis may be faster.  A solver with ``engine="fastest"`` measures it:
-when a warm round of the proximal-point method took longer than :data:`WORTH`, the next rounds make a HiGHS
-model and solve it by dual and by primal simplex.  From then on the engine that was fastest in its last rounds
-solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured seconds,
-and the next engine depends on nothing else.  ``Solution.details["engine"]`` names the engine of a round.
+when a warm round of the proximal-point method took longer than :data:`WORTH`, a HiGHS model is made, and the
+next rounds are solved by dual and by primal simplex.  From then on the engine that was fastest in its last
+rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured
+seconds, and the next engine depends on nothing else.  The first optimum of a model may take many rounds'
+time.  It gets half of the time that the program's rounds have taken so far, and if that is too little, again
+half when that time has doubled.  So it can never take more time than the rounds.
+``Solution.details["engine"]`` names the engine of a round.
 
 Every engine's answer is certified alike. If simplex has no certified optimum within its limit, the
 proximal-point method solves the round.
@@ -42,8 +45,8 @@ _KEPT = 3
 """Number of last rounds of an engine whose least time counts, which keeps out other load on the machine."""
 _PATIENCE, _LEAST = 1.5, 0.01
 """A trial may take this many times the best engine's time, and at least these seconds."""
-_ATTEMPTS = 4
-"""Number of rounds in which a new model may try to reach its first optimum."""
+_INVESTED = 0.5
+"""Share of the time of all rounds so far that the first optimum of a model may take."""
 _SECONDS_A_COLUMN = 1e-6
 """Least seconds for making a model, by column."""
 _RUNAWAY = 20.0
@@ -129,17 +132,13 @@ class Engines:
     def __init__(self, choices: dict[bool, Choice] | None = None) -> None:
         self._choices = {few: Choice() for few in (False, True)} if choices is None else choices
         self._few = False
-        self._attempts = 0
+        self._spent = self._enough = 0.0  # seconds of the program's rounds: so far, and for the next attempt
+        self.has_model = False
         self._program: ContinualProgram | None = None
         self._model: KeptModel | None = None
 
     def __reduce__(self) -> tuple[type[Engines], tuple[dict[bool, Choice]]]:
         return Engines, (self._choices,)
-
-    @property
-    def has_model(self) -> bool:
-        """True if HiGHS has a model of the program with an optimal basis of an earlier round."""
-        return self._model is not None and not self._attempts
 
     def next(self, run: SolveContext, few: bool) -> Engine:
         """Return the engine of a round that reads all columns; `few`: few requests were edited."""
@@ -148,7 +147,8 @@ class Engines:
         method = options.inner == "auto" and options.fall_back and run.begin.how.warm
         plain = not program.store.terms and program.store.executor.local
         fits = _LEAST_COLUMNS <= program.store.n_variables <= _MOST_COLUMNS
-        return self._choices[few].engine() if method and plain and fits else Engine.PROXIMAL
+        ready = self.has_model or self._spent > self._enough
+        return self._choices[few].engine() if method and plain and fits and ready else Engine.PROXIMAL
 
     def other(self, failed: Engine) -> Engine:
         """Return the engine that continues a round in which a simplex engine failed."""
@@ -161,29 +161,33 @@ class Engines:
             return
         if self._program is not None:
             self._choices = {each: Choice() for each in self._choices}
-        self._program, self._model, self._attempts = program, None, 0
+        self._program, self._model, self.has_model = program, None, False
+        self._spent = self._enough = 0.0
 
     def point(self, run: SolveContext, engine: Engine) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Return the optimum of a simplex engine, to be certified; None without one within its limit.
 
-        The first run of a model starts near the last allocation and prices.
+        The first runs of a model start near an allocation and prices of an earlier round.
         """
         from copter.models.highs import iterations_of, run_until, set_option, status_of
         from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
 
         clock = run.budget.clock
-        limit = min(self._choices[self._few].limit(engine), clock.left() / 2)
+        limit = self._choices[self._few].limit(engine) if self.has_model else _INVESTED * self._spent
+        limit = min(limit, clock.left() / 2)
         model, self._model = self._model, None  # a model whose run was abandoned cannot be used again
-        strategy = _SIMPLEX[engine]
+        strategy = _SIMPLEX[engine] if self.has_model else "dual"
         try:
             if model is None:
                 if limit < _SECONDS_A_COLUMN * run.program.store.n_variables:
                     return None
-                options = simplex_options(run.budget.tolerance, "primal")
+                options = simplex_options(run.budget.tolerance, "dual")
                 model = KeptModel(run.program, run.options.threads or 1, options)
                 model.highs.setBasis(basis_near(run.program, run.begin.x, run.begin.y))
             else:
                 model.push()
+            trial = self.has_model and engine is not self._choices[self._few].best
+            basis = model.highs.getBasis() if trial else None
             set_option(model.highs, "simplex_strategy", STRATEGIES[strategy])
             run_until(model.highs, Clock(limit, parent=clock), hot=True)
         except Interrupted:
@@ -194,23 +198,27 @@ class Engines:
             return None
         self._model = model
         run.budget.iterations += iterations_of(model.highs)[0]
-        return model.point() if status_of(model.highs)[0] is Status.OPTIMAL else None
+        if status_of(model.highs)[0] is Status.OPTIMAL:
+            return model.point()
+        if basis is not None:  # the best engine continues from the last optimum
+            model.highs.setBasis(basis)
+        return None
 
-    def note(self, engine: Engine, seconds: float, *, new: bool = False) -> None:
+    def note(self, engine: Engine, seconds: float) -> None:
         """Record the seconds of a warm round, infinite if the engine had no optimum.
 
-        A round with a `new` model does not count. Without an optimum, the next rounds continue from its
-        basis, a few times.
+        The round in which a model has its first optimum does not count.
         """
-        if new:
-            self._attempts = 0 if seconds < math.inf else self._attempts + 1
-            if not self._attempts or (self._model is not None and self._attempts < _ATTEMPTS):
-                return
-            self._model, self._attempts = None, 0
+        if engine is Engine.PROXIMAL:
+            self._spent += seconds
+        elif not self.has_model:
+            self.has_model, self._enough = seconds < math.inf, 2.0 * self._spent
+            return
+        self.has_model = self.has_model and self._model is not None
         choice = self._choices[self._few].after(engine, seconds)
         self._choices[self._few] = choice
-        if engine is Engine.PROXIMAL and choice.engine() is Engine.PROXIMAL:
-            self._model = None
+        if engine is Engine.PROXIMAL and self.has_model and choice.engine() is Engine.PROXIMAL:
+            self._model, self.has_model = None, False
 
     def note_few(self, program: ContinualProgram, seconds: float) -> None:
         """Record the seconds of a round that read active requests only."""

@@ -115,14 +115,14 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
         return _loop(run)
     clock, engine = run.budget.clock, engines.next(run, few)
     while engine is not Engine.PROXIMAL:
-        begin, new = clock(), not engines.has_model
+        begin = clock()
         point = engines.point(run, engine)
         end = None if point is None else accept(run, _certify(run, *point, price(run, point[1])))
         if end is not None and end.status is Status.OPTIMAL:
             run.engine = engine
-            engines.note(engine, clock() - begin, new=new)
+            engines.note(engine, clock() - begin)
             return end
-        engines.note(engine, math.inf, new=new)
+        engines.note(engine, math.inf)
         engine = engines.other(engine)
     begin, compiled = clock(), compile_seconds()
     end = _loop(run)
