@@ -115,9 +115,8 @@ class Choice:
         known = mine.seconds if seconds < math.inf else ()
         records[engine] = replace(mine, seconds=(*known, seconds)[-_KEPT:])
         after = Choice(records)
-        for each in {engine, self.best} - {
-            after.best
-        }:  # tried again later, and later still if it lost before
+        slower = {engine, self.best} - {after.best}
+        for each in slower:  # it is tried again later, the later the more often it was slower
             records[each] = records[each].lost()
         return after
 
