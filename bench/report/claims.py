@@ -26,8 +26,7 @@ than that. "Near" means that a difference in either direction is worse.
 
 - Of a ratio the gain is compared, its distance from 1: 1.04x for 1.12x is a gain of 0.04 for 0.12, a third.
   Of a share of a whole, such as 90% of the optimum, the distance from 100% is compared.
-- A range is met by a value within it, and beaten by a value beyond its better end. Below its worse end the
-  tolerance applies to that end.
+- A range is met by a value within it. Outside of it, the tolerance applies to the end that is nearer.
 - A bound is met if the measured value keeps it, and missed otherwise. There is no tolerance.
 - "Better by p%", of completion times, means a time that is p% below the other in all rows.
 - If the program, the jobs or the baseline differ so that the comparison is easier or void, or if nothing
@@ -89,7 +88,7 @@ def verdict(claim: PaperClaim, measured: float) -> str:
     sign = 1.0 if claim.better == "more" else -1.0
     worse, best = sorted((sign * printed.low, sign * printed.high))
     ahead = sign * measured
-    if ahead > (best if best > worse else best + TOLERANCE * abs(best - sign * base)):
+    if ahead > best + TOLERANCE * abs(best - sign * base):
         return "beaten"
     return "met" if ahead >= worse - TOLERANCE * abs(worse - sign * base) else "missed"
 
