@@ -239,5 +239,5 @@ def repeatable_solver(name: str, **settings: Any) -> Solver:
     :func:`make_solver`.
     """
     entry = solver_entry(name)
-    chooses = "engine" in entry.preset
-    return entry.make(**({"engine": "proximal"} if chooses else {}), **settings)
+    own = {"engine": "proximal"} if "engine" in entry.preset else {}
+    return entry.make(**own | settings)

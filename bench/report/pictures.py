@@ -76,7 +76,7 @@ def looks(solvers: list[str]) -> dict[str, Look]:
     for solver in sorted(set(solvers)):
         hue = entrant(solver).house
         k = taken[hue] = taken.get(hue, -1) + 1
-        width = 2.2 if hue == "copter" else 1.2
+        width = 2.2 if solver == "copter" else 1.2
         found[solver] = Look(hue, _MARKS[k % len(_MARKS)], _DASHES[k % len(_DASHES)], width)
     return found
 

@@ -66,6 +66,8 @@ class Engine(highspy.Highs):
     """
 
     units: Units | None = None
+    iterations_before = 0
+    """Iterations of a first part of the last run."""
 
     def enableCallbacks(self) -> None:  # noqa: D102
         # highspy's constructor calls this method, in which HiGHS would print its banner.
@@ -252,19 +254,20 @@ def run(highs: highspy.Highs) -> float:
     return seconds
 
 
-def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0, *, hot: bool = False) -> float:
+def run_until(highs: Engine, clock: Clock, reserve: float = 0.0, *, hot: bool = False) -> float:
     """Run HiGHS until ``reserve`` seconds before the deadline; return the time of the run in seconds.
 
     `hot`: the model has a basis, so that HiGHS does not presolve. If it is small, it first runs in this
     thread for a moment, because starting a thread may take longer than the run. Raise Interrupted if HiGHS
     exceeded its time limit or the solve was cancelled. The engine must not be used afterwards.
     """
-    seconds = 0.0
+    seconds, highs.iterations_before = 0.0, 0
     if hot and _AT_ONCE < clock.left(reserve) and highs.getNumCol() + highs.getNumRow() <= _SMALL:
         _limit_time(highs, _AT_ONCE)
         seconds = run(highs)
         if highs.getModelStatus() != highspy.HighsModelStatus.kTimeLimit:
             return seconds
+        highs.iterations_before = iterations_of(highs)[0]
     _limit_time(highs, clock.left(reserve))
     # Simplex and branch and bound read this option while they run, so that setting it to 0 ends them.
     return seconds + run_apart(
@@ -313,7 +316,8 @@ def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
     """Return the iterations of the last run, and those of its crossover."""
     info = highs.getInfo()
     counts = info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count
-    return sum(max(0, int(count)) for count in counts), max(0, int(info.crossover_iteration_count))
+    before = highs.iterations_before if isinstance(highs, Engine) else 0
+    return before + sum(max(0, int(count)) for count in counts), max(0, int(info.crossover_iteration_count))
 
 
 # ---- conversion of HighsLp ---------------------------------------------------------------------------------

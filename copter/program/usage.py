@@ -85,7 +85,9 @@ def _from_numbers(
     for resource, given in usage.items():
         if type(given) is tuple and len(given) == 2:
             where, much = given
-            if type(where) is not list or len(where) > _SHORT or len(set(where)) < len(where):
+            if type(where) is not list or len(where) > _SHORT:
+                return None
+            if any(type(column) is not int for column in where) or len(set(where)) < len(where):
                 return None
         else:
             where, much = range(n), given
@@ -96,7 +98,7 @@ def _from_numbers(
             sound = type(value) is float or type(value) is int
             if not (sound and -LARGEST_COST <= value <= LARGEST_COST):
                 return None
-            if type(column) is not int or not 0 <= column < n:
+            if not 0 <= column < n:
                 return None
             if value:
                 columns.append(column)

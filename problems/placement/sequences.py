@@ -10,7 +10,7 @@ import numpy as np
 from copter.bench.sequences.family import Family, SequenceRounds, rounds_of_programs
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
-from copter.solvers.registry import make_solver
+from copter.solvers.registry import repeatable_solver
 
 _KINDS = ("cpu", "memory", "gpus")
 _MOVE = 0.3
@@ -44,7 +44,7 @@ class _Servers:
         self.free = np.column_stack((64.0 * size, 256.0 * size, rng.choice([0.0, 4.0, 8.0], servers)))
         self.ids = [(server, kind) for server in range(servers) for kind in _KINDS]
         self.program.add_resources(self.ids, upper=self.free.ravel())
-        self.solver, self.shim = make_solver("copter", tolerance=1e-6), ChooseOneShim(unplaced="allow")
+        self.solver, self.shim = repeatable_solver("copter", tolerance=1e-6), ChooseOneShim(unplaced="allow")
         self.number = 0
 
     def arrive(self, count: int) -> None:

@@ -35,7 +35,7 @@ from copter.problems.sia.generator import JOBS_PER_GPU_DAY, generate
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.replay import NAMES, Replay
 from copter.problems.sia.steady import SteadyReplay
-from copter.solvers.registry import make_solver
+from copter.solvers.registry import repeatable_solver
 
 _LONG_ROUND_SECONDS = 360.0
 _BURST_HOURS = (2.5, 3.0)
@@ -367,7 +367,7 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
     """Return the changes of the program's answers over a day, and their integrality."""
     scenario = generate(gpus, JOBS_PER_GPU_DAY * gpus, hours=hours, seed=effort.seed)
     policy = SiaPolicy(scenario.cluster, scale_up_limit=None)
-    replay = Replay(scenario, make_solver("copter", tolerance=1e-5), policy=policy, max_hours=hours)
+    replay = Replay(scenario, repeatable_solver("copter", tolerance=1e-5), policy=policy, max_hours=hours)
     effort.say(f"{len(scenario.jobs)} jobs on {scenario.cluster.gpus} GPUs")
     records = list(replay.run())[1:]
     figures = []
@@ -397,7 +397,7 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
 
 def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
     """Return the integrality of solvers' answers to one round of a cluster in a steady state."""
-    replay = SteadyReplay(gpus, jobs, 4, make_solver("copter", tolerance=1e-6), seed=effort.seed)
+    replay = SteadyReplay(gpus, jobs, 4, repeatable_solver("copter", tolerance=1e-6), seed=effort.seed)
     for _ in replay.run():
         pass
     return compare(replay.policy.program, effort.say)

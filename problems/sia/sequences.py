@@ -13,7 +13,7 @@ from copter.problems.sia.generator import builtin_cluster, builtin_profiles, dra
 from copter.problems.sia.interface import SiaJob
 from copter.problems.sia.policy import SiaDomain, SiaPolicy
 from copter.problems.sia.steady import SteadyReplay
-from copter.solvers.registry import make_solver
+from copter.solvers.registry import repeatable_solver
 from copter.solvers.wrapper import Wrapper
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class _Followed(Wrapper):
 
 def _steady(gpus: int, jobs: int, churn: float, seed: int) -> SequenceRounds:
     """Yield the rounds of a cluster with a constant number of jobs."""
-    solver = _Followed(make_solver("copter"))
+    solver = _Followed(repeatable_solver("copter"))
     replay = SteadyReplay(gpus, jobs, _FOREVER, solver, churn=churn, seed=seed)
     for _ in replay.run():
         assert solver.mirror is not None

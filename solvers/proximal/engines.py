@@ -6,8 +6,9 @@ when a warm round of the proximal-point method took longer than :data:`WORTH`, a
 next rounds are solved by dual and by primal simplex.  From then on the engine that was fastest in its last
 rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured
 seconds, and the next engine depends on nothing else.  The first optimum of a model may take many rounds'
-time.  It gets half of the time that the program's rounds have taken so far, and if that is too little, again
-half when that time has doubled.  So it can never take more time than the rounds.
+time.  It gets half of the time that the program's rounds have taken so far, and if that is too little, half
+again when that time has doubled.  A first optimum that is not reached in a round continues from the basis
+that was.  If the proximal-point method misses the deadline, simplex gets most of each round.
 ``Solution.details["engine"]`` names the engine of a round.
 
 Every engine's answer is certified alike. If simplex has no certified optimum within its limit, the
@@ -47,6 +48,8 @@ _PATIENCE, _LEAST = 1.5, 0.01
 """A trial may take this many times the best engine's time, and at least these seconds."""
 _INVESTED = 0.5
 """Share of the time of all rounds so far that the first optimum of a model may take."""
+_MOST_OF_A_ROUND = 0.8
+"""Share of the time until the deadline that the best engine may take, so that its answer can be certified."""
 _SECONDS_A_COLUMN = 1e-6
 """Least seconds for making a model, by column."""
 _RUNAWAY = 20.0
@@ -126,18 +129,27 @@ class Engines:
 
     There are two choices, for rounds with few edited requests and for others, because an engine may be the
     best in one kind of round only.  A copy keeps the choices and makes a model of its own.
+
+    Attributes
+    ----------
+    has_model : bool
+        True if HiGHS has a model of the program with the optimal basis of an earlier round. A model without
+        such a basis is still on its way to a first optimum.
     """
 
     def __init__(self, choices: dict[bool, Choice] | None = None) -> None:
         self._choices = {few: Choice() for few in (False, True)} if choices is None else choices
         self._few = False
-        self._spent = self._enough = 0.0  # seconds of the program's rounds: so far, and for the next attempt
+        # Seconds of the program's rounds, and those at which simplex next tries to find a first optimum.
+        self._spent = self._enough = 0.0
+        self._late = False  # True if the proximal-point method missed the last deadline
+        self._cut = False  # True if the deadline left less than the limit of the last simplex run
         self.has_model = False
         self._program: ContinualProgram | None = None
         self._model: KeptModel | None = None
 
     def __reduce__(self) -> tuple[type[Engines], tuple[dict[bool, Choice]]]:
-        return Engines, (self._choices,)
+        return Engines, (dict(self._choices),)
 
     def next(self, run: SolveContext, few: bool) -> Engine:
         """Return the engine of a round that reads all columns; `few`: few requests were edited."""
@@ -146,8 +158,9 @@ class Engines:
         method = options.inner == "auto" and options.fall_back and run.begin.how.warm
         plain = not program.store.terms and program.store.executor.local
         fits = _LEAST_COLUMNS <= program.store.n_variables <= _MOST_COLUMNS
-        ready = self.has_model or self._spent > self._enough
-        return self._choices[few].engine() if method and plain and fits and ready else Engine.PROXIMAL
+        ready = self.has_model or self._late or self._spent > self._enough
+        engine = self._choices[few].engine() if method and plain and fits and ready else Engine.PROXIMAL
+        return engine if self.has_model or engine is Engine.PROXIMAL else Engine.DUAL
 
     def other(self, failed: Engine) -> Engine:
         """Return the engine that continues a round in which a simplex engine failed."""
@@ -161,7 +174,7 @@ class Engines:
         if self._program is not None:
             self._choices = {each: Choice() for each in self._choices}
         self._program, self._model, self.has_model = program, None, False
-        self._spent = self._enough = 0.0
+        self._spent, self._enough, self._late = 0.0, 0.0, False
 
     def point(self, run: SolveContext, engine: Engine) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Return the optimum of a simplex engine, to be certified; None without one within its limit.
@@ -171,11 +184,13 @@ class Engines:
         from copter.models.highs import iterations_of, run_until, set_option, status_of
         from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
 
-        clock = run.budget.clock
+        clock, trial = run.budget.clock, engine is not self._choices[self._few].best
         limit = self._choices[self._few].limit(engine) if self.has_model else _INVESTED * self._spent
-        limit = min(limit, clock.left() / 2)
+        left = clock.left() * (_MOST_OF_A_ROUND if self._late or not trial else 0.5)
+        self._cut = left < limit
+        limit = left if self._late else min(limit, left)
+        until = Clock(limit, parent=clock)
         model, self._model = self._model, None  # a model whose run was abandoned cannot be used again
-        strategy = _SIMPLEX[engine] if self.has_model else "dual"
         try:
             if model is None:
                 if limit < _SECONDS_A_COLUMN * run.program.store.n_variables:
@@ -185,10 +200,9 @@ class Engines:
                 model.highs.setBasis(basis_near(run.program, run.begin.x, run.begin.y))
             else:
                 model.push()
-            trial = self.has_model and engine is not self._choices[self._few].best
-            basis = model.highs.getBasis() if trial else None
-            set_option(model.highs, "simplex_strategy", STRATEGIES[strategy])
-            run_until(model.highs, Clock(limit, parent=clock), hot=True)
+            basis = model.highs.getBasis() if self.has_model and trial else None
+            set_option(model.highs, "simplex_strategy", STRATEGIES[_SIMPLEX[engine]])
+            run_until(model.highs, until, hot=True)
         except Interrupted:
             clock.check()
             return None
@@ -196,30 +210,42 @@ class Engines:
             log.debug("    simplex cannot solve this round: %s", error or "other units")
             return None
         self._model = model
-        run.budget.iterations += iterations_of(model.highs)[0]
+        run.simplex_iterations += iterations_of(model.highs)[0]
         if status_of(model.highs)[0] is Status.OPTIMAL:
             return model.point()
         if basis is not None:  # the best engine continues from the last optimum
             model.highs.setBasis(basis)
         return None
 
-    def note(self, engine: Engine, seconds: float) -> None:
-        """Record the seconds of a warm round, infinite if the engine had no optimum.
+    def solved(self, engine: Engine, seconds: float, *, late: bool = False) -> None:
+        """Record the seconds of a warm round; `late`: it missed the deadline, and would have taken longer.
 
         The round in which a model has its first optimum does not count.
         """
         if engine is Engine.PROXIMAL:
             self._spent += seconds
+            self._late = late
         elif not self.has_model:
-            self.has_model, self._enough = seconds < math.inf, 2.0 * self._spent
+            self.has_model = True
             return
-        self.has_model = self.has_model and self._model is not None
-        choice = self._choices[self._few].after(engine, seconds)
-        self._choices[self._few] = choice
-        if engine is Engine.PROXIMAL and self.has_model and choice.engine() is Engine.PROXIMAL:
+        self._note(engine, seconds)
+
+    def failed(self, engine: Engine) -> None:
+        """Record that a simplex engine had no certified optimum; the deadline is no reason to avoid it."""
+        if not self.has_model:
+            self._enough = 2.0 * self._spent
+            return
+        self.has_model = self._model is not None
+        if not self._cut:
+            self._note(engine, math.inf)
+
+    def _note(self, engine: Engine, seconds: float) -> None:
+        self._choices[self._few] = self._choices[self._few].after(engine, seconds)
+        unused = all(each.engine() is Engine.PROXIMAL for each in self._choices.values())
+        if engine is Engine.PROXIMAL and self.has_model and unused:
             self._model, self.has_model = None, False
 
-    def note_few(self, program: ContinualProgram, seconds: float) -> None:
+    def solved_few(self, program: ContinualProgram, seconds: float) -> None:
         """Record the seconds of a round that read active requests only."""
         self._begin(program, few=True)
-        self.note(Engine.PROXIMAL, seconds)
+        self.solved(Engine.PROXIMAL, seconds)

@@ -150,10 +150,15 @@ def why_none(program: ContinualProgram, state: State, options: SolveOptions) -> 
         return FullPass.WAITING
     if state.revision is None:
         return FullPass.COLD_START
-    edited = store.edited_since(state.revision)
+    return None if few_edits(program, state, options) else FullPass.MANY_EDITS
+
+
+def few_edits(program: ContinualProgram, state: State, options: SolveOptions) -> bool:
+    """Return whether so few requests were edited since the last solve that the others may become inactive."""
+    tuning = options.tuning.lazy
+    edited = None if state.revision is None else program.store.edited_since(state.revision)
     most = tuning.most_frozen if _is_network(program, tuning) else tuning.most_touched
-    few = max(tuning.few_edits, most * len(program))
-    return FullPass.MANY_EDITS if edited is None or edited.size > few else None
+    return edited is not None and edited.size <= max(tuning.few_edits, most * len(program))
 
 
 def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:

@@ -16,7 +16,6 @@ iterate.  With many requests and rows, only some of the requests change in the f
 from __future__ import annotations
 
 import logging
-import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,14 @@ from copter.solvers.proximal.accept import accept, accept_first, accept_unchange
 from copter.solvers.proximal.columns import ColumnSet
 from copter.solvers.proximal.engines import Engine, Engines
 from copter.solvers.proximal.full_pass import FullPass
-from copter.solvers.proximal.incremental import IndexCache, can_hold, make_inactive, solve_active, why_none
+from copter.solvers.proximal.incremental import (
+    IndexCache,
+    can_hold,
+    few_edits,
+    make_inactive,
+    solve_active,
+    why_none,
+)
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.run import End, SolveContext, SolveOptions
 from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
@@ -77,14 +83,15 @@ def solve(
     found = solve_active(program, state, options, clock, starts, cache)
     if not isinstance(found, FullPass):
         if engines is not None:
-            engines.note_few(program, clock() - begin)
+            engines.solved_few(program, clock() - begin)
         return found
     why = state.full_pass if state.inactive is None else found
     state = state.whole()
     run = SolveContext.of(program, state, options, clock, starts, why)
     run.holds, none = can_hold(program, options), why_none(program, state, options)
-    few = none is None or none is FullPass.WAITING
-    engines = None if starts else engines
+    few = none in (None, FullPass.WAITING) and few_edits(program, state, options)
+    if starts or why is FullPass.START_GIVEN:
+        engines = None  # simplex begins from its basis, not from a start
     with one_blas_thread(program.store.rows.size):
         try:
             end = (None if starts else accept_unchanged(run, state)) or _solved(run, engines, few)
@@ -114,20 +121,25 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
     if engines is None:
         return _loop(run)
     clock, engine = run.budget.clock, engines.next(run, few)
+    failed = []
     while engine is not Engine.PROXIMAL:
         begin = clock()
         point = engines.point(run, engine)
         end = None if point is None else accept(run, _certify(run, *point, price(run, point[1])))
         if end is not None and end.status is Status.OPTIMAL:
             run.engine = engine
-            engines.note(engine, clock() - begin)
+            engines.solved(engine, clock() - begin)
             return end
-        engines.note(engine, math.inf)
+        failed.append(engine)
         engine = engines.other(engine)
     begin, compiled = clock(), compile_seconds()
     end = _loop(run)
-    if run.begin.how.warm and end.status is Status.OPTIMAL:
-        engines.note(Engine.PROXIMAL, clock() - begin - (compile_seconds() - compiled))
+    late = end.status is Status.DEADLINE
+    if run.begin.how.warm and (late or end.status is Status.OPTIMAL):
+        for engine in failed:  # without an optimum there was nothing to find
+            engines.failed(engine)
+        seconds = clock() - begin - (compile_seconds() - compiled)
+        engines.solved(Engine.PROXIMAL, seconds, late=late)
     return end
 
 
@@ -370,7 +382,7 @@ def _solution(run: SolveContext, end: End) -> Solution:
         run.begin.y if best is None else best.y,
         status=end.status,
         reason=end.reason,
-        iterations=run.budget.iterations,
+        iterations=run.budget.iterations + run.simplex_iterations,
         timings=Timings(solve=run.budget.clock()),
         warm=run.begin.how,
         last=run.before,

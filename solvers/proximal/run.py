@@ -54,7 +54,7 @@ class SolveContext:
     computed. `compiled`: seconds of compilation in this process before the solve. `why`: reason for reading
     all columns. `in_rationals`: True if rational numbers were tried. `holds`: True if projections keep
     columns at their bounds, because a request between its bounds cannot become inactive. `engine`: engine of
-    the solution.
+    the solution. `simplex_iterations`: iterations of simplex engines, which have limits of their own.
     """
 
     program: ContinualProgram
@@ -71,6 +71,7 @@ class SolveContext:
     in_rationals: bool = False
     holds: bool = False
     engine: Engine = Engine.PROXIMAL
+    simplex_iterations: int = 0
 
     @classmethod
     def of(

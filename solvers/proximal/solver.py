@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -173,6 +174,9 @@ class ProximalPoint(ClockedSolver):
         self._state = init()
         self._cache = IndexCache()
         self._engines = Engines()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_engines": copy(self._engines)}  # two solvers cannot use one model
 
     @property
     def goal(self) -> float:

@@ -2,13 +2,15 @@
 
 import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
 
 from copter import ContinualProgram, ProximalPoint, Status, make_solver
 from copter.clock import Interrupted
-from copter.solvers.proximal import engines
+from copter.models.highs_kept import KeptModel
+from copter.solvers.proximal import engines, loop
 from copter.solvers.proximal.engines import Choice, Engine, Record
 
 PROXIMAL, DUAL, PRIMAL = Engine
@@ -90,6 +92,9 @@ def at_once(monkeypatch):
         return real(choice, engine, 1e3 + seconds if engine is PROXIMAL else seconds)
 
     monkeypatch.setattr(Choice, "after", after)
+    monkeypatch.setattr(engines, "_INVESTED", 1e9)
+    monkeypatch.setattr(engines, "_RUNAWAY", 1e9)
+    monkeypatch.setattr(engines, "_PATIENCE", 1e9)
 
 
 def test_simplex_solves_later_rounds_with_the_same_optimum(at_once):
@@ -149,10 +154,9 @@ def test_the_proximal_method_solves_a_round_that_simplex_does_not(at_once, monke
             raise Interrupted("late")
 
     def point(model):
+        asked.append(fault)
         good = real(model)
         return None if good is None or fault == "no optimum" else (good[0], np.zeros_like(good[1]))
-
-    from copter.models.highs_kept import KeptModel
 
     real = KeptModel.point
     if fault == "late":
@@ -163,21 +167,26 @@ def test_the_proximal_method_solves_a_round_that_simplex_does_not(at_once, monke
         change()
         solution = solver.solve(program)
         assert solution.is_optimal(1e-6) and solution.details["engine"] is PROXIMAL
-    assert fault != "late" or asked
+    assert asked
 
 
-def test_a_copy_makes_a_model_of_its_own(at_once):
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, lambda both: pickle.loads(pickle.dumps(both))])
+def test_a_copy_makes_a_model_of_its_own(at_once, how):
     program, change = binding()
     solver = make_solver("copter")
     for _ in range(6):
         change()
         solver.solve(program)
-    pair = copy.deepcopy((program, solver))
-    change()
-    assert solver.solve(program).is_optimal(1e-6)
-    other, twin = pair
-    other.update_resources(0, upper=1.0)
-    assert twin.solve(other).is_optimal(1e-6)
+    other, twin = (program, how(solver)) if how is copy.copy else how((program, solver))
+    used = []
+    for number in range(4):
+        change()
+        other.update_resources(0, upper=1.0 + number)
+        mine, its = solver.solve(program), twin.solve(other)
+        assert mine.is_optimal(1e-6) and its.is_optimal(1e-6)
+        assert mine.details["engine"] is not PROXIMAL
+        used.append(its.details["engine"])
+    assert twin._engines is not solver._engines and set(used) - {PROXIMAL}
 
 
 def test_another_program_begins_without_a_history(at_once):
@@ -203,3 +212,59 @@ def test_a_deadline_holds_with_any_engine(at_once):
     assert late.status in (Status.DEADLINE, Status.OPTIMAL)
     change()
     assert solver.solve(program).is_optimal(1e-6)
+
+
+def test_a_deadline_between_the_engines_times_is_met_by_simplex(monkeypatch):
+    """The proximal-point method always misses the deadline, so simplex has no time of it to compare with."""
+    program, change = binding()
+    solver, real = make_solver("copter"), loop._loop
+    change()
+    solver.solve(program)
+    monkeypatch.setattr(loop, "_loop", lambda run: real(run)._replace(status=Status.DEADLINE))
+    ends = []
+    for _ in range(8):
+        change()
+        ends.append(solver.solve(program, deadline=5.0))
+    assert ends[0].status is Status.DEADLINE and ends[0].details["engine"] is PROXIMAL
+    assert all(end.is_optimal(1e-6) and end.details["engine"] is not PROXIMAL for end in ends[-5:])
+
+
+def test_a_round_without_an_optimum_and_one_without_time_are_no_failures_of_simplex(at_once):
+    program, change = binding()
+    solver = make_solver("copter")
+    for _ in range(6):
+        change()
+        assert solver.solve(program).is_optimal(1e-6)
+    program.update_resources(0, lower=1e6, upper=2e6)
+    assert solver.solve(program).status is Status.INFEASIBLE
+    program.update_resources(0, lower=-np.inf, upper=2.0)
+    solver.solve(program, deadline=1e-9)
+    for _ in range(3):
+        change()
+        solution = solver.solve(program)
+    assert solution.is_optimal(1e-6) and solution.details["engine"] is not PROXIMAL
+
+
+def test_rounds_with_few_edits_leave_the_model_for_the_others():
+    choice = engines.Engines()
+    choice.has_model, choice._model = True, object()
+    records = {PROXIMAL: Record((9.0,), wait=9), DUAL: Record((1.0,)), PRIMAL: Record((2.0,), wait=9)}
+    choice._choices[False] = Choice(records)
+    choice._few = True
+    choice.solved(PROXIMAL, 1e-4)
+    assert choice.has_model, "few edits: the proximal-point method is best, but not with many"
+    choice._choices[False] = choice._choices[True]
+    choice.solved(PROXIMAL, 1e-4)
+    assert not choice.has_model
+
+
+def test_a_given_start_is_used(at_once):
+    program, change = binding()
+    solver = make_solver("copter")
+    for _ in range(6):
+        change()
+        solution = solver.solve(program)
+    assert solution.details["engine"] is not PROXIMAL
+    change()
+    solver.start_from(program, solution.nonzeros, solution.y)
+    assert solver.solve(program).details["engine"] is PROXIMAL
