@@ -144,6 +144,7 @@ class Engines:
         self._spent = self._enough = 0.0
         self._late = False  # True if the proximal-point method missed the last deadline
         self._cut = False  # True if the deadline left less than the limit of the last simplex run
+        self._failures: list[Engine] = []  # of the present round
         self.has_model = False
         self._program: ContinualProgram | None = None
         self._model: KeptModel | None = None
@@ -168,7 +169,7 @@ class Engines:
         return best if self.has_model and best is not failed else Engine.PROXIMAL
 
     def _begin(self, program: ContinualProgram, few: bool) -> None:
-        self._few = few
+        self._few, self._failures = few, []
         if self._program is program:
             return
         if self._program is not None:
@@ -217,11 +218,23 @@ class Engines:
             model.highs.setBasis(basis)
         return None
 
-    def solved(self, engine: Engine, seconds: float, *, late: bool = False) -> None:
-        """Record the seconds of a warm round; `late`: it missed the deadline, and would have taken longer.
+    def failed(self, engine: Engine) -> None:
+        """Remember that a simplex engine had no certified optimum; the deadline is no reason to avoid it."""
+        if not self.has_model:
+            self._enough = 2.0 * self._spent
+            return
+        self.has_model = self._model is not None
+        if not self._cut:
+            self._failures.append(engine)
 
-        The round in which a model has its first optimum does not count.
+    def solved(self, engine: Engine, seconds: float, *, late: bool = False) -> None:
+        """Record the seconds of a warm round, and the engines that failed in it.
+
+        `late`: the round missed its deadline, and would have taken longer. The round in which a model has its
+        first optimum does not count.
         """
+        for each in self._failures:
+            self._note(each, math.inf)
         if engine is Engine.PROXIMAL:
             self._spent += seconds
             self._late = late
@@ -229,15 +242,6 @@ class Engines:
             self.has_model = True
             return
         self._note(engine, seconds)
-
-    def failed(self, engine: Engine) -> None:
-        """Record that a simplex engine had no certified optimum; the deadline is no reason to avoid it."""
-        if not self.has_model:
-            self._enough = 2.0 * self._spent
-            return
-        self.has_model = self._model is not None
-        if not self._cut:
-            self._note(engine, math.inf)
 
     def _note(self, engine: Engine, seconds: float) -> None:
         self._choices[self._few] = self._choices[self._few].after(engine, seconds)

@@ -121,7 +121,6 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
     if engines is None:
         return _loop(run)
     clock, engine = run.budget.clock, engines.next(run, few)
-    failed = []
     while engine is not Engine.PROXIMAL:
         begin = clock()
         point = engines.point(run, engine)
@@ -130,14 +129,12 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
             run.engine = engine
             engines.solved(engine, clock() - begin)
             return end
-        failed.append(engine)
+        engines.failed(engine)
         engine = engines.other(engine)
     begin, compiled = clock(), compile_seconds()
     end = _loop(run)
     late = end.status is Status.DEADLINE
     if run.begin.how.warm and (late or end.status is Status.OPTIMAL):
-        for engine in failed:  # without an optimum there was nothing to find
-            engines.failed(engine)
         seconds = clock() - begin - (compile_seconds() - compiled)
         engines.solved(Engine.PROXIMAL, seconds, late=late)
     return end

@@ -268,3 +268,18 @@ def test_a_given_start_is_used(at_once):
     change()
     solver.start_from(program, solution.nonzeros, solution.y)
     assert solver.solve(program).details["engine"] is PROXIMAL
+
+
+def test_a_trial_that_fails_is_not_repeated_in_the_next_round(at_once, monkeypatch):
+    program, change = binding()
+    solver, tried, real = make_solver("copter"), [], engines.Engines.point
+
+    def point(self, run, engine):
+        tried.append(engine)
+        return None if engine is PRIMAL else real(self, run, engine)
+
+    monkeypatch.setattr(engines.Engines, "point", point)
+    for _ in range(12):
+        change()
+        assert solver.solve(program).is_optimal(1e-6)
+    assert tried.count(PRIMAL) == 1 and tried.count(DUAL) == 10
