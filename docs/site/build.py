@@ -512,7 +512,10 @@ def hardware(on: dict[str, Any]) -> str:
 
 
 def picture(suite: SuiteResult) -> None:
-    """Draw seconds of a round over columns, both logarithmic; equal results give equal files."""
+    """Draw seconds of a round over columns, both logarithmic; equal results give equal files.
+
+    A size at which no mode of HiGHS has an answer has no point.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -525,14 +528,17 @@ def picture(suite: SuiteResult) -> None:
     with mpl.rc_context({"svg.hashsalt": "copter", "svg.fonttype": "none", "font.size": 11}):
         figure = Figure(figsize=(7.5, 4.2), layout="constrained")
         axes = figure.add_subplot(xscale="log", yscale="log")
-        sizes = [columns(line) for line in lines]
         for (label, colour), names in series.items():
-            found = [spread(seconds_of(line, name)) for line, name in zip(lines, names, strict=True)]
+            answered = [(line, name) for line, name in zip(lines, names, strict=True) if name]
+            at, found = (
+                [columns(line) for line, _ in answered],
+                [spread(seconds_of(*one)) for one in answered],
+            )
             middle = [each["median"] for each in found]
-            axes.plot(sizes, middle, "o-", color=colour, label=label)
+            axes.plot(at, middle, "o-", color=colour, label=label)
             low, high = ([each[end] for each in found] for end in ("min", "max"))
-            axes.fill_between(sizes, low, high, color=colour, alpha=0.2)
-            axes.annotate(seconds(middle[-1]), (sizes[-1], middle[-1]), (6, -4), textcoords="offset points")
+            axes.fill_between(at, low, high, color=colour, alpha=0.2)
+            axes.annotate(seconds(middle[-1]), (at[-1], middle[-1]), (6, -4), textcoords="offset points")
         axes.set_xlabel("columns of the program")
         axes.set_ylabel("seconds of a round")
         axes.set_title("A round of Sia: 2% of the jobs change, all costs move", loc="left")
