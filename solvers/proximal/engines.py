@@ -219,7 +219,7 @@ class Engines:
         return None
 
     def failed(self, engine: Engine) -> None:
-        """Remember that a simplex engine had no certified optimum; the deadline is no reason to avoid it."""
+        """Remember that a simplex engine had no certified optimum, unless the deadline cut its run short."""
         if not self.has_model:
             self._enough = 2.0 * self._spent
             return

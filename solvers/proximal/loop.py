@@ -89,7 +89,7 @@ def solve(
     state = state.whole()
     run = SolveContext.of(program, state, options, clock, starts, why)
     run.holds, none = can_hold(program, options), why_none(program, state, options)
-    few = none in (None, FullPass.WAITING) and few_edits(program, state, options)
+    few = none is None or (none is FullPass.WAITING and few_edits(program, state, options))
     if starts or why is FullPass.START_GIVEN:
         engines = None  # simplex begins from its basis, not from a start
     with one_blas_thread(program.store.rows.size):

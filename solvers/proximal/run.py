@@ -43,7 +43,6 @@ class SolveOptions:
     threads: int | None = None
     tuning: ProximalTuning = ProximalTuning()
     audit: int = 0
-    engine: Literal["proximal", "fastest"] = "proximal"
 
 
 @dataclass

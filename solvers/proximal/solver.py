@@ -159,7 +159,7 @@ class ProximalPoint(ClockedSolver):
         callback: Callable[[int, Certificate], None] | None = None,
         tuning: ProximalTuning = USUAL,
         audit: int = SolveOptions.audit,
-        engine: Literal["proximal", "fastest"] = SolveOptions.engine,
+        engine: Literal["proximal", "fastest"] = "proximal",
         **common: Any,
     ) -> None:
         super().__init__(name, **common)
@@ -250,7 +250,6 @@ class ProximalPoint(ClockedSolver):
             self.threads,
             self.tuning,
             self.audit,
-            self.engine,
         )
         pending, left = program.take_starts(), self._state
         try:
