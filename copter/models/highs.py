@@ -58,7 +58,7 @@ def _own_threads() -> Iterator[None]:
         highspy.Highs.resetGlobalScheduler(True)
 
 
-class Engine(highspy.Highs):
+class HighsEngine(highspy.Highs):
     """HiGHS without output, whose points, prices, rays and objectives are in the units of the passed program.
 
     A presolved model and the arguments of ``postsolve`` are in HiGHS' units. A basis does not depend on
@@ -142,9 +142,9 @@ def _converted(given: highspy.HighsSolution, units: Units) -> highspy.HighsSolut
 # ---- input -------------------------------------------------------------------------------------------------
 
 
-def engine(threads: int | None, /, **options: Any) -> Engine:
+def engine(threads: int | None, /, **options: Any) -> HighsEngine:
     """Make a HiGHS instance without output, with the given options."""
-    highs = Engine()
+    highs = HighsEngine()
     own = {} if threads is None else {"threads": threads}
     for name, value in (own | options).items():
         set_option(highs, name, value)
@@ -153,7 +153,7 @@ def engine(threads: int | None, /, **options: Any) -> Engine:
 
 def load(
     lp: LinearProgram, threads: int | None, /, *, kinds: NDArray[np.int32] | None = None, **options: Any
-) -> Engine:
+) -> HighsEngine:
     """Make a HiGHS instance with the given options, and pass a program to it (:func:`pass_model`)."""
     highs = engine(threads, **options)
     pass_model(highs, lp, kinds)
@@ -172,7 +172,7 @@ def check(status: highspy.HighsStatus, what: str) -> None:
 
 
 def pass_model(
-    highs: Engine,
+    highs: HighsEngine,
     lp: LinearProgram,
     kinds: NDArray[np.int32] | None = None,
     *,
@@ -254,7 +254,7 @@ def run(highs: highspy.Highs) -> float:
     return seconds
 
 
-def run_until(highs: Engine, clock: Clock, reserve: float = 0.0, *, hot: bool = False) -> float:
+def run_until(highs: HighsEngine, clock: Clock, reserve: float = 0.0, *, hot: bool = False) -> float:
     """Run HiGHS until ``reserve`` seconds before the deadline; return the time of the run in seconds.
 
     `hot`: the model has a basis, so that HiGHS does not presolve. If it is small, it first runs in this
@@ -316,7 +316,7 @@ def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
     """Return the iterations of the last run, and those of its crossover."""
     info = highs.getInfo()
     counts = info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count
-    before = highs.iterations_before if isinstance(highs, Engine) else 0
+    before = highs.iterations_before if isinstance(highs, HighsEngine) else 0
     return before + sum(max(0, int(count)) for count in counts), max(0, int(info.crossover_iteration_count))
 
 

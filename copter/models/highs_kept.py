@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
 from copter.models.changes import Changes, FlatModel
-from copter.models.highs import Engine, apply_changes, load, point_of
+from copter.models.highs import HighsEngine, apply_changes, load, point_of
 from copter.models.highs_units import fits
 from copter.store.allocation import SparseX, dense_to_sparse
 from copter.store.compiled import compile_program
@@ -56,7 +56,7 @@ class KeptModel:
         Program of the model.
     flat : FlatModel
         Order of the model's columns and rows.
-    highs : Engine
+    highs : HighsEngine
         HiGHS with the model and its basis.
     seconds : float
         Time for making the model.
@@ -68,7 +68,7 @@ class KeptModel:
         compiled = compile_program(program)
         self.flat = FlatModel(program)
         check_for(clock())  # HiGHS' copy of the model takes about as long, and cannot be interrupted
-        self.highs: Engine = load(compiled, threads, **options)
+        self.highs: HighsEngine = load(compiled, threads, **options)
         self.seconds = clock()
 
     def push(self) -> Changes:

@@ -34,7 +34,16 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.models.arrays import flat_lp
-from copter.models.highs import Engine, check, iterations_of, load, point_of, run_until, set_option, status_of
+from copter.models.highs import (
+    HighsEngine,
+    check,
+    iterations_of,
+    load,
+    point_of,
+    run_until,
+    set_option,
+    status_of,
+)
 from copter.models.highs_kept import STRATEGIES, simplex_options
 from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
@@ -255,7 +264,7 @@ class HighsRebuild(Baseline):
 
 
 def outcome_of(
-    highs: Engine,
+    highs: HighsEngine,
     ended: tuple[Status, str],
     upper: NDArray[np.float64],
     seconds: float,

@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import Engine, check, from_highs, load
+from copter.models.highs import HighsEngine, check, from_highs, load
 from copter.models.reductions import ReducedPoint
 from copter.solution import Status
 
@@ -27,7 +27,7 @@ class Presolved:
     if presolve reports "unbounded or infeasible"; with a claim there is no presolved LP.
     """
 
-    highs: Engine | None = None
+    highs: HighsEngine | None = None
     rest: GeneralLP | None = None
     claim: Status | None = None
 

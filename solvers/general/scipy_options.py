@@ -69,11 +69,11 @@ def _fitting(name: str, value: Any) -> Any:
     """Return the value in the type of HiGHS' option; None if the option or the value is invalid."""
     import highspy
 
-    from copter.models.highs import Engine
+    from copter.models.highs import HighsEngine
 
     if name in _SWITCHES:
         return bool(value) if isinstance(value, bool | np.bool_) else None
-    highs = Engine()
+    highs = HighsEngine()
     status, kind = highs.getOptionType(name)
     if status != highspy.HighsStatus.kOk:
         return None
