@@ -11,7 +11,8 @@ again when that time has doubled.  A first optimum that is not reached in a roun
 that was.  If the proximal-point method misses the deadline, simplex gets most of each round.
 ``Solution.details["engine"]`` names the engine of a round.
 
-Every engine's answer is certified alike. If simplex has no certified optimum within its limit, the
+Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time, and the best
+engine continues the round.  If that is simplex and it has no certified optimum within its limit either, the
 proximal-point method solves the round.
 """
 
@@ -163,6 +164,12 @@ class Engines:
         engine = self._choices[few].engine() if method and plain and fits and ready else Engine.PROXIMAL
         return engine if self.has_model or engine is Engine.PROXIMAL else Engine.DUAL
 
+    def patience(self, engine: Engine) -> float:
+        """Return the seconds for a trial of the proximal-point method; infinite if it is not on trial."""
+        choice = self._choices[self._few]
+        trial = engine is Engine.PROXIMAL and self.has_model and choice.best is not engine
+        return choice.limit(engine) if trial else math.inf
+
     def other(self, failed: Engine) -> Engine:
         """Return the engine that continues a round in which a simplex engine failed."""
         best = self._choices[self._few].best
@@ -219,12 +226,12 @@ class Engines:
         return None
 
     def failed(self, engine: Engine) -> None:
-        """Remember that a simplex engine had no certified optimum, unless the deadline cut its run short."""
+        """Remember that an engine had no certified optimum, unless the deadline cut its run short."""
         if not self.has_model:
             self._enough = 2.0 * self._spent
             return
         self.has_model = self._model is not None
-        if not self._cut:
+        if engine is Engine.PROXIMAL or not self._cut:
             self._failures.append(engine)
 
     def solved(self, engine: Engine, seconds: float, *, late: bool = False) -> None:

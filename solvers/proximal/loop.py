@@ -16,6 +16,7 @@ iterate.  With many requests and rows, only some of the requests change in the f
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -121,23 +122,37 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
     if engines is None:
         return _loop(run)
     clock, engine = run.budget.clock, engines.next(run, few)
-    while engine is not Engine.PROXIMAL:
-        begin = clock()
-        point = engines.point(run, engine)
-        end = None if point is None else accept(run, _certify(run, *point, price(run, point[1])))
-        if end is not None and end.status is Status.OPTIMAL:
-            run.engine = engine
-            engines.solved(engine, clock() - begin)
-            return end
+    limit = engines.patience(engine)
+    while True:
+        begin, compiled = clock(), compile_seconds()
+        if engine is Engine.PROXIMAL:
+            end = _loop_within(run, limit)
+        else:
+            end = _by_simplex(run, engines, engine)
+        if end is not None:
+            break
         engines.failed(engine)
-        engine = engines.other(engine)
-    begin, compiled = clock(), compile_seconds()
-    end = _loop(run)
-    late = end.status is Status.DEADLINE
+        engine, limit = engines.other(engine), math.inf
+    run.engine, late = engine, end.status is Status.DEADLINE
     if run.begin.how.warm and (late or end.status is Status.OPTIMAL):
-        seconds = clock() - begin - (compile_seconds() - compiled)
-        engines.solved(Engine.PROXIMAL, seconds, late=late)
+        engines.solved(engine, clock() - begin - (compile_seconds() - compiled), late=late)
     return end
+
+
+def _by_simplex(run: SolveContext, engines: Engines, engine: Engine) -> End | None:
+    """Return the end by a simplex engine; None without a certified optimum within its limit."""
+    point = engines.point(run, engine)
+    end = None if point is None else accept(run, _certify(run, *point, price(run, point[1])))
+    return end if end is not None and end.status is Status.OPTIMAL else None
+
+
+def _loop_within(run: SolveContext, seconds: float) -> End | None:
+    """Return the end of the loop; None if these seconds, which may be infinite, end before the deadline."""
+    if seconds == math.inf:
+        return _loop(run)
+    with run.budget.at_most(seconds):
+        end = _loop(run)
+    return None if end.status is Status.DEADLINE and not run.budget.clock.over() else end
 
 
 def _loop(run: SolveContext) -> End:

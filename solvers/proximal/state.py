@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Clock
 from copter.proof.certificate import Certificate, measured_certificate, proved, right_signs, with_bound
 from copter.solution import ColdStart, Start
 from copter.solvers.memory import LastX, LastY, given_starts, joined
@@ -115,6 +118,15 @@ class Budget:
         piece = min(piece, self.most_piece * self.clock.deadline)
         self._over = self._over or self.clock.over(self.reserve + piece)
         return self._over
+
+    @contextmanager
+    def at_most(self, seconds: float) -> Iterator[None]:
+        """Let the work in a ``with`` block be late after some seconds, before the deadline of the solve."""
+        outer, self.clock, self._asked = self.clock, Clock(seconds, parent=self.clock), 0.0
+        try:
+            yield
+        finally:
+            self.clock, self._asked, self._over = outer, outer(), False
 
     def left(self) -> int:
         """Return the number of iterations that remain for steps."""

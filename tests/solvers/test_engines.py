@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -283,3 +284,28 @@ def test_a_trial_that_fails_is_not_repeated_in_the_next_round(at_once, monkeypat
         change()
         assert solver.solve(program).is_optimal(1e-6)
     assert tried.count(PRIMAL) == 1 and tried.count(DUAL) == 10
+
+
+def test_a_slow_trial_of_the_proximal_method_ends_early_and_the_best_engine_solves_the_round(
+    at_once, monkeypatch
+):
+    program, change = binding()
+    solver, begun = make_solver("copter"), []
+
+    def never_ends(run):
+        begun.append(run)
+        while not run.budget.late():
+            time.sleep(1e-3)
+        return loop.out_of_time(run)
+
+    used = []
+    monkeypatch.setattr(Choice, "limit", lambda choice, engine: 0.02 if engine is PROXIMAL else 1e9)
+    for number in range(40):
+        change()
+        if number == 6:
+            monkeypatch.setattr(loop, "_loop", never_ends)
+        solution = solver.solve(program)
+        assert solution.is_optimal(1e-6)
+        used.append(solution.details["engine"])
+    assert len(begun) == 1, "the first trial is after 16 rounds, the second 64 later"
+    assert PROXIMAL not in used[6:]
