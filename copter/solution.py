@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import weakref
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -18,6 +19,7 @@ from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX, changes
 
 if TYPE_CHECKING:
+    from copter.explanation import Explanation, Solves
     from copter.program.names import FrozenNames
     from copter.program.program import ContinualProgram
     from copter.proof.integer import IntegerProof
@@ -333,6 +335,23 @@ class _Prices(dict[Hashable, float]):
         raise UnknownIdError(resource, "there was no such resource when this solution was returned")
 
 
+class ProgramReference:
+    """Weak reference to the program of a solution; the program can be deleted before the solution.
+
+    A pickled solution has a reference to no program.
+    """
+
+    def __init__(self, program: ContinualProgram | None) -> None:
+        self._program = None if program is None else weakref.ref(program)
+
+    def __call__(self) -> ContinualProgram | None:
+        """Return the program, or None if it was deleted."""
+        return None if self._program is None else self._program()
+
+    def __reduce__(self) -> tuple[type[ProgramReference], tuple[None]]:
+        return ProgramReference, (None,)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Result of a solve.
@@ -403,6 +422,8 @@ class Solution:
         Proof of a solver for integral allocations. Bound, gap and prices above are those of the relaxation.
     sense : "min" or "max"
         Sense of the program.
+    program : ProgramReference
+        Weak reference to the program that was solved.
 
     Examples
     --------
@@ -445,6 +466,7 @@ class Solution:
     found: bool = True
     integer: IntegerProof | None = None
     sense: Sense = "min"
+    program: ProgramReference = field(default_factory=lambda: ProgramReference(None))
 
     def __repr__(self) -> str:
         seconds = self.timings.edit + self.timings.solve
@@ -512,6 +534,52 @@ class Solution:
         """
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # False for NaN
 
+    def explain(self, request: Hashable, *, solver: Solves | None = None) -> Explanation:
+        """Explain what a request has and why it has nothing else; ``print`` shows it as sentences.
+
+        Parameters
+        ----------
+        request : Hashable
+            Id of a request.
+        solver : Solver, optional
+            Solver that solves changed copies of the program, to find increases of single resources after
+            which a request that has nothing gets something. It takes up to 23 solves for each resource with a
+            price, and the solver forgets its last round.
+
+        Returns
+        -------
+        Explanation
+            Its sentences follow from the certificate, in rational numbers (:mod:`copter.explanation`).
+
+        Raises
+        ------
+        UnknownIdError
+            If the program has no such request.
+        NoAllocationError
+            If the solution has no allocation.
+        CopterError
+            If the program was edited after the solve or deleted, or the solution was pickled.
+
+        Examples
+        --------
+        >>> from copter import ContinualProgram, ProximalPoint
+        >>> program = ContinualProgram(sense="max")
+        >>> program.add_resource("gpu", upper=2)
+        >>> program.add_request("a", costs=[5.0], usage={"gpu": 2}, total=1)
+        >>> program.add_request("b", costs=[4.0], usage={"gpu": 2}, total=1)
+        >>> why = ProximalPoint(tolerance=1e-9).solve(program).explain("b")
+        >>> why.columns[0].loss > 0.99, why.columns[0].lacking
+        (True, {'gpu': 2.0})
+        """
+        from copter.explanation import explain
+
+        program = self.program()
+        if program is None:
+            raise CopterError("the program of this solution was deleted, or the solution was pickled")
+        check_current(program, self)
+        check_found(self)
+        return explain(program, self.nonzeros, self.y, request, solver)
+
 
 def check_optimal(solution: Solution) -> None:
     """Raise an error if the status of a solution is not optimal.
@@ -546,10 +614,15 @@ def check_roundable(program: ContinualProgram, solution: Solution) -> None:
     if not isinstance(solution, Solution):
         raise ArgumentTypeError("round", "solution", solution, "must be a Solution that a solver returned")
     check_found(solution)
+    check_current(program, solution)
+
+
+def check_current(program: ContinualProgram, solution: Solution) -> None:
+    """Raise CopterError if a solution is of another program, or the program was edited after the solve."""
     if solution.token != program.store.token:
-        raise CopterError("the solution is of another program; round it with the program that was solved")
+        raise CopterError("the solution is of another program; give the program that was solved")
     if solution.clock != program.store.clock:
-        raise CopterError("the program was edited after this solution; solve it again before rounding")
+        raise CopterError("the program was edited after this solution; solve it again")
 
 
 class Kept(NamedTuple):
@@ -664,6 +737,7 @@ def make_solution(  # noqa: PLR0913 - one argument for each figure that a solver
         found=x is not None,
         integer=None if integer is None else replace(integer, bound=in_sense(integer.bound, sense)),
         sense=sense,
+        program=ProgramReference(program),
     )
 
 

@@ -1,0 +1,479 @@
+"""Explanation of a solution for one request: what it has, and why it has nothing else.
+
+Let x be the allocation, y the dual prices, and d(y) the certified bound on the objective c'x of costs to be
+minimised (:mod:`copter.proof.pricing`).  A request q contributes m_q = min { p_q'z : z in X_q } to the bound,
+with p = c + A'y.  If the request must take v units of its column j, its contribution is the minimum m_qj over
+the z in X_q with z_j = v.  Therefore every allocation with x_qj = v, of this program or with `more` units of
+resource i, costs at least
+
+    d(y) - m_q + m_qj - y_i more.
+
+The first three terms minus the objective are the `loss` of the column, and loss / y_i is the least increase
+of resource i with which an optimal allocation can have x_qj = v.  m_q and m_qj are computed in rational
+numbers.  The loss is reduced by the rounding error of objective and bound, and by the cost of the
+allocation's violations within the tolerance.  A convex term is replaced by its tangent at the allocation,
+which is below it.
+
+An increase that is enough can only be found by solving the changed program again.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import UnknownIdError
+from copter.program.sense import in_sense
+from copter.proof.certificate import Certificate, measured_certificate
+from copter.proof.pricing import price
+from copter.store.reading import effective_costs, upper_bounds, usage_columns
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+from copter.terms.batch import TermBatch
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solution import Solution
+    from copter.store.allocation import SparseX
+
+_HAS = 1e-6
+"""A request has a column if its value is above this share of the most that it can have."""
+_SLOPE_ERROR = 2.0**-40
+"""Bound on the relative rounding error of a tangent's slope."""
+_TRIES, _BISECTIONS = 7, 8
+"""Numbers of solves to find an increase that is enough, and to narrow each of the two limits."""
+
+
+class Solves(Protocol):
+    """A solver, as :func:`explain` uses it."""
+
+    def solve(self, program: ContinualProgram) -> Solution:
+        """Solve a program."""
+
+
+@dataclass(frozen=True)
+class Increase:
+    """Increase of one resource, all else unchanged, after which a request that has nothing gets something.
+
+    Attributes
+    ----------
+    resource : Hashable
+    too_little, enough : float
+        Increases of the resource's upper bound, in its units. After `too_little` an optimal allocation, found
+        by solving again, gives the request nothing. After `enough` every optimal allocation gives it
+        something. `enough` is infinite if no such increase was found.
+    """
+
+    resource: Hashable
+    too_little: float
+    enough: float
+
+
+@dataclass(frozen=True)
+class ColumnReason:
+    """Reason why a request has this much of a column and not more.
+
+    Figures of cost are in the sense of the program: in a maximisation a cost is a worth.
+
+    Attributes
+    ----------
+    column : Hashable
+        Number or name of the column.
+    value, most : float
+        Value in the allocation, and the most that bounds and total of the request allow; 1 if they allow any
+        value.
+    cost : float
+        Objective of one unit by itself.
+    prices : mapping of resource id to float
+        Dual price times use of one unit, of the resources with a price.
+    lacking : mapping of resource id to float
+        Of resources that have too little left for `most` units: the amount that is missing, if all other
+        requests keep what they have and this one gives back all that it has.
+    loss : float
+        Every allocation with `most` units of the column is at least this much worse than the solution. 0 if
+        it may be as good. Infinite if no allocation has as much.
+    fall : float
+        The column's cost must improve by at least this much a unit before an allocation with `most` units of
+        it is optimal.
+    increases : mapping of resource id to float
+        The least increase of each resource with a price, if nothing else changes, with which an optimal
+        allocation may have `most` units of the column.
+    """
+
+    column: Hashable
+    value: float
+    most: float
+    cost: float
+    prices: Mapping[Hashable, float]
+    lacking: Mapping[Hashable, float]
+    loss: float
+    fall: float
+    increases: Mapping[Hashable, float]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a request has in a solution, and why it has nothing else; ``str`` returns it as sentences.
+
+    Attributes
+    ----------
+    request : Hashable
+    columns : tuple of ColumnReason
+        The columns of the request, in their order.
+    cost : float
+        Part of the objective that the request's columns cause, without its convex term.
+    impossible : mapping of resource id to (float, float)
+        For an integral request of which no column fits: the least use of a resource by a unit, and the
+        smaller upper bound of the resource. Such a request has nothing in any integral allocation, unless
+        another request's use is negative.
+    increases : tuple of Increase
+        Increases found by solving again; empty if that was not asked for, or if the request has something.
+    """
+
+    request: Hashable
+    columns: tuple[ColumnReason, ...]
+    cost: float
+    impossible: Mapping[Hashable, tuple[float, float]]
+    increases: tuple[Increase, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The explanation as sentences, each of which is true by itself."""
+        return tuple(_sentences(self))
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def explain(
+    program: ContinualProgram,
+    x: SparseX,
+    y: NDArray[np.float64],
+    request: Hashable,
+    solver: Solves | None = None,
+) -> Explanation:
+    """Explain an allocation x and dual prices y (row slots,) of a program for one request.
+
+    See :meth:`copter.Solution.explain`, which checks that they are of the program as it is now.
+    """
+    if request not in program.slot_of:
+        raise UnknownIdError(request, "the program has no such request")
+    found = _Facts.of(program, x, y)
+    one = _Request.of(program, found, program.slot_of[request])
+    columns = tuple(one.reason(found, j) for j in range(one.cost.size))
+    increases: tuple[Increase, ...] = ()
+    if solver is not None and one.waits:
+        priced = dict.fromkeys(id for each in columns for id in each.prices)
+        increases = tuple(_increase(program, request, id, columns, solver) for id in priced)
+    cost = in_sense(float(one.cost @ one.value), program.sense)
+    return Explanation(request, columns, cost, one.impossible(found), increases)
+
+
+class _Facts(NamedTuple):
+    """What is known of a whole solution: certificate, prices and sums of the rows, by row slot."""
+
+    program: ContinualProgram
+    x: SparseX
+    y: NDArray[np.float64]
+    proof: Certificate
+    activity: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    ids: dict[int, Hashable]
+
+    @classmethod
+    def of(cls, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> _Facts:
+        # The bound of the solution may be of other prices, or of a proof without prices.
+        pricing = price(program.store, y, slack=0.0)
+        proof, sums = measured_certificate(program.store, x, y, pricing)
+        ids = dict(zip(program.resource_slots.tolist(), program.resource_ids, strict=True))
+        return cls(program, x, y, proof, sums.activity, sums.weight, ids)
+
+    @property
+    def gap(self) -> Fraction | None:
+        """Objective minus bound, enlarged by what the solution's inaccuracy may hide; None if infinite."""
+        proof = self.proof
+        hidden = proof.rounding + proof.relative.primal * proof.gap_denominator
+        if not (math.isfinite(proof.bound) and math.isfinite(hidden)):
+            return None
+        return Fraction(proof.objective) - Fraction(proof.bound) + Fraction(hidden)
+
+
+class _Request(NamedTuple):
+    """One request: its columns as dense arrays, and the exact prices p of its columns."""
+
+    slot: int
+    names: tuple[Hashable, ...]
+    cost: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    relation: int
+    total: float
+    value: NDArray[np.float64]
+    uses: list[dict[int, float]]  # of each column: coefficient by row slot
+    p: list[Fraction]
+    least: Fraction | None  # m_q, or a larger value; None if unknown
+
+    @classmethod
+    def of(cls, program: ContinualProgram, facts: _Facts, slot: int) -> _Request:
+        store, at = program.store, np.array([slot])
+        numbers = range(int(store.requests.n_columns[slot]))
+        names = tuple(program.column_names.column(slot, j) for j in numbers)
+        cost, upper = effective_costs(store, at), upper_bounds(store, at)
+        relation, total = int(store.requests.relation[slot]), float(store.requests.total[slot])
+        block, value = usage_columns(store, at), np.zeros(cost.size)
+        mine = facts.x.between(slot, slot + 1)
+        value[mine.column] = mine.value
+        ends = np.cumsum(block.counts)
+        uses: list[dict[int, float]] = [{} for _ in names]
+        for j, (first, last) in enumerate(zip((ends - block.counts).tolist(), ends.tolist(), strict=True)):
+            uses[j] = dict(zip(block.row[first:last].tolist(), block.value[first:last].tolist(), strict=True))
+        p = [
+            Fraction(c) + sum((Fraction(facts.y[i]) * Fraction(a) for i, a in use.items()), Fraction())
+            for c, use in zip(cost.tolist(), uses, strict=True)
+        ]
+        one = cls(slot, names, cost, upper, relation, total, value, uses, p, None)
+        return one.with_term(TermBatch.of(store)) if slot in store.terms.slots() else one.without_term()
+
+    def without_term(self) -> _Request:
+        """Return the request with m_q."""
+        return self._replace(least=_least(self, None, Fraction()))
+
+    def with_term(self, batch: TermBatch) -> _Request:
+        """Return the request with its term's tangent in p; m_q is replaced by p'x of the tangent."""
+        k = int(np.searchsorted(batch.slot, self.slot))
+        image = batch.image[batch.first[k] : batch.first[k + 1]]
+        z = self.inside()
+        t = np.zeros(len(batch))
+        t[k] = float(sum(Fraction(a) * each for a, each in zip(image.tolist(), z, strict=True)))
+        slope = float(batch.slope(t)[k])
+        if not math.isfinite(slope):
+            return self
+        p = [each + Fraction(slope) * Fraction(a) for each, a in zip(self.p, image.tolist(), strict=True)]
+        reach = t[k] + float(image[image != 0.0] @ self.most[image != 0.0])
+        if not math.isfinite(reach):
+            return self
+        error = Fraction(_SLOPE_ERROR * abs(slope) * reach)
+        return self._replace(p=p, least=sum((a * b for a, b in zip(p, z, strict=True)), error))
+
+    @property
+    def most(self) -> NDArray[np.float64]:
+        """The most of each column that bounds and total allow, possibly infinite."""
+        return np.minimum(self.upper, self.total if self.relation != NO_TOTAL else math.inf)
+
+    @property
+    def waits(self) -> bool:
+        """True if the request may have nothing, and has nothing."""
+        least = _HAS * np.where(np.isfinite(self.most), self.most, 1.0)
+        return self.relation != EXACTLY and bool(np.all(self.value <= least))
+
+    def inside(self) -> list[Fraction]:
+        """Return the request's values, moved within its bounds and its total."""
+        z = [Fraction(v) for v in np.clip(self.value, 0.0, self.upper).tolist()]
+        size = sum(z, Fraction())
+        if not size or self.relation == NO_TOTAL:
+            return z
+        total = Fraction(self.total)
+        return z if self.relation == AT_MOST and size <= total else [each * total / size for each in z]
+
+    def reason(self, facts: _Facts, j: int) -> ColumnReason:
+        """Return the reason for the value of a column."""
+        store, sense = facts.program.store, facts.program.sense
+        most = float(self.most[j])
+        most = most if math.isfinite(most) else 1.0
+        prices, lacking = {}, {}
+        accuracy = max(1e-9, facts.proof.relative.primal)
+        for i, use in self.uses[j].items():
+            if facts.y[i]:
+                prices[facts.ids[i]] = float(facts.y[i] * use)
+            own = sum(a.get(i, 0.0) * float(v) for a, v in zip(self.uses, self.value, strict=True))
+            free = float(store.rows.upper[i]) - (float(facts.activity[i]) - own)
+            error = accuracy * float(facts.weight[i] + abs(use) * most)
+            if use > 0.0 and use * most > free + error:
+                lacking[facts.ids[i]] = use * most - max(free, 0.0)
+        loss = self.loss(facts, j, most)
+        increases = {
+            facts.ids[i]: _below(Fraction(loss) / Fraction(facts.y[i]))
+            for i in self.uses[j]
+            if facts.y[i] > 0.0 and 0.0 < loss < math.inf
+        }
+        fall = _below(Fraction(loss) / Fraction(most)) if 0.0 < loss < math.inf and most else loss
+        cost = in_sense(float(self.cost[j]), sense)
+        return ColumnReason(
+            self.names[j], float(self.value[j]), most, cost, prices, lacking, loss, fall, increases
+        )
+
+    def loss(self, facts: _Facts, j: int, most: float) -> float:
+        """Return by how much an allocation with the most of a column is worse, rounded down."""
+        with_it, gap = _least(self, j, Fraction(most)), facts.gap
+        if with_it is None:
+            return math.inf
+        if gap is None or self.least is None:
+            return 0.0
+        return max(0.0, _below(with_it - self.least - gap))
+
+    def impossible(self, facts: _Facts) -> dict[Hashable, tuple[float, float]]:
+        """Return resources of which each column uses too much; empty if one fits, or a part of one."""
+        store = facts.program.store
+        if not store.requests.integral[self.slot]:
+            return {}
+        upper, short = store.rows.upper, dict[int, float]()
+        for use in self.uses:
+            over = [i for i, a in use.items() if a > upper[i]]
+            if not over:
+                return {}
+            for i in over:
+                short[i] = min(use[i], short.get(i, math.inf))
+        return {facts.ids[i]: (use, float(upper[i])) for i, use in short.items()}
+
+
+def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | None:
+    """Return min p'z over the z of a request, with z = `amount` in column `fixed`; None if there is none.
+
+    A column without any bound counts as p = 0 if p < 0: the bound contains such columns separately.
+    """
+    bounded = one.relation != NO_TOTAL
+    room = Fraction(one.total) - amount if bounded else None
+    if room is not None and room < 0:
+        return None
+    value = Fraction()
+    others = []
+    for j, (p, upper) in enumerate(zip(one.p, one.upper.tolist(), strict=True)):
+        free = not bounded and upper == math.inf
+        p = max(p, Fraction()) if free else p
+        if j == fixed:
+            value += p * amount
+        elif not free:
+            others.append((p, upper))
+    for p, upper in sorted(others):
+        if p >= 0 and one.relation != EXACTLY:
+            break
+        much = Fraction(upper) if upper < math.inf else room
+        assert much is not None  # a column without a total and without a bound was left out
+        if room is not None:
+            much = min(much, room)
+            room -= much
+        value += p * much
+    return None if one.relation == EXACTLY and room else value
+
+
+def _below(exact: Fraction) -> float:
+    """Return the largest float that is at most a rational number."""
+    near = float(exact)
+    return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
+
+
+def _six_digits(value: float) -> float:
+    """Return a value as sentences print it."""
+    return float(f"{value:.6g}")
+
+
+def _increase(
+    program: ContinualProgram,
+    request: Hashable,
+    resource: Hashable,
+    columns: tuple[ColumnReason, ...],
+    solver: Solves,
+) -> Increase:
+    """Return the increase of a resource after which a request gets something, by solving a copy again."""
+    twin, upper = copy.copy(program), float(program.resources[resource].upper)
+    least = [each.increases[resource] for each in columns if resource in each.increases]
+    needs = [each.lacking[resource] for each in columns if resource in each.lacking]
+
+    def gets(more: float) -> bool | None:
+        """Return True if every optimum gives the request something, False if one gives it nothing."""
+        twin.update_resources([resource], upper=[upper + more])
+        solution = solver.solve(twin)
+        if solution.status != "optimal":
+            return None
+        facts = _Facts.of(twin, solution.nonzeros, solution.y)
+        one, gap = _Request.of(twin, facts, twin.slot_of[request]), facts.gap
+        if one.waits:
+            return False
+        # Without anything, the request's part of the bound is 0.
+        return True if gap is not None and one.least is not None and -one.least > gap else None
+
+    tried: list[tuple[float, bool | None]] = [(0.0, False)]
+    more = max([*least, *needs], default=0.0) or 1e-3 * max(1.0, abs(upper))
+    while len(tried) <= _TRIES and not tried[-1][1]:
+        more = _six_digits(more)
+        tried.append((more, gets(more)))
+        more *= 2.0
+    if not tried[-1][1]:
+        return Increase(resource, max(each for each, got in tried if got is False), math.inf)
+    for wanted in (True, False):
+        for _ in range(_BISECTIONS):
+            low = max(each for each, got in tried if got is False or (wanted and got is None))
+            high = min(each for each, got in tried if each > low)
+            more = _six_digits(0.5 * (low + high))
+            tried.append((more, gets(more)))
+    too_little = max(each for each, got in tried if got is False)
+    return Increase(resource, too_little, min(each for each, got in tried if got and each > too_little))
+
+
+# ---- sentences ---------------------------------------------------------------------------------------
+
+
+def _sentences(one: Explanation) -> Iterator[str]:
+    name = repr(one.request)
+    has = [each for each in one.columns if each.value > _HAS * each.most]
+    if has:
+        what = ", ".join(f"{each.value:.6g} of column {each.column!r}" for each in has)
+        yield f"Request {name} has {what}, which contributes {one.cost:.6g} to the objective."
+    else:
+        yield f"Request {name} has nothing."
+    for resource, (use, upper) in one.impossible.items():
+        least = f"a unit of any column that uses {resource!r} needs at least {use:.6g} of it"
+        yield f"No column fits: {least}, and there is {upper:.6g}."
+    for each in one.columns:
+        if each.value < (1.0 - _HAS) * each.most:
+            yield from _column_sentences(each)
+    for more in one.increases:
+        yield _increase_sentence(more)
+
+
+def _column_sentences(one: ColumnReason) -> Iterator[str]:
+    what = f"{one.most:.6g} of column {one.column!r}"
+    if one.loss == math.inf:
+        yield f"No allocation has {what}, because the request's total must be met by other columns too."
+        return
+    if one.loss > 0.0:
+        yield (
+            f"Every allocation with {what} is worse by at least {_down(one.loss)}; "
+            f"the column's cost must improve by at least {_down(one.fall)} a unit before one is optimal."
+        )
+    else:
+        yield f"An allocation with {what} may be as good as this one, within the certified gap."
+    for resource, missing in one.lacking.items():
+        yield f"For {what}, {missing:.6g} more of {resource!r} is needed than the other requests leave."
+    if one.prices:
+        paid = " and ".join(f"{price:.6g} for {resource!r}" for resource, price in one.prices.items())
+        yield (
+            f"A unit of column {one.column!r} adds {one.cost:.6g} to the objective; "
+            f"at the dual prices, the resources that it uses are worth {paid}."
+        )
+    for resource, more in one.increases.items():
+        yield (
+            f"If only {resource!r} is increased, no optimal allocation has {what} "
+            f"before the increase is {_down(more)}."
+        )
+
+
+def _increase_sentence(one: Increase) -> str:
+    nothing = f"with {one.too_little:.6g} more of {one.resource!r} an optimal allocation gives it nothing"
+    if one.enough == math.inf:
+        return f"Solved again: {nothing}, and no increase that is enough was found."
+    return f"Solved again: {nothing}, and with {one.enough:.6g} more every optimal one gives it something."
+
+
+def _down(value: float) -> str:
+    """Return a positive value with six digits, rounded down, so that "at least" stays true."""
+    if value == 0.0:
+        return "0"
+    digits = 5 - math.floor(math.log10(value))
+    scaled = Fraction(value) * Fraction(10) ** digits
+    return f"{float(Fraction(math.floor(scaled)) / Fraction(10) ** digits):.6g}"

@@ -1,0 +1,290 @@
+"""Explanations: every sentence is checked by HiGHS, or cvxpy for convex terms, on the changed program."""
+
+import math
+import pickle
+from collections import Counter
+from fractions import Fraction
+
+import cvxpy
+import highspy
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, LogTerm, ProximalPoint, Rounds, make_solver
+from copter.errors import CopterError, NoAllocationError, UnknownIdError
+from copter.problems.deadlines import EXAMPLES
+from support.strategies import KINDS, random_plain
+
+EXACT = 1e-9
+"""Tolerance of the solver whose answers are explained here; the judges' is as small."""
+
+
+def optimum(lp, *, fixed=None, zero=(), costs=None, row_upper=None):
+    """Return HiGHS' optimum of an LP with some columns fixed and costs or bounds changed; inf if none."""
+    lower, upper = lp.lower.copy(), lp.upper.copy()
+    for column, value in (fixed or {}).items():
+        lower[column], upper[column] = value, max(value, 0.0)
+    upper[list(zero)] = 0.0
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = lp.c.size, lp.row_lower.size
+    model.col_cost_, model.col_lower_, model.col_upper_ = lp.c if costs is None else costs, lower, upper
+    model.row_lower_, model.row_upper_ = lp.row_lower, lp.row_upper if row_upper is None else row_upper
+    model.a_matrix_.start_, model.a_matrix_.index_ = lp.A.indptr, lp.A.indices
+    model.a_matrix_.value_ = lp.A.data
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
+    highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
+    highs.passModel(model)
+    highs.run()
+    status = highs.getModelStatus()
+    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+        return math.inf
+    assert status == highspy.HighsModelStatus.kOptimal, status
+    return highs.getInfo().objective_function_value + lp.offset
+
+
+def check(program, solution, why, seen):
+    """Check all figures of an explanation against HiGHS; count which kinds of statements there were."""
+    lp, sign = program.to_arrays(), -1.0 if program.sense == "max" else 1.0
+    ids = list(program.request_ids)
+    sizes = [len(program.requests[id].costs) for id in ids]
+    first = sum(sizes[: ids.index(why.request)])
+    rows, A = {id: k for k, id in enumerate(program.resource_ids)}, lp.A.toarray()
+    dense = np.concatenate([np.zeros(0), *_values(program, solution)])
+    best = sign * solution.objective
+    size = 1e-7 * max(1.0, abs(best))
+    assert optimum(lp) == pytest.approx(best, abs=size)
+    assert why.cost == pytest.approx(
+        float(sign * lp.c[first : first + len(why.columns)] @ dense[_of(first, why)])
+    )
+    for j, one in enumerate(why.columns):
+        at = first + j
+        assert one.value == dense[at] and one.cost == sign * lp.c[at]
+        for id, price in one.prices.items():
+            assert price == pytest.approx(A[rows[id], at] * solution.price[id])
+        for id, use, row in ((id, A[k, at], k) for id, k in rows.items()):
+            others = float(A[row] @ dense - A[row, _of(first, why)] @ dense[_of(first, why)])
+            left = lp.row_upper[row] - others
+            assert one.lacking.get(id, 0.0) == pytest.approx(
+                max(0.0, use * one.most - max(left, 0.0)) if use > 0 else 0.0, abs=1e-5
+            )
+            seen["lacking"] += id in one.lacking
+        if one.most == 0.0:
+            continue
+        forced = optimum(lp, fixed={at: one.most})
+        if one.loss == math.inf:
+            seen["impossible"] += 1
+            assert forced == math.inf
+            continue
+        assert forced - best >= one.loss - size
+        seen["loss" if one.loss > 10 * size else "no loss"] += 1
+        if one.loss <= 10 * size or one.value >= one.most:
+            continue
+        seen["tight"] += forced - best <= 1.01 * one.loss
+        costs = lp.c.copy()
+        costs[at] -= 0.9 * one.fall
+        assert optimum(lp, costs=costs, fixed={at: one.most}) > optimum(lp, costs=costs) + 0.05 * one.loss
+        for id, more in one.increases.items():
+            upper = lp.row_upper.copy()
+            upper[rows[id]] += 0.9 * more
+            there = optimum(lp, row_upper=upper, fixed={at: one.most})
+            assert there > optimum(lp, row_upper=upper) + 0.05 * one.loss
+            seen["increase"] += 1
+    mine = range(first, first + len(why.columns))
+    for more in why.increases:
+        for by, enough in ((more.too_little, False), (more.enough, True)):
+            if by == math.inf:
+                seen["never enough"] += 1
+                continue
+            upper = lp.row_upper.copy()
+            upper[rows[more.resource]] += by
+            without, free = optimum(lp, row_upper=upper, zero=mine), optimum(lp, row_upper=upper)
+            assert (without > free + 1e-12) if enough else without == pytest.approx(free, abs=10 * size)
+            seen["enough" if enough else "too little"] += 1
+    for id, (use, upper) in why.impossible.items():
+        seen["no column fits"] += 1
+        assert use > upper == lp.row_upper[rows[id]]
+
+
+def _of(first, why):
+    return slice(first, first + len(why.columns))
+
+
+def _values(program, solution):
+    for id in program.request_ids:
+        value = solution.x[id]
+        yield np.array(list(value.values())) if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_random_programs(kind, sense):
+    seen = Counter()
+    for seed in range(12):
+        rng = np.random.default_rng([seed, len(kind)])
+        plain = random_plain(rng, kind)
+        program = ContinualProgram(sense=sense)
+        if sense == "max":
+            for request in plain.requests.values():
+                request.costs = [-cost for cost in request.costs]
+        plain.build(program)
+        solution = ProximalPoint(tolerance=EXACT).solve(program)
+        assert solution.is_optimal(EXACT)
+        for id in rng.permutation(list(program.request_ids))[:3].tolist():
+            why = solution.explain(id)
+            assert all(each.endswith(".") for each in why.sentences)
+            check(program, solution, why, seen)
+    assert seen["loss"] > 5 and seen["no loss"] > 5 and seen["increase"] > 3, seen
+    assert seen["lacking"] > 3 or kind == "boxes", seen
+    assert seen["tight"] > 0, seen
+
+
+def queue(seed, resources=3, requests=24):
+    """Return a program in which requests compete for few resources, and some can never run."""
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram(sense="max")
+    for k in range(resources):
+        program.add_resource(("gpu", k), upper=float(rng.integers(2, 12)))
+    for id in range(requests):
+        sizes = np.sort(rng.choice([1, 2, 4, 8, 16], rng.integers(1, 4), replace=False)).astype(float)
+        usage = {("gpu", k): sizes for k in rng.choice(resources, rng.integers(1, 3), replace=False).tolist()}
+        worth = rng.uniform(1, 3) * sizes**0.8
+        program.add_request(
+            id, worth, usage, total=1, columns=[f"{size:g} GPUs" for size in sizes], integral=True
+        )
+    return program
+
+
+def test_requests_that_wait_and_increases_that_are_enough():
+    seen = Counter()
+    for seed in range(6):
+        program = queue(seed)
+        solution, solver = (
+            ProximalPoint(tolerance=EXACT).solve(program),
+            make_solver("copter", tolerance=EXACT),
+        )
+        waiting = [id for id in program.request_ids if not solution.x.nonzeros(id)[1].size]
+        for id in waiting[:4]:
+            why = solution.explain(id, solver=solver)
+            assert "has nothing" in why.sentences[0] and not any(
+                "certified" in each for each in why.sentences
+            )
+            assert any(each.startswith("Solved again") for each in str(why).splitlines()) == bool(
+                why.increases
+            )
+            check(program, solution, why, seen)
+    assert min(seen[kind] for kind in ("enough", "too little", "loss", "increase", "no column fits")) > 3, (
+        seen
+    )
+
+
+def test_a_sentence_rounds_its_bounds_down():
+    program = queue(1)
+    solution = ProximalPoint(tolerance=EXACT).solve(program)
+    checked = 0
+    for id in program.request_ids:
+        why = solution.explain(id)
+        for sentence in why.sentences:
+            if "worse by at least" in sentence:
+                column = sentence.split("'")[1]
+                (one,) = (each for each in why.columns if each.column == column)
+                printed = Fraction(sentence.split("at least ")[1].split(";")[0])
+                assert Fraction(one.loss) * Fraction(99999, 100000) <= printed <= Fraction(one.loss)
+                checked += 1
+    assert checked > 20
+
+
+def test_a_loose_tolerance_leaves_true_statements():
+    seen = Counter()
+    for seed in range(8):
+        program = queue(seed)
+        solution = ProximalPoint(tolerance=1e-2).solve(program)
+        lp, best = program.to_arrays(), -solution.objective
+        first = 0
+        for id in program.request_ids:
+            for j, one in enumerate(solution.explain(id).columns):
+                forced = optimum(lp, fixed={first + j: one.most})
+                if one.loss:
+                    assert forced - best >= one.loss - 1e-9
+                seen["loss" if one.loss else "none"] += 1
+            first += len(program.requests[id].costs)
+    assert min(seen.values()) > 20, seen
+
+
+def judged(images, costs, use, weights, fixed):
+    """Return cvxpy's optimum of the program of :func:`test_convex_terms` with one column fixed."""
+    x, (q, j, most) = cvxpy.Variable(images.shape, nonneg=True), fixed
+    gain = weights @ cvxpy.log(cvxpy.sum(cvxpy.multiply(images, x), axis=1))
+    limits = [cvxpy.sum(cvxpy.multiply(row, x)) <= 2.0 for row in use]
+    cost = cvxpy.Minimize(cvxpy.sum(cvxpy.multiply(costs, x)) - gain)
+    problem = cvxpy.Problem(cost, [*limits, cvxpy.sum(x, axis=1) <= 1.0, x[q, j] == most])
+    return problem.solve(solver=cvxpy.CLARABEL)
+
+
+def test_convex_terms():
+    seen = Counter()
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n, rows, k = 3, 2, 5
+        images, costs = rng.uniform(0.5, 2.0, (k, n)), rng.uniform(0.0, 0.3, (k, n))
+        use, weights = rng.uniform(0.2, 2.0, (rows, k, n)), rng.uniform(0.5, 2.0, k)
+        program = ContinualProgram()
+        for row in range(rows):
+            program.add_resource(row, upper=2.0)
+        for q in range(k):
+            term = LogTerm(float(weights[q]), image=images[q])
+            program.add_request(q, costs[q], dict(enumerate(use[:, q])), total=1.0, term=term)
+        solution = ProximalPoint(tolerance=1e-8).solve(program)
+        assert solution.is_optimal(1e-8)
+
+        for q in range(k):
+            for j, one in enumerate(solution.explain(q).columns):
+                assert (
+                    judged(images, costs, use, weights, (q, j, one.most)) - solution.objective
+                    >= one.loss - 1e-6
+                )
+                seen["loss" if one.loss > 1e-3 else "none"] += 1
+    assert seen["loss"] > 20, seen
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_domains(name):
+    rng, seen = np.random.default_rng(3), Counter()
+    rounds = Rounds(EXAMPLES[name](), solver=make_solver("copter", tolerance=1e-8))
+    for _ in range(12):
+        record = rounds.play(*rounds.domain.events(rng))
+        program, solution = rounds.domain.program, record.solution
+        if program is None or not solution or not solution.found or solution.clock != program.store.clock:
+            continue
+        for id in rng.permutation(np.arange(len(program)))[:4].tolist():
+            request = list(program.request_ids)[id]
+            why = solution.explain(request)
+            assert why.sentences
+            seen["explained"] += 1
+            if not program.store.terms and solution.is_optimal(1e-8):
+                check(program, solution, why, seen)
+    if name in ("placement", "shockwave"):  # these have no program of their own
+        assert not seen
+    else:
+        assert seen["explained"] > 40 and min(seen["loss"], seen["no loss"], seen["increase"]) > 10, seen
+
+
+def test_wrong_calls():
+    program = queue(0)
+    solver = ProximalPoint()
+    solution = solver.solve(program)
+    with pytest.raises(UnknownIdError, match="nobody"):
+        solution.explain("nobody")
+    again = pickle.loads(pickle.dumps(solution))
+    with pytest.raises(CopterError, match="was deleted, or the solution was pickled"):
+        again.explain(0)
+    program.update_resources([("gpu", 0)], upper=[1.0])
+    with pytest.raises(CopterError, match="edited after"):
+        solution.explain(0)
+    program.add_request("must", [1.0], {("gpu", 0): 99.0}, total=1, relation="==")
+    with pytest.raises(NoAllocationError):
+        solver.solve(program).explain("must")
+    gone = ProximalPoint().solve(queue(0))
+    with pytest.raises(CopterError, match="was deleted"):
+        gone.explain(0)
