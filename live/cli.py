@@ -206,12 +206,18 @@ def submit(
 
 def jobs(
     over: Annotated[bool, typer.Option("--over", help="Include jobs that have ended.")] = False,
+    why: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Say instead why this job waits, or what it has.")
+    ] = None,
     as_json: _JsonOut = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """List jobs with their GPUs, progress and times."""
     with _client(service, token_file) as client:
+        if why is not None:
+            _print_why(client.why(why), as_json)
+            return
         there, now = client.jobs(over=over), client.cluster()["time"]
     if as_json:
         import json
@@ -219,6 +225,21 @@ def jobs(
         typer.echo(json.dumps(there))
         return
     print_jobs(there, now)
+
+
+def _print_why(answer: dict[str, Any], as_json: bool) -> None:
+    """Print why a job is where it is."""
+    from copter.live.untrusted import words
+
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(answer))
+        return
+    place = "" if answer["position"] is None else f", number {answer['position']} of the queue by submission"
+    typer.echo(f"{answer['name']}: {answer['status']}{place}")
+    for sentence in (*answer["sentences"], *answer["policy"]):
+        typer.echo(f"  {words(sentence)}")
 
 
 def print_jobs(there: list[dict[str, Any]], now: float) -> None:

@@ -144,6 +144,10 @@ class Client:
         """Return a job with all its runs."""
         return dict(self._ask("GET", f"/v1/jobs/{name}").json())
 
+    def why(self, name: str) -> dict[str, Any]:
+        """Return a job's status, its position in the queue, and sentences about why it waits or runs."""
+        return dict(self._ask("GET", f"/v1/jobs/{name}/why").json())
+
     def cancel(self, name: str) -> None:
         """End a job."""
         self._ask("DELETE", f"/v1/jobs/{name}")

@@ -28,6 +28,7 @@ from copter.live.service import Service
 from copter.live.training.plan import TrainingReport
 from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
+from copter.live.why import why
 
 with extra("live"):
     from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
@@ -190,6 +191,11 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     async def show(name: _JobName) -> dict[str, Any]:
         """Return a job, with its runs."""
         return job_view(service.record, name)
+
+    @router.get("/v1/jobs/{name}/why")
+    async def explain(name: _JobName) -> dict[str, Any]:
+        """Return sentences about why a job waits, or what it has and since when."""
+        return await why(service.record, service.rounds, name)
 
     @router.delete("/v1/jobs/{name}")
     async def cancel(name: _JobName) -> JobName:

@@ -23,7 +23,7 @@ from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
 from copter.live.record import ServiceRecord
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.policy import Policy
+from copter.problems.cluster.policy import Explains, Policy
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds
 
@@ -134,6 +134,17 @@ class LiveRounds:
         if step is not None and decided.seconds > step:
             record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")
         return min(now.wakes, default=math.inf)
+
+    async def explain(self, job: str) -> list[str]:
+        """Return the policy's sentences about a job in its last round; empty while it decides.
+
+        Raises what the policy raises.
+        """
+        policy = self.policy
+        if self._record.deciding or not isinstance(policy, Explains):
+            return []
+        loop = asyncio.get_running_loop()
+        return list(await loop.run_in_executor(self._thread, policy.why, job))
 
     def close(self) -> None:
         """Wait for the policy to return, and end its thread."""

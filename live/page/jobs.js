@@ -228,7 +228,7 @@ export class Detail {
     this.name = name;
     say(at("detail-name"), name);
     set(at("detail-status"), { class: "status" });
-    for (const id of ["status", "problem", "reason", "log", "facts", "runs", "runs-more"]) say(at(`detail-${id}`), "");
+    for (const id of ["status", "problem", "reason", "why", "log", "facts", "runs", "runs-more"]) say(at(`detail-${id}`), "");
     at("detail-cancel").hidden = at("detail-fitted").hidden = true;
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
@@ -242,12 +242,16 @@ export class Detail {
 
   /** @param {any} job
    * @param {{run: number, text: string} | string} log why there is none, if it is a string
+   * @param {{position: number | null, sentences: string[], policy: string[]}} why
    * @param {Store} store */
-  draw(job, log, store) {
+  draw(job, log, why, store) {
     if (this.name !== job.name) return;
     this.fail("");
     showStatus(at("detail-status"), job.status);
     say(at("detail-reason"), job.reason);
+    const place = why.position === null ? [] : [`It is number ${why.position} of the queue, in the order of submission.`];
+    const said = isOver(job) ? [] : [...place, ...why.sentences, ...why.policy];
+    keyed(at("detail-why"), said.map((text, i) => [String(i), text]), ([key]) => key, () => h("li"), (line, [, text]) => say(line, text));
     at("detail-cancel").hidden = isOver(job);
     this.drawFacts(job, store.now);
     this.drawGoodput(job, store);

@@ -4,7 +4,7 @@
 import { Chart } from "./charts.js";
 import { at, clock, count, duration, h, keyed, number, say, set } from "./dom.js";
 import { Detail, JobTable } from "./jobs.js";
-import { Store, Trouble, cancelJob, drainNode, findToken, forgetToken, keepToken, readJob, readLog } from "./service.js";
+import { Store, Trouble, cancelJob, drainNode, findToken, forgetToken, keepToken, readJob, readLog, readWhy } from "./service.js";
 import { Timeline } from "./timeline.js";
 
 const POLL = 2000;
@@ -76,8 +76,8 @@ async function refreshDetail() {
   const name = detail.name;
   if (!name || !store.cluster) return;
   try {
-    const [job, log] = await Promise.all([readJob(name), readLog(name).catch(logProblem)]);
-    detail.draw(job, log, store);
+    const [job, log, why] = await Promise.all([readJob(name), readLog(name).catch(logProblem), readWhy(name)]);
+    detail.draw(job, log, why, store);
   } catch (error) {
     if (!(error instanceof Trouble) || [0, 401].includes(error.status)) throw error;
     detail.fail(error.message);

@@ -82,6 +82,13 @@ export async function readJob(name) {
   return json(`v1/jobs/${encodeURIComponent(name)}`);
 }
 
+/** Sentences about why a job waits, or what it has.
+ * @param {string} name
+ * @returns {Promise<{position: number | null, sentences: string[], policy: string[]}>} */
+export async function readWhy(name) {
+  return json(`v1/jobs/${encodeURIComponent(name)}/why`);
+}
+
 /** The end of what a job's last run printed.
  * @param {string} name
  * @returns {Promise<{run: number, text: string}>} */

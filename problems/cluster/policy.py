@@ -9,9 +9,9 @@ a :class:`Placement`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from copter.errors import CopterError
 from copter.problems.cluster.cluster import Cluster, Configuration
@@ -142,6 +142,14 @@ class Policy(Protocol):
 
     def schedule(self, now: ClusterState) -> Mapping[str, Allocation]:
         """Return the configuration or placement of every job that gets GPUs, by name."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A policy that can say why a job has what it has."""
+
+    def why(self, job: str) -> Sequence[str]:
+        """Return sentences about a job in the last round; empty if the policy knows nothing about it."""
 
 
 class Estimator(Protocol):

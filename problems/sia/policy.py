@@ -143,6 +143,10 @@ class SiaPolicy:
             if slot not in self._arrived
         }
 
+    def configurations_of(self, job: Hashable) -> list[Configuration | None]:
+        """Return the configuration of each column of a job's request; None for "no allocation"."""
+        return self._named(self._requests.choices(self._slot(job)).columns)
+
     # ---- events ----------------------------------------------------------------------------------
 
     def submit(self, job: SiaJob) -> None:

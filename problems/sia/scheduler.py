@@ -13,13 +13,14 @@ Source: Sia, thesis sections 3.3 and 3.5.6.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from copter.arrays import Floats
+from copter.explanation import Explanation
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
@@ -32,6 +33,8 @@ from copter.solvers.registry import make_solver, repeatable_solver
 
 ROUND_SECONDS = 60.0
 
+_SHOWN = 4
+"""Number of configurations about which :meth:`Sia.why` has a sentence."""
 _BONUS = 2.0
 """Larger than any other job's gain from GPUs, because a job's costs are between 0 and 1 for p < 0."""
 
@@ -129,6 +132,18 @@ class Sia:
         columns, _ = job.profile.row(cluster.configurations, 0)
         return job.gpus is None or bool((cluster.configurations.gpus[columns] == job.gpus).any())
 
+    def why(self, job: str) -> list[str]:
+        """Return sentences about a job's configurations in the last round's program.
+
+        They are about the program's relaxation, and true for every schedule (:mod:`copter.explanation`).
+        """
+        policy, solution = self._policy, None if self.last is None else self.last.solution
+        if policy is None or solution is None or not solution.found or job not in policy.program.slot_of:
+            return []
+        if solution.clock != policy.program.store.clock:
+            return []
+        return list(_sentences(solution.explain(job), policy.configurations_of(job)))
+
     # ---- events ----------------------------------------------------------------------------------
 
     def _nodes(self, policy: SiaPolicy, now: ClusterState) -> None:
@@ -158,6 +173,38 @@ class Sia:
                 policy.report(name, *truth)
         if reached:
             policy.update_levels(list(reached), np.array(list(reached.values())))
+
+
+def _sentences(found: Explanation, configurations: Sequence[Configuration | None]) -> Iterator[str]:
+    """Yield sentences about the configurations that are nearest to an optimal schedule, or in one."""
+    columns = sorted(zip(found.columns, configurations, strict=True), key=lambda each: each[0].loss)
+    shown = [(why, one) for why, one in columns if one is not None and why.loss < math.inf][:_SHOWN]
+    if not shown:
+        yield "No configuration is open to it in this round."
+    for why, one in shown:
+        name = f"{one.gpus} {one.type} on {one.nodes} node{'s' if one.nodes > 1 else ''}"
+        parts = []
+        if why.loss > 0.0:
+            parts.append(
+                f"every schedule with it costs at least {why.loss:.3g} more than the best fractional one"
+            )
+        elif why.value > 0.0:
+            parts.append(f"the best fractional schedule has {why.value:.3g} of it")
+        else:
+            parts.append("a schedule with it may be as good as this one")
+        parts += [
+            f"{missing:.3g} more of {_shown(id)} is needed than others leave"
+            for id, missing in why.lacking.items()
+        ]
+        if why.prices:
+            price = ", ".join(f"{price:.3g} for {_shown(id)}" for id, price in why.prices.items())
+            parts.append(f"its own cost is {why.cost:.3g}, and its GPUs cost {price} at the round's prices")
+        yield f"{name}: {'; '.join(parts)}."
+
+
+def _shown(limit: Hashable) -> str:
+    """Return a limit of the cluster as a text: a GPU type, or parts of it of at least some GPUs."""
+    return f"{limit[0]} in parts of {limit[1]} GPUs or more" if isinstance(limit, tuple) else str(limit)
 
 
 def _as_job(job: Job) -> SiaJob:

@@ -48,6 +48,7 @@ ENDPOINTS = [
     ("GET", "/v1/jobs/one"),
     ("DELETE", "/v1/jobs/one"),
     ("GET", "/v1/jobs/one/log"),
+    ("GET", "/v1/jobs/one/why"),
     ("GET", "/v1/cluster"),
     ("GET", "/v1/rounds"),
     ("GET", "/v1/events"),

@@ -1,0 +1,153 @@
+"""Why a job is where it is: sentences about its state, the free GPUs and the last rounds.
+
+Every sentence follows from the state of the service and its journal alone.  Sentences of the policy itself
+come from the policy's method ``why`` if it has one (:class:`copter.problems.cluster.policy.Explains`).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from copter.live.cluster import LiveCluster
+from copter.live.events import Decided
+from copter.live.jobs import LiveJob
+from copter.live.record import ServiceRecord
+from copter.live.rounds import LiveRounds
+from copter.live.views import job_view
+
+_log = logging.getLogger("copter.live")
+
+_MOST_NAMES = 5
+"""Number of jobs that a sentence names."""
+
+
+async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str, Any]:
+    """Return a job's name, status and position, and sentences about why it has this status.
+
+    `position` is the number of the job among the queued jobs in the order of their submission, from 1; None
+    for a job that is not queued. `policy` has the sentences of the policy about its last round. They are
+    empty while it decides.
+
+    Raises
+    ------
+    RefusedError
+        If there is no such job.
+    """
+    view = job_view(record, name)
+    job = record.state.jobs.get(name)
+    answer: dict[str, Any] = {"name": name, "status": view["status"], "position": None, "policy": []}
+    if job is None:
+        return answer | {"sentences": list(_without_state(view))}
+    sentences = list(_sentences(record, rounds, job))
+    if job.status == "queued":
+        queued = [one.name for one in record.state.jobs.values() if one.status == "queued"]
+        answer["position"] = queued.index(name) + 1
+    try:
+        answer["policy"] = await rounds.explain(name)
+    except Exception as error:  # an error of the policy, which must not hide what the service knows
+        _log.exception("%s: the policy cannot explain", name)
+        sentences.append(f"The policy raised an error when it was asked why: {type(error).__name__}: {error}")
+    return answer | {"sentences": sentences}
+
+
+def _without_state(view: dict[str, Any]) -> Iterator[str]:
+    """Yield the sentences about a job that has ended, or that no policy has seen."""
+    if view["finished"] is None:
+        yield "It was submitted while the policy was deciding; the next round is the first that considers it."
+        return
+    reason = f": {view['reason']}" if view["reason"] else ""
+    yield f"It is {view['status']}{reason}."
+
+
+def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
+    now = record.now()
+    if rounds.trouble:
+        yield f"The policy raised an error, and all jobs keep their GPUs until it decides: {rounds.trouble}."
+    if job.allocation is not None and job.place is not None:
+        held = ", ".join(f"{gpus} on {job.allocation.type}-{node}" for node, gpus in job.place)
+        yield f"It has had {job.allocation.gpus} GPUs for {now - job.since:.0f} s: {held}."
+        if job.run is not None and not math.isnan(job.run.told):
+            yield f"Its run {job.run.number} was told to stop {now - job.run.told:.0f} s ago, to move there."
+    elif job.run is not None:
+        yield f"It lost its GPUs {now - job.since:.0f} s ago, and its run {job.run.number} is stopping."
+        yield from _loss(record, job)
+    elif math.isnan(job.started):
+        yield f"It was submitted {now - job.submitted:.0f} s ago and has had no GPUs yet."
+    else:
+        yield f"It lost its GPUs {now - job.since:.0f} s ago."
+        yield from _loss(record, job)
+    if job.retry_at > now:
+        failed = f"Its last run failed or was lost ({job.failures + job.losses} in a row)"
+        yield f"{failed}; the next one starts in {job.retry_at - now:.0f} s at the earliest."
+    if job.status == "queued":
+        yield from _queued(record, rounds, job)
+
+
+def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
+    """Yield what took a job's GPUs: the policy's decision, or a node that went out of use."""
+    last = _last_change(record, job)
+    if last is not None and last.places[job.name] is None and last.time >= job.since - 1e-6:
+        instead = _names([name for name, place in last.places.items() if place is not None])
+        others = f", in which it gave GPUs to {instead}" if instead else ""
+        yield f"The policy took them away in a round{others}."
+    else:
+        yield "They were on a node that failed or was drained."
+
+
+def _last_change(record: ServiceRecord, job: LiveJob) -> Decided | None:
+    """Return the last kept round that changed the place of a job."""
+    return next((each for each in reversed(record.past.rounds) if job.name in each.places), None)
+
+
+def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
+    state, now = record.state, record.now()
+    least, types = _needs(job, state)
+    usable = {type: state.cluster.capacity[type] for type in types}
+    given: Counter[str] = Counter()
+    for one in state.jobs.values():
+        if one.allocation is not None:
+            given[one.allocation.type] += one.allocation.gpus
+    free = {type: usable[type] - given[type] for type in types}
+    need = f"It needs {'' if job.gpus is not None else 'at least '}{least} GPUs of one type"
+    if all(gpus < least for gpus in usable.values()):
+        gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
+        out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
+        yield f"{need}, but only {_counts(usable)} are in use, so it cannot start now.{out}"
+        return
+    yield f"{need}; not given to any job: {_counts(free)}."
+    later = _names(
+        [
+            one.name
+            for one in state.jobs.values()
+            if one.submitted > job.submitted and one.allocation is not None and one.allocation.type in types
+        ]
+    )
+    if later:
+        yield f"Jobs that were submitted later and have GPUs that it could use: {later}."
+    since = job.submitted if math.isnan(job.started) else job.since
+    policy, last = rounds.policy.name, record.past.rounds[-1] if record.past.rounds else None
+    if last is not None and last.asked >= since:
+        yield f"The policy {policy!r} last decided {now - last.time:.0f} s ago, and gave it nothing."
+    else:
+        yield f"The policy {policy!r} has not decided since then."
+
+
+def _needs(job: LiveJob, state: LiveCluster) -> tuple[int, list[str]]:
+    """Return the least number of GPUs with which a job can run, and the types that it may use."""
+    types = [type for type in state.cluster.names if not job.file.types or type in job.file.types]
+    least = job.gpus if job.gpus is not None else job.submission.min_gpus
+    return least or 1, types
+
+
+def _counts(gpus: dict[str, int]) -> str:
+    return ", ".join(f"{count} {type}" for type, count in gpus.items())
+
+
+def _names(names: list[str]) -> str:
+    """Return the first names of a list, and how many more there are; empty for an empty list."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
