@@ -205,7 +205,8 @@ def test_logs_and_reasons_are_text_whatever_they_say(cluster_page):
 def test_a_job_says_what_it_has_and_since_when(cluster_page):
     expect(row(cluster_page, "sleeper")).to_contain_text("2 ×", timeout=PATIENCE)
     open_job(cluster_page, "sleeper")
-    expect(cluster_page.locator("#detail-why li").first).to_contain_text("It has had 2 GPUs", timeout=PATIENCE)
+    first = cluster_page.locator("#detail-why li").first
+    expect(first).to_contain_text("It has had 2 GPUs", timeout=PATIENCE)
 
 
 def test_a_job_that_trains_shows_its_goodput_and_what_is_known_of_it(cluster_page):
