@@ -79,6 +79,10 @@ class JobFile(Strict):
         _Word,
         Field(description="Name of a measured training application, whose profile paces simulated slots."),
     ] = "job"
+    priority: Annotated[
+        int,
+        Field(ge=-1000, le=1000, description="Jobs with a larger number come first, if the policy is queue."),
+    ] = 0
     tenant: Annotated[str, Field(max_length=63, pattern=r"^[^\x00-\x1f]*$")] = ""
     work: Annotated[
         _Positive | None,
@@ -189,6 +193,7 @@ class JobFile(Strict):
             self.max_gpus,
             self.max_batch_size,
             self.tenant,
+            priority=self.priority,
         )
 
 

@@ -10,6 +10,7 @@ any order.  An empty field counts as absent:
   3.4.3); ``num_replicas`` is another name of ``tuned_gpus``;
 - ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
 - ``tenant``: user, group or virtual cluster;
+- ``priority``: an integer; jobs with a larger one come first, under policies that know priorities;
 - ``deadline``: time in seconds since the start by which the job should complete, for policies that may delay
   it.
 """
@@ -21,7 +22,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles.base import Profile
@@ -30,7 +31,17 @@ from copter.problems.reading import CsvRow, read_csv
 Kind: TypeAlias = Literal["adaptive", "strong-scaling", "rigid"]
 _REQUIRED = ("name", "time", "application")
 _LIMITS = ("batch_size", "tuned_gpus", "min_gpus", "max_gpus", "max_batch_size")
-_OPTIONAL = ("category", "kind", "gpus", "preemptible", "reserved", *_LIMITS, "tenant", "deadline")
+_OPTIONAL = (
+    "category",
+    "kind",
+    "gpus",
+    "preemptible",
+    "reserved",
+    *_LIMITS,
+    "tenant",
+    "deadline",
+    "priority",
+)
 
 _DIGITS = 9
 
@@ -69,6 +80,8 @@ class JobSubmission:
     deadline : float, optional
         Time in seconds since the start by which the job should complete; until then it may wait for cheaper
         hours.
+    priority : int
+        Jobs with a larger number come first under policies that know priorities, such as "queue".
     """
 
     name: str
@@ -86,6 +99,7 @@ class JobSubmission:
     max_batch_size: int | None = None
     tenant: str = ""
     deadline: float | None = None
+    priority: int = 0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.time) and self.time >= 0):
@@ -152,7 +166,7 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
             gpus = "" if job.gpus is None else job.gpus
             fixed = (job.name, job.time, job.application, job.category, job.kind, gpus)
             deadline = "" if job.deadline is None else job.deadline
-            writer.writerow((*fixed, *flags, *counts, job.tenant, deadline))
+            writer.writerow((*fixed, *flags, *counts, job.tenant, deadline, job.priority or ""))
 
 
 def _submission(row: CsvRow) -> JobSubmission:
@@ -185,7 +199,8 @@ def _submission(row: CsvRow) -> JobSubmission:
             reserved,
             tenant=row.text("tenant"),
             deadline=deadline,
-            **counts,
+            priority=_priority(row),
+            **cast(dict[str, Any], counts),
         )
     except ValueError as error:
         raise row.error("gpus", str(error)) from None
@@ -199,6 +214,15 @@ def _count(row: CsvRow, name: str, what: str) -> int | None:
         raise row.error(name, f"{text[:40]!r}: must be a number of {what}")
     if int(text) < 1:
         raise row.error(name, f"{text}: must be at least 1")
+    return int(text)
+
+
+def _priority(row: CsvRow) -> int:
+    text = row.text("priority")
+    if not text:
+        return 0
+    if not (text.removeprefix("-").isdecimal() and len(text) <= _DIGITS):
+        raise row.error("priority", f"{text[:40]!r}: must be an integer")
     return int(text)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from copter.problems.cluster.cluster import Cluster, Configuration
-from copter.problems.cluster.jobs import Job
-from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
+from copter.problems.policies.backfill import running, speeds_of
 from copter.problems.policies.mechanism import ROUND_SECONDS
 
 
@@ -27,17 +27,11 @@ class FirstCome:
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Return configurations of running jobs, and of waiting ones in order of arrival."""
-        given: dict[str, Configuration] = {}
-        free = now.cluster.capacity
-        for name, job in now.jobs.items():
-            held = job.allocation
-            if held is not None and held.gpus <= free.get(held.type, 0):
-                given[name] = held
-                free[held.type] -= held.gpus
+        given, free = running(now)
         for name, job in now.jobs.items():
             if name in given:
                 continue
-            speeds = _speeds(job, now.cluster)
+            speeds = speeds_of(job, now.cluster)
             room = [one for one in speeds if one.gpus <= free[one.type]]
             if room:
                 given[name] = chosen = max(room, key=speeds.__getitem__)
@@ -45,12 +39,3 @@ class FirstCome:
             elif speeds:
                 break
         return given
-
-
-def _speeds(job: Job, cluster: Cluster) -> dict[Configuration, float]:
-    """Return the progress per second of a job on each type of the cluster that can run it."""
-    gpus = job.gpus
-    if gpus is None:
-        raise PolicyError(f"job {job.name!r}: kind = {job.kind}: must be rigid for this policy")
-    there = [cluster.packed(type.name, gpus) for type in cluster.types if gpus <= type.gpus]
-    return {one: speed for one in there if (speed := job.speed(one)) > 0}

@@ -1,0 +1,152 @@
+"""Queues as operators know them: backfilling with a reservation, and heads of queues only.
+
+Both are rigid and do not stop jobs.  They are the rules against which :mod:`.queue` is compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import Job
+from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.workload import Kind
+
+
+class Backfill:
+    """First come, first served, with EASY backfilling.
+
+    The first job that does not fit gets a reservation: on the type and at the time at which enough running
+    jobs will have ended.  Later jobs start now if they fit, and end before that time or leave enough GPUs for
+    the reservation.  Ends are computed from the jobs' known profiles, so they are exact in the simulator if
+    the profiles are.
+
+    Source: Lifka, The ANL/IBM SP scheduling system (1995); Slurm's ``sched/backfill`` with one reservation.
+    """
+
+    name = "backfill"
+    kind: Kind = "rigid"
+
+    def __init__(self, *, round_seconds: float = 60.0) -> None:
+        self.round_seconds: float | None = float(round_seconds)
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """Return the configurations of running jobs, and of waiting ones that may start."""
+        given, free = running(now)
+        reserved = Reservation()
+        for name, job in now.jobs.items():
+            if name in given:
+                continue
+            speeds = speeds_of(job, now.cluster)
+            for one in sorted(speeds, key=speeds.__getitem__, reverse=True):
+                if one.gpus <= free[one.type] and reserved.admits(job, one, now.time):
+                    given[name] = one
+                    free[one.type] -= one.gpus
+                    break
+            else:
+                if speeds and reserved.type is None:
+                    reserved = reservation(now, given, free, list(speeds))
+        return given
+
+
+class Heads:
+    """One queue for each tenant; only the head of each queue is considered in a round, as Kueue does.
+
+    A head that does not fit is put aside until a job ends, and the next round considers the job behind it
+    (Kueue's strategy BestEffortFIFO).
+    """
+
+    name = "queue-heads"
+    kind: Kind = "rigid"
+
+    def __init__(self, *, round_seconds: float = 10.0) -> None:
+        self.round_seconds: float | None = float(round_seconds)
+        self._aside: set[str] = set()
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """Return the configurations of running jobs, and of the heads that fit."""
+        given, free = running(now)
+        if now.left:
+            self._aside.clear()
+        seen: set[str] = set()
+        for name, job in now.jobs.items():
+            tenant = job.submission.tenant
+            if name in given or name in self._aside or tenant in seen:
+                continue
+            seen.add(tenant)
+            speeds = speeds_of(job, now.cluster)
+            room = [one for one in speeds if one.gpus <= free[one.type]]
+            if room:
+                given[name] = chosen = max(room, key=speeds.__getitem__)
+                free[chosen.type] -= chosen.gpus
+            else:
+                self._aside.add(name)
+        return given
+
+
+def running(now: ClusterState) -> tuple[dict[str, Configuration], dict[str, int]]:
+    """Return the configurations of running jobs whose GPUs still exist, and the free GPUs of each type."""
+    given: dict[str, Configuration] = {}
+    free = now.cluster.capacity
+    for name, job in now.jobs.items():
+        held = job.allocation
+        if held is not None and held.gpus <= free.get(held.type, 0):
+            given[name] = held
+            free[held.type] -= held.gpus
+    return given, free
+
+
+def speeds_of(job: Job, cluster: Cluster) -> dict[Configuration, float]:
+    """Return the progress per second of a job on each type of the cluster that can run it."""
+    if job.gpus is None:
+        raise PolicyError(f"job {job.name!r}: kind = {job.kind}: must be rigid for this policy")
+    there = [cluster.packed(type.name, job.gpus) for type in cluster.types if job.gpus <= type.gpus]
+    return {one: speed for one in there if (speed := job.speed(one)) > 0}
+
+
+@dataclass
+class Reservation:
+    """GPUs of a type that a job will take at a time, and how many GPUs are free beside it then."""
+
+    type: str | None = None
+    time: float = math.inf
+    spare: int = 0
+
+    def admits(self, job: Job, one: Configuration, now: float) -> bool:
+        """Return whether a job may start now; it takes from the spare GPUs if it ends after the time."""
+        if one.type != self.type or now + _left(job) / job.speed(one) <= self.time:
+            return True
+        if one.gpus > self.spare:
+            return False
+        self.spare -= one.gpus
+        return True
+
+
+def reservation(
+    now: ClusterState,
+    given: Mapping[str, Configuration],
+    free: Mapping[str, int],
+    options: Sequence[Configuration],
+) -> Reservation:
+    """Return the earliest reservation for one of some configurations, if `given` jobs run to their ends."""
+    best = Reservation()
+    for one in options:
+        ends = []
+        for name, held in given.items():
+            if held.type == one.type:
+                job = now.jobs[name]
+                ends.append((max(job.restart_until, now.time) + _left(job) / job.speed(held), held.gpus))
+        there = free[one.type]
+        for time, gpus in [(now.time, 0), *sorted(ends)]:
+            there += gpus
+            if there >= one.gpus:
+                if time < best.time:
+                    best = Reservation(one.type, time, there - one.gpus)
+                break
+    return best
+
+
+def _left(job: Job) -> float:
+    return max(job.work - job.progress, 0.0)

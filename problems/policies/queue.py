@@ -1,0 +1,390 @@
+"""Queue: all waiting jobs of a cluster are considered in every round, as one program.
+
+A queue that considers its head only leaves GPUs idle while later jobs would fit.  Here every job that has
+GPUs or wants some is a request that takes all of its GPUs on one type, or none:
+
+    max  sum_j w_j x_j    s.t.  GPUs in use on each type <= GPUs of the type
+                                GPUs of a tenant's jobs within its quota <= quota
+
+A job has a column for each type that can run it and, if there are quotas, a second one for GPUs that its
+tenant borrows, which does not count in the quota and is worth less.  The worth of a job for each of its GPUs
+decides who comes first:
+
+| job | worth of a GPU |
+| --- | --- |
+| running, within its tenant's quota | 3 B^r |
+| waiting, within the quota | (1 + u) B^r |
+| running on borrowed GPUs | 0.05 |
+| waiting for borrowed GPUs | 0.01 (1 + u) |
+
+u = age / (1 + GPUs s / P) is between 0 and 1, where s is the time that the job is expected to run, P is the
+setting `patience_seconds`, and the age of a job that has waited for w seconds is (1 + min(w / P, 3)) / 4.  r
+is the rank of the job's priority among those present (the four highest have ranks of their own), and B is 50.
+So a job is stopped only for a job of higher priority, or if its GPUs are borrowed and a tenant needs them
+within its quota, and only if not more than about 16 times as many GPUs are lost as the other job needs.
+Among equals, small and short jobs and jobs that have waited come first.  A running job that must not be
+preempted keeps its GPUs, and is not in the program.
+
+The fractional solution is rounded.  If the result stops a job, branch and bound looks for a better one for
+some seconds, and usually proves that no other choice loses less.  Then jobs that were to be stopped keep
+their GPUs as far as these are still free, and waiting jobs, by their worth, get GPUs as far as they fit.  So
+no job waits that would fit, and none is stopped in vain.  One exception keeps large jobs from waiting for
+ever: the oldest job that gets nothing, if it has waited for `reserve_seconds`, gets a reservation as in
+:mod:`.backfill`, and jobs that would delay it do not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from copter.errors import CopterError
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import Job
+from copter.problems.cluster.policy import ClusterState, pinned
+from copter.problems.cluster.workload import Kind
+from copter.problems.policies.backfill import Reservation, reservation, speeds_of
+from copter.program.program import ContinualProgram, SharedColumns
+from copter.shims.choose_one import ChooseOneShim
+from copter.solution import Solution
+from copter.solvers.registry import make_solver, repeatable_solver
+
+_RANKS, _BASE = 5, 50.0
+_KEEP, _BORROWED_KEEP, _BORROWED = 3.0, 0.05, 0.01
+
+
+class _Choice(NamedTuple):
+    """A column of a job: its configuration, and whether its GPUs count as borrowed."""
+
+    configuration: Configuration
+    borrowed: bool
+
+
+class _Known(NamedTuple):
+    """A job as it is in the program: what its columns follow from, the columns, and 1 / (1 + GPUs s / P)."""
+
+    held: Configuration | None
+    rank: int
+    choices: tuple[_Choice, ...]
+    small: float
+
+
+class _Columns(NamedTuple):
+    """Columns that jobs share: each uses `gpus` units of some rows."""
+
+    gpus: int
+    rows: tuple[tuple[tuple[str, str], ...], ...]
+
+
+class Queue:
+    """A queue that decides about all of its jobs in every round.
+
+    Parameters
+    ----------
+    quotas : str or mapping of str to int
+        Number of GPUs of each tenant, such as ``"vision=64,speech=32"``; empty for no quotas.  Tenants
+        without a quota, and tenants above theirs, borrow GPUs that others do not use.
+    patience_seconds : float
+        P of the module: GPU seconds of a job that is half as urgent as a very short one, and the waiting time
+        after which a job is twice as urgent as a new one.
+    reserve_seconds : float
+        Waiting time after which a job gets a reservation.
+    exact_seconds : float
+        Seconds of branch and bound in a round that stops a job; 0 for none.
+    tolerance : float
+        Relative tolerance of the fractional answer.
+    deadline : float, optional
+        Seconds of the solver in a round.
+
+    Attributes
+    ----------
+    figures : dict of str to float
+        Of the last round: gap, jobs that wait, jobs that it stopped, and whether it is proved (1 or 0) that
+        no other choice has a higher worth.
+    """
+
+    name = "queue"
+    kind: Kind = "rigid"
+
+    def __init__(
+        self,
+        *,
+        quotas: str | Mapping[str, int] = "",
+        patience_seconds: float = 600.0,
+        reserve_seconds: float = 86_400.0,
+        exact_seconds: float = 1.0,
+        tolerance: float = 1e-5,
+        deadline: float | None = None,
+        round_seconds: float = 60.0,
+    ) -> None:
+        if not patience_seconds > 0:
+            raise ValueError(f"patience_seconds = {patience_seconds}: must be positive")
+        self.round_seconds: float | None = float(round_seconds)
+        self.quotas = _quotas(quotas)
+        self.figures: dict[str, float] = {}
+        self._patience, self._reserve, self._deadline = patience_seconds, reserve_seconds, deadline
+        self._exact = make_solver("copter-exact", deadline=exact_seconds) if exact_seconds > 0 else None
+        self._solver = repeatable_solver("copter", tolerance=tolerance)
+        self._shim = ChooseOneShim()
+        self._program = ContinualProgram(sense="max")
+        self._solution: Solution | None = None
+        self._known: dict[str, _Known] = {}
+        self._capacity: dict[str, int] = {}
+        self._shared: dict[_Columns, SharedColumns] = {}
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """Return the configuration of every job that gets GPUs."""
+        free = now.cluster.capacity
+        given = pinned(now.jobs.values(), free)
+        left = _within(self.quotas, [(now.jobs[name], one) for name, one in given.items()])
+        jobs = {name: job for name, job in now.jobs.items() if name not in given}
+        self._edit(now, jobs, free, left)
+        wanted = self._decide()
+        taken = {
+            name: choice.configuration
+            for name, choice in wanted.items()
+            if jobs[name].allocation is not None and _take(choice.configuration, free)
+        }
+        oldest = next(
+            (job for name, job in jobs.items() if job.allocation is None and name not in wanted), None
+        )
+        held = Reservation()
+        if oldest is not None and now.time - oldest.submitted >= self._reserve:
+            held = reservation(now, given | taken, free, _fastest(oldest, now.cluster))
+        for name in self._order(jobs, wanted, now.time):
+            if name in taken:
+                continue
+            options = [choice.configuration for choice in self._known[name].choices]
+            if name in wanted:
+                options.insert(0, wanted[name].configuration)
+            if jobs[name].allocation is not None:  # it was to be stopped, and may restart elsewhere
+                options += _fastest(jobs[name], now.cluster)
+            for one in options:
+                fits = one.gpus <= free.get(one.type, 0)
+                if fits and (jobs[name] is oldest or held.admits(jobs[name], one, now.time)):
+                    taken[name] = one
+                    _take(one, free)
+                    break
+        stopped = sum(job.allocation is not None and name not in taken for name, job in jobs.items())
+        self.figures |= {"waiting": len(jobs) - len(taken), "stopped": stopped}
+        return given | taken
+
+    def why(self, job: str) -> list[str]:
+        """Return sentences about a job in the last round's program (:mod:`copter.explanation`)."""
+        solution, known = self._solution, self._known.get(job)
+        current = solution is not None and solution.found and solution.clock == self._program.store.clock
+        if solution is None or known is None or not current:
+            return []
+        return list(_sentences(known, solution, job))
+
+    # ---- a round ---------------------------------------------------------------------------------
+
+    def _edit(
+        self, now: ClusterState, jobs: Mapping[str, Job], free: Mapping[str, int], left: Mapping[str, int]
+    ) -> None:
+        """Turn the differences since the last round into edits of the program."""
+        program = self._program
+        uppers: dict[Hashable, float] = {("gpus", type): float(gpus) for type, gpus in free.items()}
+        uppers |= {("quota", tenant): float(gpus) for tenant, gpus in left.items()}
+        for id, upper in uppers.items():
+            if id not in program.resources:
+                program.add_resource(id, upper)
+            elif program.resources[id].upper != upper:
+                program.update_resources(id, upper=upper)
+        ranks = _ranks(jobs.values())
+        same, self._capacity = self._capacity == now.cluster.capacity, now.cluster.capacity
+        gone = []
+        for name, known in self._known.items():
+            job = jobs.get(name)
+            if job is None or not same or known.held != job.allocation:
+                gone.append(name)
+            elif known.rank != ranks[job.submission.priority]:
+                gone.append(name)
+        program.remove_requests([name for name in gone if name in program.requests])
+        for name in gone:
+            del self._known[name]
+        added: dict[_Columns, list[tuple[str, list[float]]]] = {}
+        for name, job in jobs.items():
+            if name not in self._known:
+                columns, worths = self._columns(now.cluster, job, ranks[job.submission.priority])
+                if worths:
+                    added.setdefault(columns, []).append((name, worths))
+        for columns, group in added.items():
+            self._add(columns, group)
+        waiting = [name for name in program.requests if self._known[str(name)].held is None]
+        if waiting:
+            u = np.array([self._urgency(jobs[str(name)], now.time) for name in waiting])
+            program.update_requests(waiting, scales=1.0 + u)
+
+    def _columns(self, cluster: Cluster, job: Job, rank: int) -> tuple[_Columns, list[float]]:
+        """Return the columns of a job that is new in the program, and what each is worth."""
+        configurations, gpus, tenant = _configurations(job, cluster), job.gpus or 1, job.submission.tenant
+        own = not self.quotas or tenant in self.quotas
+        each = _BASE**rank * (_KEEP if job.allocation is not None else 1.0)
+        lent = _BORROWED_KEEP if job.allocation is not None else _BORROWED
+        small = 1.0 / (1.0 + gpus * _seconds(job, configurations) / self._patience)
+        lending = [False] * own + [True] * bool(self.quotas)
+        choices = tuple(_Choice(one, borrowed) for one in configurations for borrowed in lending)
+        worths = [gpus * (lent if choice.borrowed else each) for choice in choices]
+        self._known[job.name] = _Known(job.allocation, rank, choices, small)
+        rows = [
+            (("gpus", one.type),) if borrowed or not self.quotas else (("gpus", one.type), ("quota", tenant))
+            for one, borrowed in choices
+        ]
+        return _Columns(gpus, tuple(rows)), worths
+
+    def _add(self, columns: _Columns, group: Sequence[tuple[str, list[float]]]) -> None:
+        """Add the requests of jobs with the same columns."""
+        if columns not in self._shared:
+            usage: dict[Hashable, tuple[list[int], list[float]]] = {}
+            for column, rows in enumerate(columns.rows):
+                for row in rows:
+                    numbers, values = usage.setdefault(row, ([], []))
+                    numbers.append(column)
+                    values.append(float(columns.gpus))
+            self._shared[columns] = self._program.share_columns(usage, len(columns.rows))
+        self._program.add_requests(
+            [name for name, _ in group],
+            np.concatenate([worths for _, worths in group]),
+            np.full(len(group), len(columns.rows)),
+            self._shared[columns],
+            totals=np.ones(len(group)),
+            integral=True,
+        )
+
+    def _decide(self) -> dict[str, _Choice]:
+        """Solve and round the program; without a solution in time, running jobs keep their GPUs."""
+        self._solution, self.figures = None, {}
+        if not len(self._program):
+            return {}
+        solution = self._solver.solve(self._program, deadline=self._deadline)
+        self._solution = solution
+        if not solution.found:
+            kept = {name: known for name, known in self._known.items() if known.held is not None}
+            return {name: known.choices[0] for name, known in kept.items() if known.choices}
+        rounded, proved = self._shim.round(self._program, solution), False
+        if self._exact is not None and self._stops(rounded.choice):
+            exactly = self._exact.solve(self._program)
+            if exactly.found and exactly.integer is not None:
+                proved = exactly.integer.proven
+                if proved or exactly.objective > rounded.objective:
+                    rounded = self._shim.round(self._program, exactly)
+        self.figures = {"gap": rounded.gap, "variables": self._program.n_variables, "proved": float(proved)}
+        chosen = {str(name): column for name, column in rounded.choice.items() if column is not None}
+        return {name: self._known[name].choices[column] for name, column in chosen.items()}
+
+    def _stops(self, choice: Mapping[Hashable, int | None]) -> bool:
+        """Return whether a choice leaves a running job without GPUs."""
+        return any(choice.get(name) is None for name, known in self._known.items() if known.held is not None)
+
+    def _urgency(self, job: Job, time: float) -> float:
+        """Return u of a waiting job, see the module."""
+        age = (1.0 + min((time - job.submitted) / self._patience, 3.0)) / 4.0
+        return age * self._known[job.name].small
+
+    def _order(self, jobs: Mapping[str, Job], wanted: Mapping[str, _Choice], time: float) -> list[str]:
+        """Return the jobs in the order in which they take GPUs, after running jobs that keep theirs.
+
+        A job that was to be stopped comes before chosen jobs that may not stop it, so that it is stopped for
+        no job of its own rank.  Jobs that were not chosen come last, by rank and urgency.
+        """
+
+        def place(name: str) -> tuple[float, float]:
+            known, choice = self._known[name], wanted.get(name)
+            if known.held is not None:
+                return -(known.rank + 0.5), 0.0
+            urgency = self._urgency(jobs[name], time)
+            if choice is None:
+                return 1.0, -known.rank - 0.5 * urgency
+            if self.quotas:  # within its quota a job takes back what others borrow
+                return (0.5 if choice.borrowed else -float(_RANKS)), -known.rank - 0.5 * urgency
+            return -float(known.rank), -urgency
+
+        return sorted((name for name in jobs if self._known[name].choices), key=place)
+
+
+def _seconds(job: Job, configurations: Sequence[Configuration]) -> float:
+    """Return the expected seconds that a job still needs, on the type on which it is fastest."""
+    speed = max((job.speed(one) for one in configurations), default=0.0)
+    return max(job.work - job.progress, 0.0) / speed if speed > 0 else 0.0
+
+
+def _quotas(given: str | Mapping[str, int]) -> dict[str, int]:
+    """Return quotas from a mapping, or from a text such as "vision=64,speech=32"."""
+    if not isinstance(given, str):
+        quotas = dict(given)
+    else:
+        quotas = {}
+        for part in filter(None, given.split(",")):
+            tenant, equals, gpus = part.rpartition("=")
+            if not equals or not gpus.strip().isdecimal():
+                raise ValueError(f"quotas = {given!r}: must be TENANT=GPUS, separated by commas")
+            quotas[tenant.strip()] = int(gpus)
+    for tenant, count in quotas.items():
+        if count < 0:
+            raise ValueError(f"quotas = {count} of tenant {tenant!r}: must not be negative")
+    return quotas
+
+
+def _within(quotas: Mapping[str, int], given: list[tuple[Job, Configuration]]) -> dict[str, int]:
+    """Return what is left of each quota after jobs that keep their GPUs."""
+    left = dict(quotas)
+    for job, held in given:
+        if job.submission.tenant in left:
+            left[job.submission.tenant] = max(0, left[job.submission.tenant] - held.gpus)
+    return left
+
+
+def _ranks(jobs: Iterable[Job]) -> dict[int, int]:
+    """Return the rank of each priority; the four highest have ranks of their own, lower ones have rank 0."""
+    present = sorted({job.submission.priority for job in jobs})
+    return {
+        priority: max(0, rank + min(_RANKS, len(present)) - len(present))
+        for rank, priority in enumerate(present)
+    }
+
+
+def _configurations(job: Job, cluster: Cluster) -> list[Configuration]:
+    """Return what a job may have: its present configuration, or one of each type, the fastest first."""
+    return _fastest(job, cluster) if job.allocation is None else [job.allocation]
+
+
+def _fastest(job: Job, cluster: Cluster) -> list[Configuration]:
+    """Return the configuration of a job on each type that can run it, the fastest first."""
+    speeds = speeds_of(job, cluster)
+    return sorted(speeds, key=speeds.__getitem__, reverse=True)
+
+
+def _take(one: Configuration, free: dict[str, int]) -> bool:
+    """Take the GPUs of a configuration if they are free."""
+    if one.gpus > free.get(one.type, 0):
+        return False
+    free[one.type] -= one.gpus
+    return True
+
+
+def _sentences(known: _Known, solution: Solution, job: str) -> Iterator[str]:
+    """Yield sentences about the columns of a job."""
+    if not known.choices:
+        yield "No type of the cluster has enough GPUs for it."
+        return
+    try:
+        found = solution.explain(job)
+    except CopterError:  # the program has changed meanwhile
+        return
+    for why, choice in zip(found.columns, known.choices, strict=True):
+        one = choice.configuration
+        name = f"{one.gpus} {one.type}{', borrowed' if choice.borrowed else ''}"
+        lacks = [
+            f"{missing:.3g} more {'GPUs of ' + row[1] if row[0] == 'gpus' else 'of the quota of ' + row[1]}"
+            for row, missing in why.lacking.items()
+            if isinstance(row, tuple)
+        ]
+        needs = f"; {' and '.join(lacks)} needed than the other jobs leave" if lacks else ""
+        if why.loss > 0.0:
+            share = 100.0 * why.loss / max(why.cost * why.most, 1e-300)
+            yield f"{name}: jobs that come first would lose at least {share:.3g}% more than it gains{needs}."
+        else:
+            yield f"{name}: as good as what others have there{needs}."
