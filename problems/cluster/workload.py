@@ -186,6 +186,7 @@ def _submission(row: CsvRow) -> JobSubmission:
     deadline = row.amount("deadline") if row.text("deadline") else None
     if deadline is not None and deadline < time:
         raise row.error("deadline", f"{deadline:g}: must not be before the job's time")
+    priority = _priority(row)
     preemptible, reserved = row.flag("preemptible", default=True), row.flag("reserved", default=False)
     try:
         return JobSubmission(
@@ -199,7 +200,7 @@ def _submission(row: CsvRow) -> JobSubmission:
             reserved,
             tenant=row.text("tenant"),
             deadline=deadline,
-            priority=_priority(row),
+            priority=priority,
             **cast(dict[str, Any], counts),
         )
     except ValueError as error:
