@@ -1,0 +1,60 @@
+"""The page on production: systemd accepts the unit, and a backup of a running service can be restored."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from copter.cli.main import app
+from support.live_cases import RIGID, make_service, named, step
+
+ROOT = Path(__file__).parents[2]
+UNIT = (ROOT / "docs/examples/copter.service").read_text()
+PAGE = (ROOT / "docs/how-to/live-production.md").read_text()
+ANALYZE = shutil.which("systemd-analyze")
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="no systemd")
+def test_systemd_accepts_the_unit(tmp_path):
+    unit = tmp_path / "copter.service"
+    unit.write_text(
+        UNIT.replace("/opt/copter/bin/copter", sys.executable).replace("User=copter", "User=root")
+    )
+    done = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True, timeout=60)
+    said = [line for line in done.stderr.splitlines() if "copter.service" in line]
+    assert not said and done.returncode == 0, done.stderr
+    unit.write_text(unit.read_text().replace("KillMode=process", "KillMode=nothing"))
+    wrong = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True, timeout=60)
+    assert "kill mode" in wrong.stderr, "the check would have found a wrong value"
+
+
+def test_the_command_of_the_unit_has_options_that_exist():
+    (command,) = re.findall(r"^ExecStart=(.*)$", UNIT, re.MULTILINE)
+    program, name, *arguments = shlex.split(command)
+    assert (Path(program).name, name) == ("copter", "serve")
+    known = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).output
+    options = [each for each in arguments if each.startswith("--")]
+    assert len(options) >= 3 and all(option in known for option in options)
+
+
+def test_a_backup_of_a_running_service_has_what_it_acknowledged(tmp_path):
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names = {}
+    exec(code, names)
+    service = make_service(tmp_path / "live")
+    for number in range(3):
+        service.admission.submit(named(RIGID, f"job-{number}", gpus=1))
+    step(service)
+    names["back_up"](tmp_path / "live", tmp_path / "copy")
+    token, running = service.token, {name: job.status for name, job in service.record.state.jobs.items()}
+    service.close()
+    restored = make_service(tmp_path / "copy", service.backend, service.record.clock)
+    assert restored.token == token
+    assert {name: job.status for name, job in restored.record.state.jobs.items()} == running
+    assert set(running.values()) == {"running"} and len(running) == 3
+    restored.close()
