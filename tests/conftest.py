@@ -17,7 +17,7 @@ from support.scheduling import RAY, ByFile
 
 # No test has a deadline, and none is given up because examples are slow to draw: a machine may be busy.
 _UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("fixed", derandomize=True, **_UNTIMED)
+settings.register_profile("fixed", derandomize=True, max_examples=20, **_UNTIMED)
 settings.register_profile("random", print_blob=True, database=None, **_UNTIMED)
 settings.load_profile("fixed")  # `make test-long` takes the other one
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from copter import ContinualProgram
 from copter.bench.recording import IntegralChurn
 from copter.shims.choose_one import Choice
+from support.amounts import examples
 
 COLUMNS = np.array([[0.0, 1.0, 2.0, 0.0], [0.0, 0.0, 1.0, 3.0]])
 
@@ -25,7 +26,7 @@ def usage(column):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_share_of_those_in_both_rounds_against_a_dictionary(seed):
     rng = np.random.default_rng(seed)
     program, churn, last = ContinualProgram(), IntegralChurn(), {}

@@ -1,8 +1,10 @@
 """The suite from end to end on a course of a few lines: resume, misses, failures, what is not asked."""
 
 import json
+import shutil
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -41,27 +43,39 @@ def line(name, columns, solvers):
     return Case(name, "lp", name, partial(as_it_is, Toy()), solvers, 3, {"columns": columns}, checker="bound")
 
 
-@pytest.fixture
-def lines(monkeypatch):
-    made = [
+def made_lines():
+    return [
         line("small", 10, ("copter-toy", "late", "liar", "broken")),
         line("large", 1000, ("copter-toy", "late")),
     ]
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    made = made_lines()
     monkeypatch.setattr(suite, "all_cases", lambda profile, inputs: list(made))
     return made
 
 
-@pytest.fixture
-def interrupted(lines, tmp_path):
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
     """A folder whose suite was interrupted after the second solver."""
 
     def stop(step):
         if step.number == 3 and step.result is None:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        Suite(tmp_path / "out", SETTINGS).run(stop)
-    return tmp_path / "out"
+    folder = tmp_path_factory.mktemp("stopped") / "out"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(suite, "all_cases", lambda profile, inputs: made_lines())
+        Suite(folder, SETTINGS).run(stop)
+    return folder
+
+
+@pytest.fixture
+def interrupted(lines, stopped, tmp_path):
+    """A copy of this folder."""
+    return Path(shutil.copytree(stopped, tmp_path / "out"))
 
 
 def test_an_interrupted_suite_goes_on(interrupted):

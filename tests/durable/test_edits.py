@@ -12,6 +12,7 @@ from copter import ContinualProgram, LogTerm
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.values import ValueFormatError
+from support.amounts import examples
 from support.edit_forms import bulk, empty, requests, same
 from support.strategies import snapshot
 
@@ -35,7 +36,7 @@ def replayed(program: Written) -> ContinualProgram:
 
 
 @given(some=st.lists(requests(), min_size=1, max_size=3), form=st.sampled_from(["parts", "flat"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_requests_in_bulk(some, form):
     program = Written()
     rows = empty().resources[:]

@@ -18,10 +18,11 @@ from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_ro
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import ValueFormatError, decode, encode
 from copter.errors import CopterError, FileError
+from support.amounts import examples
 from support.rich_program import Square, rich
 
 LONGER = int(os.environ.get("COPTER_FUZZ", "1"))
-EXAMPLES = 40 * LONGER
+EXAMPLES = examples(40) * LONGER
 QUICK = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -16,6 +16,7 @@ from copter.problems.shockwave.traces import read_jobs
 from copter.problems.sia.files import read_cluster, read_profiles
 from copter.problems.traffic import load_topology, read_matrices
 from copter.problems.traffic.topology import Topology
+from support.amounts import examples
 
 LINE = Topology.from_networkx(nx.path_graph(3), name="line")
 GRAPHML = "\n".join(nx.generate_graphml(nx.path_graph(3)))
@@ -90,7 +91,7 @@ def test_the_samples_themselves_are_read(name, tmp_path):
 
 @pytest.mark.parametrize("name", SAMPLES)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_damaged_files(name, tmp_path_factory, data):
     text = SAMPLES[name].encode()
     for _ in range(data.draw(st.integers(1, 3))):
@@ -115,7 +116,7 @@ def replaced(data, document):
 
 @pytest.mark.parametrize("name", ["net.json", "jobs.json"])
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_documents_with_other_parts(name, tmp_path_factory, data):
     path = tmp_path_factory.mktemp("fuzz") / name
     path.write_text(json.dumps(replaced(data, json.loads(SAMPLES[name]))))
@@ -123,7 +124,7 @@ def test_documents_with_other_parts(name, tmp_path_factory, data):
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_arrays_of_any_kind_are_no_matrices_or_matrices(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("fuzz")
     shape = data.draw(st.sampled_from([(), (0,), (3,), (3, 3), (2, 3, 3), (0, 3, 3), (1, 1, 3, 3), (3, 2)]))
@@ -133,7 +134,7 @@ def test_arrays_of_any_kind_are_no_matrices_or_matrices(tmp_path_factory, data):
 
 
 @given(constants=junk, cluster=junk)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_profile_folders(tmp_path_factory, constants, cluster):
     folder = tmp_path_factory.mktemp("fuzz")
     for name in ("constants.json", "cluster.json", "profiles.json", "batch_inference.json"):

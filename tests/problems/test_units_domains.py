@@ -13,6 +13,7 @@ from copter.problems.shockwave import solve_relaxation, solve_waterfilling
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.sia import Cluster, GpuType, ReplicaProfile, SiaJob, SiaPolicy
 from copter.problems.traffic import TrafficEngineering
+from support.amounts import examples
 from support.networks import networks, volumes_for
 from support.shockwave_cases import windows
 
@@ -22,7 +23,7 @@ units = st.sampled_from(UNITS)
 
 
 @given(case=networks().flatmap(lambda n: st.tuples(st.just(n), volumes_for(n[1]))), unit=units)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @pytest.mark.parametrize("objective", ["max-flow", "min-mlu"])
 def test_traffic(objective, case, unit):
     (topology, paths), volume = case
@@ -41,7 +42,7 @@ def test_traffic(objective, case, unit):
 
 
 @given(seed=st.integers(0, 2**32), load=st.sampled_from(POWERS), size=st.sampled_from(POWERS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_load_balancing(seed, load, size):
     """In powers of 2, as other factors round loads differently, which may decide between equal moves."""
 
@@ -65,7 +66,7 @@ def test_load_balancing(seed, load, size):
 
 
 @given(window=windows(most=6, rounds=5), unit=units)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_shockwave(window, unit):
     other = replace(
         window,
@@ -84,7 +85,7 @@ def test_shockwave(window, unit):
 
 
 @given(seed=st.integers(0, 2**32), unit=units)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_sia(seed, unit):
     """Throughput in samples or in billions of them a second."""
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from copter import ContinualProgram
 from copter.errors import EditError
 from copter.store.compiled import compile_program
+from support.amounts import examples
 
 ROWS = 3
 
@@ -56,7 +57,7 @@ def same(one, other):
 
 
 @given(seed=st.integers(0, 2**32 - 1), count=st.sampled_from([1, 5, 300]), starts=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_many_are_replaced_as_one_after_the_other(seed, count, starts):
     (one, templates), (other, same_templates) = (build(np.random.default_rng(seed), count) for _ in range(2))
     rng = np.random.default_rng(seed)

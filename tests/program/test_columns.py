@@ -12,6 +12,7 @@ from scipy.sparse import csc_array
 
 from copter import ContinualProgram, LogTerm, make_solver
 from copter.errors import EditError, UnknownIdError
+from support.amounts import longer
 from support.in_parts import made
 from support.strategies import snapshot
 
@@ -90,8 +91,9 @@ def test_shared_columns_have_the_names_unless_a_request_has_its_own():
     assert program.requests["q"].columns == range(1)
 
 
-def test_one_tuple_for_many_requests_is_stored_once():
-    program, k = ContinualProgram(), 20_000
+@pytest.mark.parametrize("k", [4_000, longer(20_000)])
+def test_one_tuple_for_many_requests_is_stored_once(k):
+    program = ContinualProgram()
     names = tuple(f"option {j}" for j in range(50))
     shared = program.share_columns({}, 50)
     costs = program.share_costs(np.zeros(50))

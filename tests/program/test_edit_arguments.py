@@ -13,6 +13,7 @@ from scipy.sparse import csc_array
 import copter
 from copter import ContinualProgram, ProximalPoint
 from copter.errors import ArgumentTypeError, EditError
+from support.amounts import examples
 
 
 def small():
@@ -133,7 +134,7 @@ junk = st.recursive(
 
 
 @given(verb=st.sampled_from(sorted(VERBS)), value=junk)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_whatever_is_given_is_an_edit_or_an_edit_error(verb, value):
     program = small()
     before = copy.copy(program.request_ids), program.resources["cpu"], program.requests["a"].costs.tolist()

@@ -11,13 +11,14 @@ from scipy.sparse import csc_array
 from copter import ContinualProgram, LogTerm
 from copter.errors import EditError
 from copter.store.compiled import compile_program
+from support.amounts import examples
 from support.edit_forms import bulk, empty, requests, same
 from support.numpy_twins import INF
 from support.strategies import snapshot
 
 
 @given(some=st.lists(requests(), min_size=1, max_size=4), form=st.sampled_from(["parts", "flat"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_added_in_bulk_or_one_at_a_time(some, form):
     one, many = empty(), empty()
     for k, request in enumerate(some):
@@ -27,7 +28,7 @@ def test_added_in_bulk_or_one_at_a_time(some, form):
 
 
 @given(data=st.data(), some=st.lists(requests(), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_updated_in_bulk_or_one_at_a_time(data, some):
     one, many = empty(), empty()
     for program in (one, many):
@@ -52,7 +53,7 @@ def test_updated_in_bulk_or_one_at_a_time(data, some):
 
 
 @given(some=st.lists(requests(), max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_what_is_read_can_be_added_again(some):
     program, twin = empty(), ContinualProgram()
     for k, request in enumerate(some):

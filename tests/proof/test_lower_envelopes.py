@@ -18,6 +18,7 @@ from copter.proof.lower_envelopes import groups_of
 from copter.proof.pricing import price
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.store.view import view_of
+from support.amounts import examples
 
 ROWS = ("a", "b", "c")
 
@@ -65,7 +66,7 @@ def by_hand(program: ContinualProgram, y: dict[str, float], slack: float, cost_f
     return bound, marginal, forced, candidates
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     kinds=st.integers(1, 3),

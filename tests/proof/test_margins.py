@@ -10,6 +10,7 @@ from copter import ContinualProgram
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import view_of
+from support.amounts import examples, longer
 
 ROWS = 3
 
@@ -47,7 +48,7 @@ def best_by_highs(store, slot, p) -> float:
 
 @pytest.mark.parametrize("kind", ["at most", "exactly", "boxes", "bounded", "bounded exactly"])
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_vertices_are_the_best_and_stay_so_within_their_margins(kind, seed):
     rng = np.random.default_rng(seed)
     width = int(rng.integers(1, 6))
@@ -112,10 +113,11 @@ def kind_of_group(x, upper, total, relation):
 
 @pytest.mark.parametrize("relation", [NO_TOTAL, AT_MOST, EXACTLY])
 @pytest.mark.parametrize("limit", ["none", "own", "shared"])
-def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit):
+@pytest.mark.parametrize("count", [80, longer(400)])
+def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, count):
     rng, clear, ties, endless, forced = np.random.default_rng(7), 0, 0, 0, 0
     kinds = set()
-    for _ in range(400):
+    for _ in range(count):
         width = int(rng.integers(1, 6))
         program = ContinualProgram()
         for row in range(ROWS):

@@ -17,6 +17,7 @@ from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal,
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+from support.amounts import longer
 from support.numpy_twins import INF, block_minimum, project
 from support.strategies import KINDS, PlainProgram, random_plain
 
@@ -153,9 +154,10 @@ def test_a_working_set_is_the_program_in_other_units(kind):
 
 
 @pytest.mark.parametrize("magnitude", [-3, 0, 3, 6, 9])
-def test_projection_onto_capped_simplices(magnitude):
+@pytest.mark.parametrize("count", [40, longer(150)])
+def test_projection_onto_capped_simplices(magnitude, count):
     sigma = 10.0**magnitude
-    for seed in range(150):
+    for seed in range(count):
         rng = np.random.default_rng([seed, magnitude + 10])
         n, relation = int(rng.integers(1, 9)), str(rng.choice(["", "<=", "=="]))
         upper = rng.choice([0.0, 0.5, 1.0, 2.0, INF], n) if rng.random() < 0.7 else np.full(n, INF)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from copter.proof.pricing import price
 from copter.store.view import caps_at, costs_at, take_entries
+from support.amounts import examples
 from support.in_parts import InProcess, made
 from support.random_programs import random_edits, random_program
 
@@ -45,7 +46,7 @@ def trips(monkeypatch):
 
 
 @given(seed=st.integers(0, 2**32), parts=st.sampled_from([1, 3]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_the_cache_has_the_columns_of_now(seed, parts):
     here, there = random_program(seed), made(parts, random_program, seed)
     rngs, ids = [np.random.default_rng(seed) for _ in range(2)], [count(100) for _ in range(2)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from copter import ChooseOneShim, ContinualProgram, make_solver
 from copter.errors import CopterError, SettingError, UnplacedError
 from copter.solution import Start, Status, Timings, make_solution
+from support.amounts import examples
 from support.virtual_machines import Hosts
 
 seeds = st.integers(0, 2**32 - 1)
@@ -71,7 +72,7 @@ def rounded(program):
 
 
 @given(seed=seeds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_allocations_fit_and_their_gap_holds_against_brute_force(seed):
     packing = Packing(seed)
     solution, answer = rounded(packing.program())
@@ -85,7 +86,7 @@ def test_allocations_fit_and_their_gap_holds_against_brute_force(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_no_request_gains_by_moving_alone(seed):
     packing = Packing(seed)
     _, answer = rounded(packing.program())
@@ -98,7 +99,7 @@ def test_no_request_gains_by_moving_alone(seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_what_nobody_uses_changes_nothing(seed):
     packing = Packing(seed)
 

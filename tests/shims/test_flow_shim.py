@@ -14,6 +14,7 @@ from copter.problems.traffic.model import TrafficEngineering
 from copter.shims.flow import FlowShim, UtilisationShim
 from copter.solution import Start, Status, Timings, make_solution
 from copter.store.allocation import SparseX
+from support.amounts import examples, longer
 from support.networks import best_flow, incidence, line, membership, networks, volumes_for
 
 
@@ -62,7 +63,7 @@ def repaired(topology, paths, volume, flows, prices):
     return traffic, solution, rounded, traffic.path_flows(rounded)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases())
 def test_links_and_demands_hold_and_no_flow_is_negative(case):
     topology, paths, volume, flows, prices = case
@@ -74,7 +75,7 @@ def test_links_and_demands_hold_and_no_flow_is_negative(case):
     assert rounded.objective == pytest.approx(-x.sum(), abs=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases())
 def test_never_worse_than_scaling_everything_by_the_worst_link(case):
     topology, paths, volume, flows, prices = case
@@ -89,7 +90,7 @@ def test_never_worse_than_scaling_everything_by_the_worst_link(case):
     assert x.sum() >= worst * taken.sum() - 1e-9
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(cases())
 def test_every_path_is_blocked_afterwards(case):
     """By a link that is full, or because its demand is served."""
@@ -102,7 +103,7 @@ def test_every_path_is_blocked_afterwards(case):
         assert min(left[links].min(), lack[paths.pair[path]]) <= 1e-6 * max(1.0, volume.mean())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(cases())
 def test_the_gap_is_the_one_to_the_certified_bound_and_holds(case):
     topology, paths, volume, *_ = case
@@ -114,7 +115,7 @@ def test_the_gap_is_the_one_to_the_certified_bound_and_holds(case):
     assert optimum - x.sum() <= rounded.gap * largest + 1e-7
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases())
 def test_an_optimal_flow_stays_as_it_is(case):
     topology, paths, volume, *_ = case
@@ -155,7 +156,7 @@ def test_only_as_much_is_cut_as_a_link_needs():
     assert sorted(flows[flows > 0]) == pytest.approx([3.0, 7.0])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(cases())
 def test_every_demand_is_served_exactly_at_the_reported_utilisation(case):
     topology, paths, volume, flows, prices = case
@@ -217,13 +218,13 @@ def test_programs_that_are_no_flow_problems_are_refused(change, said):
         FlowShim().round(program, solution)
 
 
-def small_changes(seed):
+def small_changes(seed, requests=4000):
     """Packing rounds of one changed total or cost each, with the answers of a solver that keeps its state."""
     rng = np.random.default_rng(seed)
     program, solver = ContinualProgram(), make_solver("copter", tolerance=1e-6)
-    rows, requests = 12, 4000
+    rows = 12
     for row in range(rows):
-        program.add_resource(row, upper=float(rng.uniform(100, 300)))
+        program.add_resource(row, upper=float(rng.uniform(0.025, 0.075)) * requests)
     for request in range(requests):
         usage = {
             row: rng.integers(0, 2, 3) * rng.uniform(0.5, 1.5) for row in rng.choice(rows, 3, replace=False)
@@ -241,9 +242,10 @@ def small_changes(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rounds_of_few_changes_are_mended_feasible_and_as_good_as_made_anew(seed):
+@pytest.mark.parametrize("requests", [1000, longer(4000)])
+def test_rounds_of_few_changes_are_mended_feasible_and_as_good_as_made_anew(seed, requests):
     shim, mended = FlowShim(), 0
-    for program, solution in small_changes(seed):
+    for program, solution in small_changes(seed, requests):
         began = perf_counter()
         flows = shim.round(program, solution)
         assert 0.0 < flows.seconds <= perf_counter() - began
@@ -273,7 +275,7 @@ def test_rounds_of_few_changes_are_mended_feasible_and_as_good_as_made_anew(seed
 def test_a_shim_that_sees_another_program_forgets_the_last():
     shim, objectives = FlowShim(), []
     for seed in (0, 1, 0, 1):
-        program, solution = next(small_changes(seed))
+        program, solution = next(small_changes(seed, 500))
         objectives.append(shim.round(program, solution).objective)
         assert shim._made.rounds == 0
     assert objectives[:2] == objectives[2:]

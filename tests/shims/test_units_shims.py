@@ -15,6 +15,7 @@ from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
 from copter.solution import Allocation, Start, Status, Timings, make_solution
 from copter.store.allocation import SparseX
+from support.amounts import examples
 
 powers = st.integers(-30, 30).map(lambda k: 2.0**k)
 seeds = st.integers(0, 2**32)
@@ -54,7 +55,7 @@ def same_answer(program, solution, *, cost=1.0, rows=None, flow=1.0):
 
 
 @given(seed=seeds, cost=powers, rows=st.lists(powers, min_size=4, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_choices_do_not_depend_on_units(seed, cost, rows):
     plain = packing(np.random.default_rng(seed), "choice")
     scaled = packing(np.random.default_rng(seed), "choice", cost=cost, rows=np.array(rows))
@@ -66,7 +67,7 @@ def test_choices_do_not_depend_on_units(seed, cost, rows):
 
 
 @given(seed=seeds, noise=st.sampled_from([0.0, 0.3]), cost=powers, flow=powers, row=powers)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_flows_do_not_depend_on_units(seed, noise, cost, flow, row):
     rows = row ** np.arange(-1.0, 1.0, 0.5).round()
     plain = packing(np.random.default_rng(seed), "flow")
@@ -84,7 +85,7 @@ def test_flows_do_not_depend_on_units(seed, noise, cost, flow, row):
 
 
 @given(seed=seeds, load=powers, size=powers)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_placements_do_not_depend_on_units(seed, load, size):
     rng = np.random.default_rng(seed)
     k, n = 25, 5
@@ -110,7 +111,7 @@ def test_placements_do_not_depend_on_units(seed, load, size):
 
 
 @given(seed=seeds, value=powers, seconds=powers)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_plans_do_not_depend_on_units(seed, value, seconds):
     rng = np.random.default_rng(seed)
     jobs, rounds = 8, 6

@@ -14,6 +14,7 @@ from copter.program.program import ContinualProgram
 from copter.solution import Status
 from copter.solvers.registry import make_solver
 from copter.store.compiled import compile_program
+from support.amounts import examples
 from support.lp_cases import by_scipy
 from support.random_programs import random_edits, random_program, random_request
 
@@ -48,7 +49,7 @@ def test_baselines_agree_with_scipy(name, seed):
     check_against_scipy(program, make(name, tolerance=tolerance).solve(program), tolerance)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_hot_equals_rebuild_after_any_edits(seed):
     program = random_program(seed, requests=8)
@@ -242,8 +243,9 @@ def test_recovers_after_infeasible_and_unbounded(name):
     check_against_scipy(program, solver.solve(program), 1e-5)
 
 
-@pytest.mark.parametrize("name", LP)
-def test_deadline_gives_an_answer_with_its_gap_or_none(name):
+@pytest.fixture(scope="module")
+def slow_program():
+    """A program that no solver solves in a millisecond."""
     rng = np.random.default_rng(0)
     program = ContinualProgram()
     for k in range(40):
@@ -252,6 +254,12 @@ def test_deadline_gives_an_answer_with_its_gap_or_none(name):
         program.add_request(
             q, rng.normal(size=40) - 1, {k: rng.uniform(0, 4, 40) for k in range(40)}, total=1
         )
+    return program
+
+
+@pytest.mark.parametrize("name", LP)
+def test_deadline_gives_an_answer_with_its_gap_or_none(name, slow_program):
+    program = slow_program
     solution = make(name, deadline=1e-3).solve(program)
     assert solution.status is Status.DEADLINE, solution.reason
     assert not np.isnan(solution.bound)

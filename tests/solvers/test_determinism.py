@@ -17,6 +17,7 @@ from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import SemismoothNewton
+from support.amounts import longer
 from support.large_programs import ROWS, SCREENED, SMALL, edit, large
 from support.strategies import random_plain
 
@@ -58,9 +59,11 @@ def test_the_program_is_large_enough_for_several_chunks():
     assert SemismoothNewton(working, bool).sums.bounds.size > 4
 
 
-def test_threads_and_processes_do_not_matter():
+@pytest.mark.parametrize("processes", [[(2, "2")], longer([(1, "1"), (2, "2")])], ids=len)
+def test_threads_and_processes_do_not_matter(processes):
+    """Threads and seed of the hashes of each other process."""
     here = digest(1)
-    for threads, seed in ((1, "1"), (2, "2")):
+    for threads, seed in processes:
         code = f"from test_determinism import digest; print(digest({threads}))"
         result = subprocess.run(
             [sys.executable, "-c", code],

@@ -11,6 +11,7 @@ from scipy.sparse import csc_array
 from copter.models.general_lp import GeneralLP
 from copter.solvers.exact.multichoice import choose
 from copter.solvers.exact.rest import ResidualMilp
+from support.amounts import examples
 
 
 def rest_of(columns, capacity, price, abstain=(), alone=()):
@@ -71,7 +72,7 @@ def instances(draw):
     return columns, capacity, np.array(price), abstain
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(instances(), st.sampled_from([np.inf, 500.0, 60.0, 20.0]))
 def test_it_finds_the_best_combination_below_what_is_known(instance, known):
     columns, capacity, price, abstain = instance

@@ -19,6 +19,7 @@ from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
 from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, ScreeningTuning
+from support.amounts import examples
 from support.in_parts import made
 from support.large_programs import edit as edit_large
 from support.large_programs import large, wide
@@ -74,7 +75,7 @@ def rounds_of_random(seed, tuning):
 
 
 @given(seed=st.integers(0, 2**32), tuning=st.sampled_from([ProximalTuning(), SCREENED, PARTIAL]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_random_programs(seed, tuning):
     same_for_all(lambda: rounds_of_random(seed, tuning), parts=(1, 5))
 
@@ -186,7 +187,7 @@ def test_shards():
 
 
 @given(window=windows())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_relaxations_of_shockwave(window):
     def play():
         found = RelaxationProgram()(window)

@@ -15,6 +15,7 @@ from copter.proof.rays import farkas_ray
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import UNKNOWN
 from copter.store.allocation import NOTHING
+from support.amounts import examples
 from support.magnitudes import UNITS, WILD, trial
 
 HONEST = ("unproved", "iteration_limit")
@@ -23,14 +24,14 @@ HONEST = ("unproved", "iteration_limit")
 
 @pytest.mark.parametrize("change", UNITS)
 @given(seed=st.integers(0, 2**31))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_another_name_for_the_same_program_has_the_same_answer(change, seed):
     assert trial(seed, change=change)[2:] == ([], [])
 
 
 @pytest.mark.parametrize("change", WILD)
 @given(seed=st.integers(0, 2**31))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_nothing_is_claimed_of_wild_programs_that_does_not_hold(change, seed):
     _, _, cold, warm = trial(seed, change=change)
     assert not [fault for fault in cold + warm if fault not in HONEST]

@@ -12,6 +12,7 @@ from copter import ChooseOneShim, ContinualProgram, make_solver
 from copter.durable.soundness import check_program
 from copter.shims.flow import FlowShim
 from copter.store.compiled import compile_program
+from support.amounts import examples
 
 ROWS, COLUMNS = 6, 4
 
@@ -37,7 +38,7 @@ def stored(program: ContinualProgram, requests: dict) -> None:
             np.testing.assert_array_equal(matrix.toarray()[row][columns], values)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=st.integers(0, 2**31), edits=st.lists(st.sampled_from("aur"), min_size=1, max_size=25))
 def test_any_edits_leave_what_was_given(seed, edits):
     rng, program, requests = np.random.default_rng(seed), ContinualProgram(), {}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from copter.problems.afs import Curves, afs_shares, even_shares, regulate
 from copter.problems.cluster import Cluster, GpuType
 from copter.problems.cluster.placement import SiaPlacer
+from support.amounts import examples
 
 
 def curves(*speeds, units=None):
@@ -105,7 +106,7 @@ def test_without_lengths_the_job_that_gains_clearly_more_wins_whoever_has_the_lo
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(0, 40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_even_shares_are_max_min_fair(seed, jobs, gpus):
     rng = np.random.default_rng(seed)
     first = np.ones(jobs, np.int64)
@@ -128,7 +129,7 @@ def regulated(seed, machines, k):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 3))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_regulated_shares_keep_the_bound_of_proposition_2(seed, machines, k):
     """AFS, appendix E: all GPUs stay in use, and no job falls below the largest unit within its share."""
     shares, units, given_ = regulated(seed, machines, k)
@@ -140,7 +141,7 @@ def test_regulated_shares_keep_the_bound_of_proposition_2(seed, machines, k):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_regulated_shares_can_be_placed_without_network_sharing(seed, machines, k):
     """Proposition 1: every job on the fewest machines, no machine with two jobs that use another one too."""
     _, _, counts = regulated(seed, machines, k)

@@ -32,7 +32,7 @@ def test_json_has_every_figure_with_its_spread():
 
 def test_the_same_seed_gives_the_same_folder(tmp_path):
     for name in ("a", "b"):
-        invoke("run", "cluster", *SMALL, "--policy", "sia", "--max-hours", "6", "--out", str(tmp_path / name))
+        invoke("run", "cluster", *SMALL, "--policy", "sia", "--max-hours", "2", "--out", str(tmp_path / name))
     for name in ("jobs.csv", "allocations.csv"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

@@ -14,6 +14,7 @@ from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile
 from copter.problems.cluster.profiles.tables import TableProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.cluster.registry import make_policy, policy_names
+from support.amounts import examples
 
 SIZES = {"a": 4, "b": 8}
 POLICIES = [name for name in policy_names() if name not in ("pop-8", "pop-16", "pop-32")]
@@ -210,7 +211,7 @@ def interpolate(value, points, values):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(deadline=None, max_examples=4, derandomize=True)
+@settings(deadline=None, max_examples=examples(4, fewest=2), derandomize=True)
 @given(data=st.data())
 def test_every_simulation(name, data):
     counts = (1, 2, 4, 8) if name in OF_SIA | PARTS.keys() else (1, 2, 3, 4, 6, 8)

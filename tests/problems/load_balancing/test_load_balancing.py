@@ -20,6 +20,7 @@ from copter.problems.load_balancing.balancer import _pack
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.shim import ReplicaShim, ShardFleet, ShardPlacement
 from copter.solvers.registry import make_solver
+from support.amounts import examples
 
 
 @st.composite
@@ -73,7 +74,7 @@ def check(fleet, placement):
 
 
 @given(instances())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_program_is_the_relaxation_without_memory(instance):
     fleet, last = instance
     balancer = balancer_of(fleet, last)
@@ -87,7 +88,7 @@ def test_the_program_is_the_relaxation_without_memory(instance):
 
 
 @given(instances(most_shards=5, most_servers=3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_no_placement_is_below_the_bound_and_ours_is_no_better_than_exact(instance):
     fleet, last = instance
     exact = solve_exact(fleet, last, mip_gap=0.0, threads=1)
@@ -109,7 +110,7 @@ def test_no_placement_is_below_the_bound_and_ours_is_no_better_than_exact(instan
 
 
 @given(instances(most_shards=3, most_servers=2))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_branch_and_bound_against_all_sets_of_replicas(instance):
     fleet, last = instance
     k, n = fleet.loads.size, fleet.memory.size
@@ -292,7 +293,7 @@ def test_memory_that_only_a_packing_finds_is_used():
 @given(
     st.lists(st.integers(1, 6), min_size=1, max_size=6), st.lists(st.integers(0, 9), min_size=1, max_size=3)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_packings_against_all_assignments(sizes, memory):
     k, n = len(sizes), len(memory)
     fleet = ShardFleet(np.ones(k), np.array(sizes, float), np.array(memory, float), 0.05)
@@ -360,7 +361,7 @@ def test_a_placement_that_breaks_a_promise_is_refused():
 
 
 @given(instances(most_shards=12, most_servers=4), st.integers(1, 3), st.integers(0, 5))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_pop_serves_every_shard_within_memory_and_loads_of_parts_add_up(instance, parts, seed):
     fleet, last = instance
     parts = min(parts, fleet.memory.size)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from copter.problems.load_balancing import solve_exact
 from copter.problems.load_balancing.bound import _cover
 from copter.problems.load_balancing.shim import NOWHERE, ReplicaShim, ShardFleet, ShardPlacement
+from support.amounts import examples
 
 
 @st.composite
@@ -29,7 +30,7 @@ def all_subsets(cost, gain, need):
 
 
 @given(items())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_cover_is_the_cheapest_subset(given_items):
     cost, gain, need, grain = given_items
     found = _cover(cost, gain, need, np.inf, np.inf, grain)
@@ -37,7 +38,7 @@ def test_a_cover_is_the_cheapest_subset(given_items):
 
 
 @given(items(), st.integers(0, 8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_items_out_of_the_list_only_lower_a_cover(given_items, kept):
     cost, gain, need, grain = given_items
     order = np.argsort(cost / gain)
@@ -87,7 +88,7 @@ def rounds(draw):
 
 
 @given(rounds())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_no_placement_of_branch_and_bound_is_below_it(instance):
     fleet, last = instance
     carried = ReplicaShim().carry(fleet, last)
@@ -102,7 +103,7 @@ def test_no_placement_of_branch_and_bound_is_below_it(instance):
 
 
 @given(rounds(), st.sampled_from([1e-6, 1e6]), st.sampled_from([1e-6, 1e6]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_units_do_not_matter(instance, of_load, of_size):
     fleet, last = instance
     scaled = ShardFleet(fleet.loads * of_load, fleet.sizes * of_size, fleet.memory * of_size, fleet.tolerance)

@@ -13,6 +13,7 @@ from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.workload import few_changed, zipf_loads
 from copter.solvers.base import takes_start
 from copter.solvers.registry import make_solver
+from support.amounts import examples
 
 
 def anew(balancer):
@@ -91,7 +92,7 @@ class Events:
 
 
 @given(seed=st.integers(0, 2**32), kept=st.booleans(), shards=st.sampled_from([5, 30]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_costs_and_bounds_are_those_of_a_balancer_made_anew(seed, kept, shards):
     events = Events(seed)
     rng, balancer = events.rng, LoadBalancer(0.1)

@@ -22,6 +22,7 @@ from copter.problems.load_balancing import (
 )
 from copter.problems.load_balancing.course import BURN_IN, Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
+from support.amounts import examples
 from support.commands import invoke, words
 
 BENCH = ["bench", "load-balancing", "--shards", "32", "--servers", "4", "--rounds", "3", "--no-isolate"]
@@ -47,7 +48,7 @@ def test_zipf_loads_are_those_of_the_authors():
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_loads_come_back_from_their_file(tmp_path_factory, rounds, shards, data):
     load = st.floats(0, 1e12, allow_nan=False)
     values = data.draw(st.lists(load, min_size=rounds * shards, max_size=rounds * shards))

@@ -15,6 +15,7 @@ from copter.problems.load_balancing.shim import (
     ShardPlacement,
     ShardPlacementError,
 )
+from support.amounts import examples
 
 
 @st.composite
@@ -41,7 +42,7 @@ def answers(draw):
 
 
 @given(answers())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_memory_is_kept_and_every_shard_served_whatever_the_answer(answer):
     fleet, last, *x = answer
     try:
@@ -64,7 +65,7 @@ def test_an_answer_that_takes_the_memory_of_others_is_not_followed():
 
 
 @given(answers())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_with_memory_for_everything_it_is_balanced(answer):
     fleet, last, *x = answer
     roomy = ShardFleet(
@@ -75,7 +76,7 @@ def test_with_memory_for_everything_it_is_balanced(answer):
 
 
 @given(answers())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_replicas_can_do_is_what_a_maximum_flow_says(answer):
     """It moves nothing if and only if that is possible, and else says that something must move."""
     fleet, last, *_ = answer
@@ -99,7 +100,7 @@ def test_what_replicas_can_do_is_what_a_maximum_flow_says(answer):
 
 
 @given(answers())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_second_round_with_the_same_loads_moves_nothing(answer):
     fleet, last, *x = answer
     try:
@@ -114,7 +115,7 @@ def test_a_second_round_with_the_same_loads_moves_nothing(answer):
 
 
 @given(answers())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_flows_along_replicas_balance_as_much_as_a_maximum_flow_does(answer):
     fleet, last, shard, server, load = answer
     if not shard.size:

@@ -13,6 +13,7 @@ from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.policies import Optimus
+from support.amounts import examples
 
 GPUS = 6
 
@@ -38,7 +39,7 @@ def curves(draw):
 
 
 @given(jobs=st.lists(curves(), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_the_time_left_in_all_is_least(jobs):
     states = [state_of(f"j{k}", curve, work) for k, (curve, work) in enumerate(jobs)]
     given_ = answer(Cluster([GpuType("t0", GPUS, 1)]), *states)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from copter.problems.policies import AlloX, GandivaFair, OpenShop, Themis, queue_heads
+from support.amounts import examples
 from support.policy_cases import cluster_of, job_lists, round_of, state_of
 
 
@@ -37,7 +38,7 @@ def best_heads(seconds, queues):
     closed=st.integers(-1, 3),
     queues=st.sampled_from([(1, 0), (1, 1), (2, 1), (0, 2)]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_allox_begins_a_schedule_with_the_least_average_completion_time(rows, closed, queues):
     # No two are equal, so that every queue has one best order.
     seconds = np.array([(run, run * ratio) for run, ratio in rows])
@@ -80,7 +81,7 @@ def test_open_shop_shares_meet_the_smallest_makespan(states, gpus):
 
 
 @given(states=job_lists(types=1), gpus=st.integers(3, 6), age=st.floats(0, 3000))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_themis_has_the_smallest_worst_fairness(states, gpus, age):
     now = round_of(cluster_of(gpus), states, time=age)
     x = Themis().shares(now)[:, 0]

@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 from copter.problems.policies import FinishTimeFairness, Makespan, MaxMinFairness, MaxSumThroughput
 from copter.problems.policies.gavel import _LEFTOVER, _equal_shares, _worst_rho
+from support.amounts import examples
 from support.policy_cases import cluster_of, job_lists, round_of, state_of
 
 TOLERANCE = 1e-4
@@ -46,7 +47,7 @@ def check_feasible(now, x):
 
 
 @given(first=job_lists(), second=job_lists(prefix="k"), gpus=st.tuples(st.integers(3, 6), st.integers(3, 6)))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 def test_programs_are_optimal_while_jobs_come_and_go(first, second, gpus):
     fair, fast, short = MaxMinFairness(), MaxSumThroughput(), Makespan()
     cluster = cluster_of(*gpus)
@@ -74,7 +75,7 @@ def test_programs_are_optimal_while_jobs_come_and_go(first, second, gpus):
 
 
 @given(states=job_lists(most=5), gpus=st.tuples(st.integers(3, 5), st.integers(3, 5)), age=st.floats(0, 5000))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 def test_finish_time_fairness_is_the_best_there_is(states, gpus, age):
     now = round_of(cluster_of(*gpus), states, time=age)
     x = FinishTimeFairness().shares(now)

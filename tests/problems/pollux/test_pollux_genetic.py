@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.pollux import AllocationProblem, evolve
+from support.amounts import examples
 
 
 def random_problem(seed, jobs, nodes, *, avoid=True, pinned=0.0):
@@ -54,7 +55,7 @@ def worth(problem, matrix):
     avoid=st.booleans(),
     pinned=st.sampled_from([0.0, 0.4]),
 )
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_every_matrix_is_allowed_and_worth_what_it_says(seed, jobs, nodes, avoid, pinned):
     problem = random_problem(seed, jobs, nodes, avoid=avoid, pinned=pinned)
     start = np.random.default_rng(seed).integers(0, 7, (3, jobs, nodes)).astype(np.int8)

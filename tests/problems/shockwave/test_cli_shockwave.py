@@ -35,6 +35,7 @@ from copter.problems.shockwave.exact import ExactPlan, solve_milp
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
 from copter.solvers.milp import MilpAnswer, MilpEffort
+from support.amounts import examples
 from support.commands import invoke, words
 from support.shockwave_cases import brute_force, windows
 
@@ -177,7 +178,7 @@ def test_bench_writes_the_document(tmp_path):
 
 
 @given(window=windows(most=4, rounds=3, capacity=3))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_branch_and_bound_finds_the_best_plan(window):
     problem = plan_problem(window)
     exact = solve_milp(problem, mip_gap=1e-9, threads=1)

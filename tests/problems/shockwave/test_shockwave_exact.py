@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from copter.problems.shockwave import build_window, plan_problem, snapshot, solve_waterfilling
 from copter.problems.shockwave.exact import PROVEN, prove, solve_milp
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
+from support.amounts import examples
 from support.shockwave_cases import brute_force, windows
 
 
@@ -41,7 +42,7 @@ def check(problem, plan):
 
 
 @given(window=windows(most=4, rounds=3, capacity=3))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_small_plans_are_the_best_that_there_are(window):
     problem, _, plan = of_window(window)
     check(problem, plan)
@@ -69,7 +70,7 @@ def tables(draw):
 
 
 @given(tables())
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_any_tables_and_prices_end_at_the_best_plan(case):
     problem, rounds, prices = case
     before, plan = proven(problem, rounds, prices)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from copter.problems.shockwave import build_window, plan_problem, snapshot, solve_waterfilling
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
+from support.amounts import examples
 from support.shockwave_cases import brute_force, now, state, static, windows
 
 
@@ -38,7 +39,7 @@ def check(problem, plan):
 
 
 @given(window=windows(most=4, rounds=3, capacity=3))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_small_plans_against_brute_force(window):
     problem, plan = planned(window)
     check(problem, plan)
@@ -48,7 +49,7 @@ def test_small_plans_against_brute_force(window):
 
 
 @given(window=windows(most=12, rounds=7, capacity=9), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_plans_are_feasible_and_work_conserving(window, seed):
     rng = np.random.default_rng(seed)
     urgency, running = rng.random(len(window)), rng.random(len(window)) < 0.5
@@ -57,7 +58,7 @@ def test_plans_are_feasible_and_work_conserving(window, seed):
 
 
 @given(seed=st.integers(0, 50))
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 def test_improvement_never_hurts(seed):
     window = build_window(snapshot(30, 8, seed=seed), rounds=8)
     objectives = [planned(window, deadline)[1].objective for deadline in (0.0, 600.0)]
@@ -96,7 +97,7 @@ def test_jobs_that_the_makespan_hangs_on_do_not_wait(lam, first):
 
 
 @given(seed=st.integers(0, 200))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_a_plan_is_no_worse_than_the_one_it_starts_from(seed):
     """On jobs of one GPU any counts fit, so that nothing of an improved plan is lost."""
     window = build_window(snapshot(30, 8, seed=seed), rounds=8, lam=3.0)

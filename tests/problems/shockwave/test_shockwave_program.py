@@ -11,6 +11,7 @@ from copter.problems.shockwave import build_window
 from copter.problems.shockwave.course import _busy_rounds
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.waterfill import solve_waterfilling
+from support.amounts import examples
 from support.shockwave_cases import windows
 
 CLOSE = 1e-5
@@ -29,7 +30,7 @@ def check(window, relaxed):
 
 
 @given(sequence=st.lists(windows(most=8, rounds=5), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_any_windows_one_after_another(sequence):
     """Jobs of the same name come, go and change all they have, the cluster too."""
     solve = RelaxationProgram(CLOSE)

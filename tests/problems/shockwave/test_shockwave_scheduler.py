@@ -27,6 +27,7 @@ from copter.problems.shockwave import (
     schedule_matrix,
 )
 from copter.problems.shockwave.forecast import forecast
+from support.amounts import examples, longer
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, now, result_path, state, static, trace_path
 
@@ -46,7 +47,7 @@ def test_windows_shorter_than_eight_rounds_are_planned_anew_at_their_end():
 
 
 @given(jobs=some_jobs(most=8), gpus=st.integers(4, 8))
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 def test_all_jobs_complete_and_no_gpu_idles_while_a_job_fits(jobs, gpus):
     policy = Shockwave(rounds=6)
     result = replay(jobs, gpus, policy)
@@ -119,7 +120,7 @@ def test_220_jobs_on_64_gpus_are_ahead_of_the_baselines():
     ahead_of(trace, 64, ours, ("themis", "gavel", "allox", "gandiva-fair"), 1.25)
 
 
-@pytest.mark.parametrize("seed", [3, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [longer(3), longer(8)])
 def test_generated_traces_too(seed):
     """Another trace than those that settings were looked at with: fair, and as short as OSSP."""
     trace = generate(50, seed=seed, arrival_seconds=60.0)

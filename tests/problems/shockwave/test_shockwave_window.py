@@ -17,6 +17,7 @@ from copter.problems.shockwave import (
     solve_waterfilling,
 )
 from copter.problems.shockwave.window import _FLOOR, Window
+from support.amounts import examples
 from support.shockwave_cases import now, state, static, windows
 from support.shockwave_reference import Outlook, window_of
 
@@ -92,7 +93,7 @@ FOUND = Window(
 
 @given(window=windows(most=8, rounds=5))
 @example(window=FOUND)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_waterfilling_is_certified_and_feasible(window):
     certified(window)
 

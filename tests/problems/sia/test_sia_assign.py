@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from copter.problems.sia import InfeasibleRoundError, SiaJob, SiaPolicy
 from copter.shims.choose_one import Choice
+from support.amounts import examples
 from support.sia_cases import PAIR, table
 
 
@@ -43,7 +44,7 @@ def by_slot(policy, columns):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_arrays_and_mappings_decide_the_same(seed):
     (one, rng), (other, _) = policy_of(seed), policy_of(seed)
     columns = drawn(one, rng)

@@ -16,6 +16,7 @@ from copter.problems.sia import (
 )
 from copter.program.program import ContinualProgram
 from copter.store.compiled import compile_program
+from support.amounts import examples
 from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
 # ---- the objective -----------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(rows, st.sampled_from([-1.0, -0.5, 0.5, 1.0]), st.floats(100.0, 3000.0))
 def test_two_rounds_are_optimal_by_enumeration(goodput, p, age):
     # min_gpus is 1 only where a configuration of one GPU runs; make it so.
@@ -193,7 +194,7 @@ def expected_costs(policy, job, spec, level, current, restarts, now):
     return costs
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.data())
 def test_any_events_leave_the_program_of_the_formula(data):
     p = data.draw(st.sampled_from([-0.5, 0.7]))

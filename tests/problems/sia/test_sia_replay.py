@@ -134,6 +134,7 @@ def test_records_are_flat_rows(small):
     assert set(row) == set(small.records[-1].as_row())
 
 
+@pytest.mark.long
 def test_p_above_zero_completes_too():
     replay = run(generate(**SMALL), policy_options={"p": 0.5})
     assert replay.summary()["jobs_completed"] == 25

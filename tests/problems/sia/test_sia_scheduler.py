@@ -101,6 +101,7 @@ def test_the_same_seed_gives_the_same_rows():
     assert first.segments == second.segments
 
 
+@pytest.mark.long
 def test_it_replays_as_the_simulator_of_sia_alone_did():
     """Recorded with the replay that this one took the place of, at commit 368569c."""
     simulator = Simulator(generate(256, 1000, hours=6, seed=1), Sia())

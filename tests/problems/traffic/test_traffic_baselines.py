@@ -13,6 +13,7 @@ from copter.problems.traffic.baselines import _split_clients, lp_top, pop, short
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from support import real_data
+from support.amounts import examples
 from support.networks import all_simple_paths, best_flow, least_mlu, line, networks, volumes_for
 
 DATA = real_data.DATA / "wan"
@@ -35,7 +36,7 @@ def states(draw):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(states())
 def test_max_flows_are_feasible_and_no_better_than_the_optimum(name, state):
     topology, paths, volume = state
@@ -52,7 +53,7 @@ def test_max_flows_are_feasible_and_no_better_than_the_optimum(name, state):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(states())
 def test_min_mlu_serves_all_demands_and_is_no_better_than_the_optimum(name, state):
     topology, paths, volume = state
@@ -113,7 +114,7 @@ def test_pop_draws_parts_by_its_seed():
         pop(traffic, 0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.floats(0.0, 50.0), min_size=1, max_size=12), st.floats(0.0, 3.0))
 def test_client_splitting_keeps_volumes_and_halves_the_largest(volume, split):
     volume = np.array(volume)

@@ -11,6 +11,7 @@ from copter.problems.traffic.model import TrafficEngineering
 from copter.shims.flow import THETA
 from copter.solution import Status
 from copter.store.compiled import compile_program
+from support.amounts import examples
 from support.networks import best_flow, incidence, least_mlu, line, membership, networks, volumes_for
 
 HIGHS = {"tolerance": 1e-9}
@@ -71,7 +72,7 @@ def servable(topology, paths, capacity):
     return membership(paths) @ (dead == 0) > 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(histories())
 def test_after_any_events_the_program_is_the_one_built_from_scratch(case):
     topology, paths, volume, events = case
@@ -91,7 +92,7 @@ def test_after_any_events_the_program_is_the_one_built_from_scratch(case):
     assert (traffic.effective_capacity == capacity).all() and (traffic.volume == volume).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories())
 def test_max_flow_is_scipy_s_after_any_events(case):
     topology, paths, volume, events = case
@@ -107,7 +108,7 @@ def test_max_flow_is_scipy_s_after_any_events(case):
     assert check.lack == pytest.approx(volume.sum() - wanted, abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories())
 def test_min_mlu_is_scipy_s_after_any_events(case):
     topology, paths, volume, events = case
@@ -124,7 +125,7 @@ def test_min_mlu_is_scipy_s_after_any_events(case):
     assert membership(paths) @ flows == pytest.approx(np.where(able, volume, 0.0), abs=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(histories(), st.sampled_from(["max-flow", "min-mlu"]))
 def test_copter_agrees_with_highs_warm_from_round_to_round(case, objective):
     topology, paths, volume, events = case

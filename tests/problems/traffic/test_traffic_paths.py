@@ -21,6 +21,7 @@ from copter.problems.traffic import (
 )
 from copter.problems.traffic.search import _cache_folder
 from support import real_data
+from support.amounts import examples
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(
@@ -248,7 +249,7 @@ def test_the_cache_is_by_content(ring, tmp_path, searches):
     assert len(searches) == 6 == len(list(tmp_path.iterdir()))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(topologies())
 def test_paths_from_the_cache_are_those_found(tmp_path_factory, topology):
     folder = tmp_path_factory.mktemp("cache")

@@ -8,6 +8,7 @@ from copter import milp
 from copter.models.general_lp import GeneralLP
 from copter.solvers.general import integer
 from copter.solvers.general.integer import branch_and_bound, by_prices
+from support.amounts import seeds
 
 
 def whole_lp(cost, A, low, high, integral):
@@ -37,7 +38,7 @@ def small(monkeypatch):
     monkeypatch.setattr(integer, "_COLUMNS_A_ROW", 100)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_the_same_optimum_as_on_everything(seed, small):
     cost, A, low, high = allocation(seed)
     found = milp(cost, integrality=1, constraints=(A, low, high), options={"mip_rel_gap": 1e-9})
