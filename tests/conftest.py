@@ -27,8 +27,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.nodeid.partition("::")[0] not in RAY)
 
 
+def pytest_collection():
+    """Imports and the collection of tests leave little garbage, and searching for it takes seconds."""
+    gc.disable()
+
+
 def pytest_collection_finish():
     """What was collected stays: the collector need not look at it, again and again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

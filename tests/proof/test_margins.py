@@ -113,7 +113,7 @@ def kind_of_group(x, upper, total, relation):
 
 @pytest.mark.parametrize("relation", [NO_TOTAL, AT_MOST, EXACTLY])
 @pytest.mark.parametrize("limit", ["none", "own", "shared"])
-@pytest.mark.parametrize("count", [80, longer(400)])
+@pytest.mark.parametrize("count", [120, longer(400)])
 def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, count):
     rng, clear, ties, endless, forced = np.random.default_rng(7), 0, 0, 0, 0
     kinds = set()
@@ -166,8 +166,8 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
             kind = 2 * width + 1 if own else kind_of_group(x, bounds, total, relation)
             assert group[0] == (3 + kind if ours else OWN_COLUMNS)
             kinds.add(min(2, 2 * width + 1 - kind) if ours else 3)
-    assert clear > 60 and ties > 5
-    assert endless > 10 or relation != NO_TOTAL or limit == "shared"
-    assert forced > 10 or relation == NO_TOTAL
+    assert clear > 0.15 * count and ties > count / 80
+    assert endless > count / 40 or relation != NO_TOTAL or limit == "shared"
+    assert forced > count / 40 or relation == NO_TOTAL
     assert kinds >= {0, 3}
     assert 2 in kinds or relation == NO_TOTAL or limit == "own"

@@ -12,7 +12,7 @@ from support.amounts import longer
 from support.in_parts import InProcess
 
 
-@pytest.mark.parametrize("games", [6, longer(30)])
+@pytest.mark.parametrize("games", [8, longer(30)])
 def test_tiny_programs_to_which_anything_happens(games):
     counts: Counter = Counter()
     for seed in range(games):

@@ -14,6 +14,7 @@ from copter.solvers.proximal.incremental import IndexCache
 from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import SolveOptions
 from rounds.reading import bits, same
+from support.amounts import some
 
 WIDTH, ROWS = 10, 4
 
@@ -178,7 +179,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", some(3, FAMILIES))
 def test_most_rounds_of_few_changes_read_few_requests(family):
     """With default settings, in every family."""
     rng, program, requests = np.random.default_rng(3), ContinualProgram(), 1200

@@ -10,6 +10,7 @@ from copter.bench.changes import ChangesCourse, _Rounds
 from copter.errors import AuditError
 from copter.solvers.proximal.audit import inactive_faults
 from copter.solvers.proximal.solver import USUAL
+from support.amounts import longer
 from support.lazy_rounds import is_lazy
 
 
@@ -18,9 +19,12 @@ def highs(program) -> float:
     return make_solver("highs-simplex").solve(program).objective
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["shared columns", "own columns"])
-@pytest.mark.parametrize("changed", [1, 60])
-def test_rounds_of_few_changes_are_what_highs_finds(own, changed):
+@pytest.mark.parametrize(
+    ("changed", "own"),
+    [(1, True), (60, False), longer(1, False), longer(60, True)],
+    ids=lambda each: ("shared columns", "own columns")[each] if isinstance(each, bool) else str(each),
+)
+def test_rounds_of_few_changes_are_what_highs_finds(changed, own):
     rounds = _Rounds(ChangesCourse(40_000 if changed == 60 else 24_000, changed, own=own))
     solver, lazy = ProximalPoint(audit=True), 0
     rounds._fill()

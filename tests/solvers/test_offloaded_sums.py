@@ -16,6 +16,7 @@ from copter.solvers.inner.offloaded_sums import OffloadedSums, pieces_of
 from copter.solvers.inner.sums import Curvature, Sums
 from copter.solvers.inner.tuning import NewtonSystems, NewtonTuning
 from copter.solvers.proximal.tuning import ProximalTuning
+from support.amounts import longer
 from support.in_parts import InProcess, OnThreads, made
 from support.large_programs import edit, large
 
@@ -90,7 +91,7 @@ def few_blocks(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("few_blocks")
-@pytest.mark.parametrize("enough", [0.0, 1e-3])
+@pytest.mark.parametrize("enough", [0.0, longer(1e-3)])
 def test_offloaded_pieces_lead_to_the_same_answer_whatever_is_lost(case, enough):
     working, tuning = case
     wanted = answers(working, tuning, Sums(working, 1), enough)

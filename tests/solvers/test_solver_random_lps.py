@@ -8,6 +8,7 @@ import pytest
 from copter import ProximalPoint
 from copter.solvers.proximal.solver import USUAL
 from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
+from support.amounts import seeds
 from support.numpy_twins import INF, verify
 from support.strategies import (
     KINDS,
@@ -33,11 +34,6 @@ def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTun
     solver = ProximalPoint(inner=inner, tolerance=tolerance, deadline=PATIENCE, tuning=tuning)
     solution = solver.solve(program)
     return verify(solution, program, plain.model(), tolerance)
-
-
-def seeds(always: int, every: int) -> list:
-    """The first ones always, the rest in `make test-long`."""
-    return [*range(always), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(always, every))]
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
@@ -231,7 +227,7 @@ def test_columns_that_only_feasibility_asks_for(inner, tolerance):
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_many_columns_of_which_few_matter(seed, inner, tolerance):
     """Large enough to be screened by itself."""
     rng = np.random.default_rng(seed)

@@ -7,11 +7,14 @@ from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, S
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy, policy_names
+from support.amounts import longer
 
 POLICIES = [name for name in policy_names() if name not in ("pop-8", "pop-16", "pop-32")]
 """All but those that are as pop-4 with more parts."""
 SHORT = {"pollux": {"generations": 1, "population": 6, "round_seconds": 600.0}}
 """Settings with which a policy answers soon enough for tests."""
+SLOW = ("pollux-autoscaling", "pop-4")
+"""Policies that take seconds; test_simulator_properties.py checks the same of them on smaller clusters."""
 COUNTS = [1, 2, 4, 8, 16, 32, 64]
 
 
@@ -31,7 +34,7 @@ def crowd(preemptible):
     return Scenario(Cluster([GpuType("t4", 4, 16)]), jobs, apps)
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", [longer(name) if name in SLOW else name for name in POLICIES])
 def test_a_job_that_must_not_be_preempted_keeps_what_it_has(name):
     simulator = Simulator(crowd(False), make_policy(name, **SHORT.get(name, {})), placer=SiaPlacer())
     list(simulator.run())

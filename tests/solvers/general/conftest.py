@@ -4,6 +4,8 @@ import pytest
 
 _MARKS = ("slow", "xslow", "fail_slow(seconds)", "xfail_on_32bit(reason)")
 _MARKS += ("thread_unsafe", "parallel_threads")
+SLOW = ("test_marginals",)
+"""Tests of scipy that take ten seconds; tests/solvers/general/test_general.py checks marginals too."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -17,7 +19,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     theirs = [item for item in items if item.path.name == "test_scipy_suite.py"]
     known = [item for item in theirs if item.get_closest_marker("xfail") or item.get_closest_marker("skip")]
     for item in theirs:
-        if item.get_closest_marker("xslow"):
+        if item.get_closest_marker("xslow") or item.originalname in SLOW:
             item.add_marker(pytest.mark.long)
     config.hook.pytest_deselected(items=known)
     items[:] = [item for item in items if item not in set(known)]
