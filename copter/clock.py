@@ -89,7 +89,7 @@ class Clock:
         """Return the reason why the solve ended, in words."""
         if self.cancelled:
             return "cancelled"
-        if self._parent is not None and self._parent.over():
+        if self._parent is not None and (self._parent.over() or self.deadline == math.inf):
             return self._parent.why()
         return f"deadline of {self.deadline:g} s reached"
 

@@ -29,11 +29,14 @@ pattern is tried twice.
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
+from copter.clock import current
 from copter.compile.kernels import kernel
 from copter.parallel import run_chunks
 from copter.problems.placement.occupancy import Fleet, Free, fits, take
@@ -45,6 +48,10 @@ _AT_ONCE = 4096
 """Number of servers in a chunk that one thread searches."""
 NODES = 400
 """Number of nodes of the search on a server after which it ends early."""
+_LATE_NODES = 20
+"""The same after the deadline: what remains is searched fast, and its bounds are loose."""
+_PIECE_SECONDS = 5e-3
+"""Time between two looks at the clock up to which more servers are searched the next time."""
 _THETAS = np.array(
     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1], [1, 0, 3], [3, 0, 1]],
     np.float64,
@@ -104,6 +111,7 @@ def _searched(
     tasks = [_Tasks.room(0)]
     if kinds.size and n:
         search = _Search.of(free, fleet, kinds, gain, most, nodes)
+        clock = current()  # of this thread; the threads of the parts have none
         begins = [0, n] if together else [*range(0, n, _AT_ONCE), n]
 
         def some(part: int) -> list[_Tasks]:
@@ -113,10 +121,15 @@ def _searched(
                 _Tasks.room(_MOST_TASKS + 2 * (begins[part + 1] - begins[part])),
             )
             at, end = begins[part], begins[part + 1]
+            piece = end if clock is None or clock.left() == math.inf else 1
             while at < end:
+                if clock is not None and clock.over():
+                    its = its._replace(nodes=min(its.nodes, _LATE_NODES))
+                begun, until = time.perf_counter(), min(at + piece, end)
                 at, used = _search_some(
-                    free, fleet, servers, at, end, its, together, value, bound, sizes, room
+                    free, fleet, servers, at, until, its, together, value, bound, sizes, room
                 )
+                piece *= 2 if time.perf_counter() - begun < _PIECE_SECONDS else 1
                 found.append(_Tasks(room.kinds[:used].copy(), room.gpus[:used].copy()))
             return found
 

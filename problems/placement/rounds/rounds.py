@@ -53,7 +53,7 @@ from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import TaskKind
 from copter.rounds.record import Move
 from copter.rounds.rounds import Rounds as PlayedRounds
-from copter.solution import Solution
+from copter.solution import Solution, Status
 from copter.solvers.base import Solver
 from copter.solvers.generation import MissingColumns, generations
 
@@ -459,8 +459,8 @@ class PlacementRounds:
                 solves, bound = solves + 1, min(bound, -generation.bound)
                 if bound <= enough * value or solves == _ITERATIONS or over():
                     break
-        except NotOptimalError:
-            if not over():
+        except NotOptimalError as error:
+            if error.solution.status is not Status.DEADLINE:
                 raise
         return best, bound, solves
 

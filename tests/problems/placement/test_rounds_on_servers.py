@@ -3,10 +3,13 @@
 import itertools
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from copter.clock import Clock, running
+from copter.errors import NotOptimalError
 from copter.problems.placement import (
     Apart,
     PlacementError,
@@ -21,6 +24,7 @@ from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.rounds import mixes
 from copter.problems.placement.rounds.baselines import branch_and_bound, two_stages
 from copter.problems.placement.rounds.steady import Steady
+from copter.solution import Status
 from support.commands import invoke, words
 
 MODELS = ("", "A", "B")
@@ -152,6 +156,47 @@ def test_it_does_not_matter_how_many_servers_a_thread_takes_at_once(monkeypatch)
     monkeypatch.setattr(mixes, "_AT_ONCE", 3)
     for mine, its in zip(whole, mixes.best_mixes(free, fleet, np.arange(40), gain, most), strict=True):
         np.testing.assert_array_equal(mine, its)
+
+
+def test_a_search_after_the_deadline_is_short_and_its_bounds_still_hold():
+    shorter = 0
+    for seed in range(6):
+        servers, kinds = drawn(seed, n=40, kinds=20)
+        fleet, rng = fleet_of(servers, kinds), np.random.default_rng(seed)
+        free, gain, most = Free.of(servers), rng.uniform(0.5, 2.0, 20), np.full(20, 30)
+        whole = mixes.best_mixes(free, fleet, np.arange(40), gain, most, 10**5)
+        with running(Clock(60.0)):  # the clock is looked at, and there is time
+            timed = mixes.best_mixes(free, fleet, np.arange(40), gain, most, 10**5)
+        for mine, its in zip(whole, timed, strict=True):
+            np.testing.assert_array_equal(mine, its)
+        with running(Clock(0.0)):
+            late = mixes.best_mixes(free, fleet, np.arange(40), gain, most, 10**5)
+        assert (late.value <= whole.value + 1e-9).all() and (late.bound >= whole.value - 1e-9).all()
+        assert late.value.sum() > 0.8 * whole.value.sum()
+        shorter += int((late.bound > whole.bound + 1e-9).any())
+    assert shorter > 3
+
+
+def test_a_solve_that_the_deadline_cuts_leaves_what_was_found():
+    servers, kinds = drawn(3, n=12, kinds=8)
+    rounds = PlacementRounds(servers, kinds, gap=1e-6)
+    rounds.submit(range(60), np.arange(60) % 8)
+    real = rounds._relaxation.solver
+
+    class Late:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def solve(self, program, *, raise_error=False):
+            raise NotOptimalError(replace(real.solve(program), status=status, reason="by the test"))
+
+    rounds._relaxation.solver = Late()
+    status = Status.DEADLINE
+    assert len(rounds.round().placed) > 10
+    rounds.submit(range(60, 120), np.arange(60) % 8)
+    status = Status.UNPROVED
+    with pytest.raises(NotOptimalError):
+        rounds.round()
 
 
 def test_servers_that_choose_together_take_each_task_once():
