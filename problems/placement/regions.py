@@ -184,7 +184,7 @@ class Regions:
         if group is None:
             region = (self._next + np.arange(len(ids))) % self.regions
             self._next = (self._next + len(ids)) % self.regions
-            self._tell("submit", ids, region, kind)
+            self._submit(ids, region, kind)
         else:
             group.check(len(self.servers))
             first = self._of_group.get(group.group, self._next)
@@ -316,7 +316,11 @@ class Regions:
                 continue
             given = self._ask([actor.give.remote(kinds.tolist())])[0]
             ids, kind = [id for id, _ in given], np.array([its for _, its in given], np.int64)
-            self._tell("submit", ids, to[kind], kind)
+            try:
+                self._submit(ids, to[kind], kind)
+            except BaseException:  # the tasks wait again where they were
+                self._submit(ids, np.full(len(ids), number), kind)
+                raise
             self._region.update(zip(ids, to[kind].tolist(), strict=True))
             received |= set(to[kind].tolist())
         there = sorted(received)
@@ -343,6 +347,22 @@ class Regions:
                 own = [ids[one] for one in its.tolist()]
                 asked[number] = getattr(actor, method).remote(own, *(array[its] for array in arrays))
         return asked
+
+    def _submit(self, ids: list[Hashable], region: Ints, kind: Ints) -> None:
+        """Give tasks to regions; if a region fails, the others give their tasks back."""
+        asked = self._parts("submit", ids, region, kind)
+        wrong: BaseException | None = None
+        taken = []
+        for number, answer in asked.items():
+            try:
+                self._ask([answer])
+                taken.append(number)
+            except PlacementError as error:
+                wrong = error
+        if wrong is not None:
+            its = np.flatnonzero(np.isin(region, taken))
+            self._tell("finish", [ids[one] for one in its.tolist()], region[its])
+            raise wrong
 
     def _tell(self, method: str, ids: list[Hashable], region: Ints, *arrays: Ints) -> None:
         self._ask(list(self._parts(method, ids, region, *arrays).values()))

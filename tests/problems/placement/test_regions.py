@@ -7,7 +7,7 @@ from copter.errors import SettingError
 from copter.problems.placement import Apart, PlacementError, PlacementRounds, Servers, TaskKind
 from copter.problems.placement.rounds.baselines import branch_and_bound
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 from copter.problems.placement.regions import Regions  # noqa: E402
 
 pytestmark = pytest.mark.cluster
@@ -170,3 +170,38 @@ def test_bad_input_is_named_and_changes_nothing():
         with pytest.raises(PlacementError, match="apart.most = 0"):
             regions.submit(["c", "d"], 0, Apart("g", 0))
         assert len(regions) == 1 and len(regions.round().placed) == 1
+
+
+def test_a_region_that_is_gone_leaves_no_task_in_another():
+    with Regions(servers_of(8), KINDS, regions=2) as regions:
+        regions.submit(["before"], [0])
+        ray.kill(regions._actors[1])
+        with pytest.raises(PlacementError, match="the process of a region ended"):
+            regions.submit(["a", "b", "c"], [0, 0, 0])
+        assert len(regions) == 1
+        assert ray.get(regions._actors[0].waits.remote()).sum() == 1
+        for id in ("a", "b", "c"):
+            with pytest.raises(PlacementError, match="no task"):
+                regions.place_of(id)
+
+
+def test_tasks_that_no_region_takes_wait_where_they_were(monkeypatch):
+    names = tuple(f"s{k}" for k in range(2))
+    one = np.ones(2, np.int64)
+    servers = Servers(names, np.array([2000, 9000]), 65536 * one, one, 0 * one, ("A",))
+    with Regions(servers, (TaskKind(9000, 1024, 1, 500, ()),), regions=2) as regions:
+        regions.submit(["big"], [0])  # it waits in the first region, and fits in the second only
+        real, failed = regions._submit, []
+
+        def broken(ids, region, kind):
+            if not failed:
+                failed.append(ids)
+                raise PlacementError("a region was lost")
+            real(ids, region, kind)
+
+        monkeypatch.setattr(regions, "_submit", broken)
+        with pytest.raises(PlacementError, match="a region was lost"):
+            regions.round()
+        assert failed == [["big"]] and regions.place_of("big") is None
+        assert np.array(regions._each("waits")).sum() == 1
+        assert "big" in regions.round().placed and regions.place_of("big").server == 1
