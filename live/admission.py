@@ -87,7 +87,7 @@ class Admission:
         return name
 
     def cancel(self, name: str) -> None:
-        """End a job; the service kills its run at the next tick.
+        """End a job; the service stops its run at the next tick, and kills it after the grace period.
 
         Raises
         ------

@@ -177,7 +177,7 @@ class Launcher:
                 await self._ask(self._backend.kill, run)
 
     async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
-        """Kill a run if there is a reason, or stop a run whose job is to run elsewhere."""
+        """Kill a run if there is a reason, or stop a run whose job is to run elsewhere or has ended."""
         run, why = watched.run, self._why_to_kill(job, active, watched)
         if why:
             if not watched.killed:
@@ -192,8 +192,6 @@ class Launcher:
 
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
         """Return the reason for killing a run; empty without a reason."""
-        if self._is_former(job):
-            return "its job has ended"
         now = self._record.now()
         if now - run.told > self._file.grace_seconds:
             return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"

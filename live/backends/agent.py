@@ -5,9 +5,14 @@
 It imports the standard library only, so that it starts in 20 ms on any node that has Python and sees the
 folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json``; it ends if that file
 exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
-the processes.  If a process fails, the agent ends the others.  At the end it kills all descendants that are
-left and writes ``ended-NODE.json``.  ``log-NODE.txt`` has the output of the processes.  The processes die
-with the agent.
+the processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
+that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
+``log-NODE.txt`` has the output of the processes.
+
+The processes of a part are the descendants of the agent, and the processes whose environment names the part.
+The agent is a child subreaper, so orphans stay its descendants, also in another session.  If the agent itself
+is killed, the processes that it started die with it, and a backend finds the others by their environment
+(:func:`kill_part`).  A process that cleared its environment before the agent was killed is not found then.
 
 The environment of each process has these variables:
 
@@ -35,6 +40,10 @@ _GRACE_SECONDS = 5.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
+_SCAN_SECONDS = 0.01
+"""Time between two searches for processes that are left."""
+_KILLED_SECONDS = 2.0
+"""Time that :func:`kill_part` waits for the end of the processes that it kills."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -50,10 +59,15 @@ def main(folder: str, node: int) -> int:
         for process in processes:
             terminate(process, run["once"])
 
+    def end_now(number: int, _: Any) -> None:
+        _end_the_rest(folder, node)
+        os._exit(1)
+
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphaned descendants become children of this process
     # Install the handlers before the part is claimed, because a signal may arrive right after the claim.
     signal.signal(signal.SIGTERM, hand_on)
     signal.signal(signal.SIGURG, hand_on)
+    signal.signal(signal.SIGUSR2, end_now)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not claim(folder, node, identity(os.getpid())):
         print(f"{run['job']}.{run['number']}: another agent has claimed this part", file=sys.stderr)
@@ -67,10 +81,8 @@ def main(folder: str, node: int) -> int:
                     terminate(process, run["once"])
         outcome = wait(processes, told)
     except OSError as error:
-        for process in processes:
-            process.kill()
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
-    _end_the_rest()
+    _end_the_rest(folder, node)
     write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
     return int(outcome["code"]) if outcome["code"] in (0, STOPPED) else 1
 
@@ -137,43 +149,110 @@ def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
     """
     if process.poll() is not None:
         return
-    for pid in _descendants(process.pid) if all_of_it else ():
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            continue
+    for pid in _below(process.pid, _living()) if all_of_it else ():
+        _send(pid, signal.SIGTERM)
     process.terminate()
 
 
-def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                found += [int(child) for child in file.read().split()]
-    except (FileNotFoundError, ProcessLookupError):  # the process has ended
-        return found
-    return found + [one for child in found for one in _descendants(child)]
+def part_processes(folder: str, node: int, agent: int | None = None) -> list[int]:
+    """Return the numbers of the processes of a node's part that have not ended, without the agent.
 
-
-def _end_the_rest() -> None:
-    """Kill the descendants that are left, so that they do not use the GPUs of a run that has ended."""
-    while rest := _descendants(os.getpid()):
-        for pid in rest:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+    Without the number of a living agent, only the environments of processes tell to which part they belong.
+    """
+    marks = {
+        os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, 'run.json')}"),
+        os.fsencode(f"COPTER_NODE={node}"),
+    }
+    living = _living()
+    found = set() if agent is None else {pid for pid in _below(agent, living) if _send(pid, 0)}
+    for pid in living.keys() - found - {agent, os.getpid()}:
         try:
-            os.waitpid(-1, 0)
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                variables = file.read()
+        except OSError:  # it has ended, or belongs to another user
+            continue
+        if marks.issubset(variables.split(b"\0")):
+            found.add(pid)
+    return sorted(found)
+
+
+def kill_part(folder: str, node: int, agent: int | None, seconds: float = _KILLED_SECONDS) -> bool:
+    """Kill the processes of a node's part and then its agent, if any; return whether none is left.
+
+    The agent is paused first.  It remains the parent of orphans, which can be found until they have ended.
+    """
+    deadline = time.monotonic() + seconds
+    if agent is not None:
+        _send(agent, signal.SIGSTOP)
+    while left := part_processes(folder, node, agent):
+        for pid in left:
+            _send(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_SCAN_SECONDS)
+    if agent is not None:
+        _send(agent, signal.SIGKILL)
+    return True
+
+
+def _end_the_rest(folder: str, node: int) -> None:
+    """Kill the processes that are left, so that they do not use the GPUs of a run that has ended."""
+    while left := part_processes(folder, node, os.getpid()):
+        for pid in left:
+            _send(pid, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
         except ChildProcessError:
-            return
+            pass  # processes that are no children of the agent may be left
+        time.sleep(_SCAN_SECONDS)
 
 
-def die_with(parent: int) -> None:
-    """Make this process end when the agent `parent` ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the agent ended before the call of prctl
+def _living() -> dict[int, int]:
+    """Return the parent of each process of this machine that has not ended, by its number."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        # A process whose first thread has ended counts as a zombie, although its other threads run.
+        if fields[0] not in (b"Z", b"X") or int(fields[17]) > 1:
+            parents[int(name)] = int(fields[1])
+    return parents
+
+
+def _below(pid: int, parents: dict[int, int]) -> set[int]:
+    """Return the descendants of a process."""
+    children: dict[int, list[int]] = {}
+    for child, parent in parents.items():
+        children.setdefault(parent, []).append(child)
+    found: set[int] = set()
+    left = [pid]
+    while left:
+        for child in children.get(left.pop(), ()):
+            if child not in found:
+                found.add(child)
+                left.append(child)
+    return found
+
+
+def _send(pid: int, number: int) -> bool:
+    """Send a signal to a process; return False if it has ended, or belongs to another user."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def die_with(parent: int, number: int = signal.SIGKILL) -> None:
+    """Make this process get a signal when its `parent` ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # the parent ended before the call of prctl
         os._exit(1)
 
 

@@ -171,10 +171,10 @@ class Backend(Protocol):
         """Tell the processes of a run to write a checkpoint and end (SIGTERM)."""
 
     def kill(self, run: Run) -> None:
-        """End a run at once; a run that has not begun never begins."""
+        """End all processes of a run at once; a run that has not begun never begins."""
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """Return the state of each run, by the id of the run."""
+        """Return the state of each run, by the id of the run; a run ends when all its processes have ended."""
 
     def close(self) -> None:
         """Release the backend; its runs continue."""

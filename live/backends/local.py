@@ -1,8 +1,11 @@
 """Runs as processes of this machine, on slots that simulate GPUs.
 
-Every agent has its own session, so it outlives the service.  The backend identifies an agent by its process
-number and start time, so a service that was killed finds its runs again by their folders.  The job can write
-the folder of its run; where folder and process table differ, the process table counts.
+Every agent has its own session, so it outlives the service.  The backend identifies an agent by its command
+line, so a service that was killed finds its runs again by their folders.  The job can write the folder of its
+run; where folder and process table differ, the process table counts.
+
+A run has ended when its agents and all other processes of the run have ended.  If an agent was killed, the
+backend finds the processes that are left by their environment (:func:`.agent.kill_part`), and kills them.
 
 To simulate a node failure, create a file with the node's name in ``failed/`` below the service's folder.  The
 node then counts as failed, and its runs are killed.
@@ -30,7 +33,6 @@ from copter.live.backends.base import (
     claim_to_kill,
     ended,
     environment_of,
-    isolated,
     merged,
     passed_on,
 )
@@ -63,6 +65,7 @@ class LocalBackend:
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._asked: dict[str, float] = {}
+        self._resisting: set[tuple[str, int]] = set()
 
     def down(self) -> Mapping[str, str]:
         """Return the nodes whose failure is simulated."""
@@ -96,36 +99,52 @@ class LocalBackend:
         """Send SIGTERM to the agents, which forward it; a part that has not begun will never begin."""
         for node in range(len(run.hosts)):
             if not claim(run.folder, node):
-                self._signal(run, node, signal.SIGTERM)
+                self._terminate(run, node)
 
     def kill(self, run: Run) -> None:
-        """Send SIGKILL to the sessions of the agents, which include the processes of the run."""
+        """Kill the processes of the run, also those in other sessions, and then the agents."""
         for node in range(len(run.hosts)):
-            if not claim_to_kill(run.folder, node):
-                self._signal(run, node, signal.SIGKILL)
+            claim_to_kill(run.folder, node)
+            self._end(run, node)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """Return the states that follow from the folders and the process table."""
         self._reap()
         down = self.down()
-        return isolated(runs, lambda run: self._state_of(run, down), self.kill)
+        return {run.id: self._state_of(run, down) for run in runs}
 
     def close(self) -> None:
         """Collect the exit codes of agents that have ended; the other agents continue."""
         self._reap()
 
     def _state_of(self, run: Run, down: Mapping[str, str]) -> RunState:
-        state = merged([self._state(run, node) for node in range(len(run.hosts))])
+        try:
+            state = merged([self._state(run, node) for node in range(len(run.hosts))])
+        except UntrustedFileError as error:
+            state = RunState("failed", str(error))
         failed = [host for host in run.hosts if host in down]
         if failed and state.outcome is None:
             state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
+        if state.outcome is None:
+            return state
         if state.outcome in ("failed", "lost"):  # kill its parts on other nodes too
             self.kill(run)
-        if state.outcome is not None:
-            self._asked.pop(run.id, None)
-            for node in range(len(run.hosts)):
-                self._since.pop((run.id, node), None)
+        # An agent leaves processes behind only if it was killed, or if the job wrote the file of its end.
+        if not all([self._end(run, node) for node in range(len(run.hosts))]):
+            return RunState()
+        self._asked.pop(run.id, None)
+        for node in range(len(run.hosts)):
+            self._since.pop((run.id, node), None)
         return state
+
+    def _end(self, run: Run, node: int) -> bool:
+        """Kill what is left of a part; return whether nothing is left."""
+        key, found = (run.id, node), self._agent(run, node)
+        # Wait for the end of processes once only, because a process that waits for a device can take minutes.
+        waits = {"seconds": 0.0} if key in self._resisting else {}
+        ended = agent.kill_part(str(run.folder), node, found, **waits)
+        (self._resisting.discard if ended else self._resisting.add)(key)
+        return ended
 
     def _state(self, run: Run, node: int) -> RunState:
         agent_lives = self._agent(run, node) is not None
@@ -174,15 +193,12 @@ class LocalBackend:
         others = (int(name) for name in os.listdir("/proc") if name.isdecimal())
         return next((pid for pid in chain(likely, others) if _is_agent(pid, run, node)), None)
 
-    def _signal(self, run: Run, node: int, number: int) -> None:
+    def _terminate(self, run: Run, node: int) -> None:
         pid = self._agent(run, node)
         if pid is None:
             return
         try:
-            if number == signal.SIGKILL:
-                os.killpg(pid, number)
-            else:
-                os.kill(pid, number)
+            os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
             return  # the agent has just ended
 

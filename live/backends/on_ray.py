@@ -49,8 +49,8 @@ with extra("ray"):
     )
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-_KILL_SECONDS = 1.0
-"""Seconds that an actor has to kill its agent; after that the actor is killed, and the agent with it."""
+_KILL_SECONDS = 3.0
+"""Seconds that an actor has to kill its part of a run; then the actor is killed, and the agent with it."""
 _NAMESPACE = "copter"
 
 
@@ -68,22 +68,22 @@ class _Node:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
-                preexec_fn=lambda: agent.die_with(parent),
+                preexec_fn=lambda: agent.die_with(parent, signal.SIGUSR2),
             )
+        self._part = folder, node
         threading.Thread(target=self._end_with_it, daemon=True).start()
 
     def signal(self, number: int) -> None:
-        """Send a signal to the agent, or SIGKILL to its whole session."""
-        try:
-            if number == signal.SIGKILL:
-                os.killpg(self._agent.pid, number)
-            else:
-                self._agent.send_signal(number)
-        except ProcessLookupError:
-            return  # the agent has just ended
+        """Send a signal to the agent, or kill all processes of the part."""
+        if number == signal.SIGKILL:
+            agent.kill_part(*self._part, self._agent.pid)
+        else:
+            self._agent.send_signal(number)
 
     def _end_with_it(self) -> None:
         self._agent.wait()
+        while not agent.kill_part(*self._part, None):  # what an agent that was killed left behind
+            pass
         os.kill(os.getpid(), signal.SIGTERM)  # on SIGTERM, a Ray worker shuts down in an orderly way
 
 
@@ -168,7 +168,7 @@ class RayBackend:
                     actor.signal.remote(signal.SIGTERM)
 
     def kill(self, run: Run) -> None:
-        """Send SIGKILL to the sessions of the agents, which include the processes of the run."""
+        """Let the actors kill the processes of the run and the agents, and then kill the actors."""
         with self._answering():
             self._kill(run)
 

@@ -1,6 +1,7 @@
 """Runs as processes of this machine: real ones, that end well, badly, when told, and by force."""
 
 import os
+import signal
 import sys
 import time
 
@@ -53,7 +54,7 @@ def alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -246,3 +247,92 @@ signal.pause()
     backend.stop(run)
     assert until_ended(backend, run).outcome == "stopped"
     assert "worker None" in (run.folder / "log-0.txt").read_text()
+
+
+ESCAPING = """
+import os, sys, time
+def child(environment):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.execve("/bin/sleep", ["sleep", "600"], environment)
+child(dict(os.environ))
+if "cleared" in sys.argv:
+    child({})
+print("begun", flush=True)
+time.sleep(600)
+"""
+"""A process with orphans in sessions of their own, one of them without an environment if `cleared`."""
+
+
+def sleepers(run):
+    """The agent of a run, and its children: the process that it started, and orphans."""
+    agent = (begun(run.folder, 0) or {})["pid"]
+    found = {}
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                found[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    return agent, [pid for pid, parent in found.items() if parent == agent]
+
+
+def with_orphans(backend, run, count):
+    """Start a run that leaves orphans behind, and wait until its agent is their parent."""
+    backend.start(run)
+    printed(run, "begun")
+    deadline = time.monotonic() + 30.0
+    while len(sleepers(run)[1]) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    agent, orphans = sleepers(run)
+    assert all(os.getsid(pid) != os.getsid(agent) for pid in orphans[1:])
+    return agent, orphans
+
+
+def test_kill_ends_orphans_in_other_sessions_with_and_without_their_environment(backend, tmp_path):
+    run = run_of(tmp_path, sys.executable, "-S", "-c", ESCAPING, "cleared", once=True)
+    agent, orphans = with_orphans(backend, run, 3)
+    backend.kill(run)
+    assert not any(alive(pid) for pid in orphans)
+    assert until_ended(backend, run).outcome == "lost"
+    assert not alive(agent)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_run_whose_agent_was_killed_ends_when_its_processes_have_ended(backend, tmp_path, restarted):
+    run = run_of(tmp_path, sys.executable, "-S", "-c", ESCAPING, once=True)
+    agent, orphans = with_orphans(backend, run, 2)
+    os.kill(agent, signal.SIGKILL)
+    deadline = time.monotonic() + 30.0
+    while alive(agent):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert any(alive(pid) for pid in orphans)
+    now = until_ended(LocalBackend(tmp_path) if restarted else backend, run)
+    assert now == RunState("lost", "its agent was killed")
+    assert not any(alive(pid) for pid in orphans)
+
+
+def test_a_run_does_not_end_while_a_process_of_it_is_left(backend, tmp_path, monkeypatch):
+    run = run_of(tmp_path, sys.executable, "-S", "-c", ESCAPING, once=True)
+    agent, orphans = with_orphans(backend, run, 2)
+    send, immortal = os.kill, set(orphans)
+    send(agent, signal.SIGKILL)
+    monkeypatch.setattr(os, "kill", lambda pid, number: None if pid in immortal else send(pid, number))
+    for _ in range(3):
+        backend.kill(run)
+        assert state(backend, run).outcome is None
+    immortal.clear()
+    assert until_ended(backend, run).outcome == "lost"
+    assert not any(alive(pid) for pid in orphans)
+
+
+def test_parts_of_one_run_on_a_machine_end_apart(backend, tmp_path):
+    """The end of one part kills its own processes only."""
+    run = run_of(tmp_path, "sh", "-c", "test $COPTER_NODE = 1 || exit 0; sleep 1; echo done", gpus=(1, 1))
+    backend.start(run)
+    assert until_ended(backend, run) == RunState("completed")
+    assert (run.folder / "log-1.txt").read_text() == "done\n"

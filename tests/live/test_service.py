@@ -241,17 +241,34 @@ def test_a_job_that_says_nothing_has_failed(service):
     assert "no report for 50 s" in closed.reason
 
 
-def test_cancel_kills_and_its_slots_are_free_when_it_is_dead(service):
+def test_cancel_stops_then_kills_and_its_slots_are_free_when_it_is_dead(service):
+    service.backend.ignores_stop = True
     service.admission.submit(named(RIGID, "one", gpus=4, types=("a100",)))
     step(service)
     service.admission.cancel("one")
     assert service.record.state.jobs == {} and len(service.record.state.free()["a100", 0]) == 0
     look(service)
+    look(service, CLUSTER.grace_seconds)
+    assert service.backend.stopped == ["one.1"] and service.backend.killed == []
+    assert len(service.record.state.free()["a100", 0]) == 0
+    look(service, 1.0)
     assert service.backend.killed == ["one.1"] and len(service.record.state.free()["a100", 0]) == 4
     with pytest.raises(RefusedError, match="has ended"):
         service.admission.cancel("one")
     with pytest.raises(RefusedError, match="no job 'two'"):
         service.admission.cancel("two")
+
+
+def test_a_cancelled_job_that_ends_when_it_is_told_is_not_killed(tmp_path):
+    service = make_service(tmp_path)
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    service.admission.cancel("one")
+    later = again(service)
+    look(later)
+    assert later.backend.stopped == ["one.1"] and later.backend.killed == []
+    assert not later.record.state.leftover and endings(later) == [("one", "cancelled")]
+    later.close()
 
 
 def test_a_backend_that_does_not_answer_is_asked_again(service):
@@ -554,12 +571,11 @@ def test_the_folder_of_a_job_goes_when_its_run_has_ended(tmp_path):
     service.admission.submit(named(RIGID, "one"))
     step(service)
     assert (tmp_path / "jobs" / "one").is_dir()
-    monkey, service.backend.kill = service.backend.kill, lambda run: None
+    service.backend.ignores_stop = True
     service.admission.cancel("one")
     look(service)
     assert (tmp_path / "jobs" / "one").is_dir()
-    service.backend.kill = monkey
-    look(service)
+    look(service, CLUSTER.grace_seconds + 1.0)
     look(service)
     assert not (tmp_path / "jobs" / "one").exists() and service.backend.killed == ["one.1"]
     service.close()
