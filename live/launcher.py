@@ -211,6 +211,8 @@ class Launcher:
         outcome, reason, killed = state.outcome, state.reason, self._watch(job).killed
         if killed and outcome in ("lost", "failed"):
             outcome, reason = "failed", killed
+        elif math.isnan(run.told) and (state.by_itself or (outcome == "stopped" and reason)):
+            outcome = "failed"  # the run was not told to end
         ended = Ended(
             time=self._record.now(), job=job.name, number=run.number, outcome=outcome, reason=reason
         )

@@ -277,7 +277,7 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
                 code = STOPPED
             elif got != 0 and not reason:
                 code = got if got > 0 else 128 - got
-                how = f"exit code {got}" if got > 0 else f"signal {signal.Signals(-got).name}"
+                how = f"exit code {got}" if got > 0 else f"signal {_signal_name(-got)}"
                 reason = f"process {rank} on the node ended with {how}"
                 deadline = time.monotonic() + _GRACE_SECONDS
                 for other in left.values():
@@ -286,7 +286,15 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
             for other in left.values():
                 other.kill()
             time.sleep(0.02)
-    return {"code": code, "reason": reason}
+    return {"code": code, "reason": reason, "told": bool(told)}
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal, or its number: a real-time signal has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def write(path: str, content: dict[str, Any]) -> None:

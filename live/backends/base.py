@@ -25,6 +25,7 @@ from copter.live.backends import agent
 from copter.live.untrusted import UntrustedFileError, blamed_on, read_record, words
 
 STOPPED = agent.STOPPED
+_UNTOLD = f"exit code {STOPPED} without a stop signal"
 _RUN_FILE = "run.json"
 LATE_SECONDS = 5.0
 """Largest delay, in seconds, between the end of a process on a node and the visibility of its files."""
@@ -122,17 +123,22 @@ class RunState:
     Attributes
     ----------
     outcome : {"completed", "stopped", "failed", "lost"} or None
-        None while the run waits or runs.  Stopped: it wrote a checkpoint because of a stop signal.  Lost: it
-        cannot run any more, and how it ended is unknown.
+        None while the run waits or runs.  Stopped: it wrote a checkpoint because of a stop signal, or ended
+        as if it had got one; then there is a reason.  Lost: it cannot run any more, and how it ended is
+        unknown.
     reason : str
         Why the run failed or was lost, as a text for users.
     waiting : bool
         True if the run has not begun.
+    by_itself : bool
+        True if a lost run had begun and may have ended by itself.  False if it never began, or its node
+        failed.
     """
 
     outcome: Outcome | None = None
     reason: str = ""
     waiting: bool = False
+    by_itself: bool = False
 
 
 class Backend(Protocol):
@@ -256,7 +262,7 @@ def ended(folder: Path, node: int) -> RunState | None:
     if code == 0:
         return RunState("completed")
     if code == STOPPED:
-        return RunState("stopped")
+        return RunState("stopped", "" if outcome.get("told", True) else _UNTOLD)
     return RunState("failed", words(reason) or f"exit code {code}")
 
 
@@ -285,8 +291,8 @@ def merged(parts: Sequence[RunState]) -> RunState:
                 return part
     if any(part.outcome is None for part in parts):
         return RunState(waiting=all(part.waiting for part in parts))
-    stopped = any(part.outcome == "stopped" for part in parts)
-    return RunState("stopped" if stopped else "completed")
+    stopped = [part for part in parts if part.outcome == "stopped"]
+    return min(stopped, key=lambda part: bool(part.reason)) if stopped else RunState("completed")
 
 
 def passed_on(more: Sequence[str]) -> tuple[str, ...]:

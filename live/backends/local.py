@@ -170,7 +170,7 @@ class LocalBackend:
         if agent_lives:
             self._since.pop((run.id, node), None)
             return RunState()
-        return ended(run.folder, node) or RunState("lost", "its agent was killed")
+        return ended(run.folder, node) or RunState("lost", "its agent was killed", by_itself=True)
 
     def _seen_for(self, run: Run, node: int) -> float:
         """Return for how many seconds a part has been in a temporary state."""

@@ -200,7 +200,8 @@ class RayBackend:
             elif self._missing.may_be_late(run):
                 return RunState()
             else:
-                state = RunState("lost", "its actor ended or never existed")
+                why = "its actor ended or never existed"
+                state = RunState("lost", why, by_itself=has_begun(run))
         if self._name(run) in groups or any(self._name(run, n) in actors for n in range(len(run.hosts))):
             self._kill(run)  # end the remaining parts and free the GPUs
         return state

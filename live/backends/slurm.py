@@ -65,6 +65,8 @@ _ENDED = {
     "REVOKED": "its Slurm job was revoked",
     "TIMEOUT": "its Slurm job was at its time limit",
 }
+_BY_SLURM = frozenset(("BOOT_FAIL", "CANCELLED", "NODE_FAIL", "PREEMPTED", "REVOKED"))
+"""States of Slurm jobs that Slurm or an administrator ended, not their own processes."""
 _NEVER = re.compile(
     r"AccountNotAllowed|BadConstraints|DependencyNeverSatisfied|InvalidAccount|InvalidQOS|JobHeld(Admin|User)"
     r"|MaxMemPerLimit|PartitionNodeLimit|PartitionTimeLimit|QOSNotAllowed|Job's .*"
@@ -264,7 +266,7 @@ class SlurmBackend:
             if never:
                 state = RunState("failed", f"Slurm will never start it: {never[0]}")
             elif over and not self._missing.may_be_late(run):
-                state = RunState("lost", self._why(run, over[0], of_parts[over[0]]))
+                state = self._lost(run, over[0], of_parts[over[0]])
             elif self._never_begins(run, known, of_parts):
                 why = f"no agent began within {self._begin_seconds:g} s of the start of its Slurm job"
                 state = RunState("lost", why)
@@ -291,11 +293,13 @@ class SlurmBackend:
                 return True
         return False
 
-    def _why(self, run: Run, part: int, jobs: Sequence[_Job]) -> str:
+    def _lost(self, run: Run, part: int, jobs: Sequence[_Job]) -> RunState:
+        """Return the state of a run with a Slurm job that ended without a report of an agent."""
         state = jobs[-1].state if jobs else self._accounted(self._name(run, part))
         words = _ENDED.get(state, "Slurm has no record of its job any more")
         said = _last_line(run.folder / f"slurm-{part}.txt") if state in ("COMPLETED", "FAILED") else ""
-        return f"{words}: {said}" if said else words
+        by_itself = has_begun(run) and state not in _BY_SLURM
+        return RunState("lost", f"{words}: {said}" if said else words, by_itself=by_itself)
 
     def _accounted(self, name: str) -> str:
         """Return the state of a job from the accounting, if any, after slurmctld has dropped the job."""

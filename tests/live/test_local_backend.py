@@ -100,6 +100,7 @@ def test_one_process_stands_for_all_gpus_if_that_is_wanted(backend, tmp_path):
     [
         (("sh", "-c", "exit 7"), "exit code 7"),
         (("sh", "-c", "kill -9 $$"), "SIGKILL"),
+        (("sh", "-c", "kill -40 $$"), "signal 40"),
         (("/nowhere/program",), "/nowhere/program"),
     ],
 )
@@ -128,6 +129,12 @@ def test_stop_is_handed_on_and_answered(backend, tmp_path):
     printed(run, "ready", 0), printed(run, "ready", 1)
     backend.stop(run)
     assert until_ended(backend, run) == RunState("stopped")
+
+
+def test_a_run_that_ends_like_a_stopped_one_untold_has_a_reason(backend, tmp_path):
+    run = run_of(tmp_path, "sh", "-c", "exit 75", gpus=(1, 1))
+    backend.start(run)
+    assert until_ended(backend, run) == RunState("stopped", "exit code 75 without a stop signal")
 
 
 def test_kill_ends_what_does_not_listen(backend, tmp_path):
@@ -312,7 +319,7 @@ def test_a_run_whose_agent_was_killed_ends_when_its_processes_have_ended(backend
         time.sleep(0.02)
     assert any(alive(pid) for pid in orphans)
     now = until_ended(LocalBackend(tmp_path) if restarted else backend, run)
-    assert now == RunState("lost", "its agent was killed")
+    assert now == RunState("lost", "its agent was killed", by_itself=True)
     assert not any(alive(pid) for pid in orphans)
 
 

@@ -176,6 +176,49 @@ def test_a_job_that_fails_is_tried_again_and_given_up_with_a_reason(service):
     assert closed.reason == "exit code 7"
 
 
+UNTOLD = ("stopped", "exit code 75 without a stop signal")
+UNKNOWN = ("lost", "its agent was killed", False, True)
+
+
+@pytest.mark.parametrize("ended", [("failed", "exit code 7"), UNTOLD, UNKNOWN])
+def test_without_retries_nothing_is_started_again_that_ended_by_itself(service, ended):
+    for job in (RIGID, ELASTIC):
+        service.admission.submit(named(job, job.kind, retries=0))
+        step(service)
+        if job.elastic:
+            service.admission.report(job.kind, 1, report(100.0))
+        service.backend.end(f"{job.kind}.1", *ended)
+        look(service)
+        look(service, 100.0)
+    assert endings(service) == [("rigid", "failed"), ("adaptive", "failed")]
+    assert [run.number for run in service.backend.started] == [1, 1]
+    closed = [event.reason for _, event in service.record.journal.events(kind="Closed")]
+    assert closed == [ended[1], ended[1]]
+
+
+@pytest.mark.parametrize("ended", [("stopped",), UNTOLD, UNKNOWN])
+def test_a_run_that_was_told_to_stop_is_no_failure_however_it_ends(service, ended):
+    service.backend.ignores_stop = True
+    service.admission.submit(named(ELASTIC, "one", retries=0))
+    step(service)
+    type, ((node, _),) = service.record.state.jobs["one"].target
+    service.admission.drain(type, node)
+    look(service, 1.0)
+    service.backend.end("one.1", *ended)
+    step(service, 10.0)
+    assert [run.number for run in service.backend.started] == [1, 2]
+
+
+@pytest.mark.parametrize("why", ["no agent began it", "node a100-0: the power is off"])
+def test_a_run_that_did_not_end_by_itself_is_followed_by_another_without_retries(service, why):
+    service.admission.submit(named(RIGID, "one", retries=0))
+    step(service)
+    service.backend.end("one.1", "lost", why)
+    look(service)
+    look(service, 100.0)
+    assert [run.number for run in service.backend.started] == [1, 2]
+
+
 def test_failures_are_forgotten_when_a_job_came_further(service):
     service.admission.submit(named(ELASTIC, "slow", retries=1))
     step(service)

@@ -52,8 +52,8 @@ class MemoryBackend:
         ended = {run.id: self.ended.pop(run.id, None) for run in runs}
         return {id: RunState(*one) if one else RunState() for id, one in ended.items()}
 
-    def end(self, id, outcome="completed", reason=""):
-        self.ended.setdefault(id, (outcome, reason))
+    def end(self, id, *state):
+        self.ended.setdefault(id, state or ("completed",))
 
     def set_hosts(self, type, hosts):
         self._answer()
