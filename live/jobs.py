@@ -56,6 +56,8 @@ class ActiveRun:
         Progress of the job's last checkpoint at the launch of the run.
     batch : Batch or None
         The batch that the run was last ordered to use.
+    waiting : bool
+        True while the run is being submitted or, according to the backend, has not begun.
     """
 
     number: int
@@ -68,6 +70,7 @@ class ActiveRun:
     running_seconds: float = 0.0
     saved: float = 0.0
     batch: Batch | None = None
+    waiting: bool = False
 
     @property
     def configuration(self) -> Configuration:
@@ -154,7 +157,7 @@ class LiveJob(Job):
             return "queued" if self.allocation is None else "starting"
         if not math.isnan(self.run.told):
             return "stopping"
-        heard = self.run.running_seconds > 0 or not self.file.elastic
+        heard = self.run.running_seconds > 0 or not (self.file.elastic or self.run.waiting)
         return "running" if heard else "starting"
 
     @property

@@ -4,6 +4,9 @@ The launcher stops a run in the wrong place, kills a run that does not end in ti
 a run as soon as its GPUs are free.  The comparison needs the state only, so the next tick repairs the effects
 of a crash, a lost node or a kill between two steps.
 
+Starts are submitted to the backend in the background, a few at a time, because each may take long.  A tick
+does not wait for them, so that it can stop and kill other runs in the meantime.
+
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
 complete when its present run ends with exit code 0; the outcome of its former runs has no effect.
 """
@@ -40,6 +43,8 @@ _HANGING_SECONDS = 60.0
 """Seconds without the end of a tick after which the backend counts as hanging."""
 _MOST_LOSSES = 20
 """Consecutive runs that may be lost before a job is given up."""
+_MOST_STARTS = 4
+"""Largest number of runs that are submitted to the backend at a time."""
 _T = TypeVar("_T")
 
 
@@ -51,6 +56,11 @@ class _Watched:
     waited: float = -math.inf  # last time at which the run waited for its nodes
     told: bool = False  # True once the backend has accepted the stop signal
     killed: str = ""  # reason for killing the run; empty if it is not killed
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Name of the job and number of the run."""
+        return self.run.job, self.run.number
 
 
 class Launcher:
@@ -75,6 +85,8 @@ class Launcher:
         self._jobs, self._url, self._token = folder / JOBS, url, token
         self._opened = record.now()
         self._thread = ThreadPoolExecutor(1, "backend")
+        self._start_threads = ThreadPoolExecutor(_MOST_STARTS, "start")
+        self._starting: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._begun = self._ended = 0
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
         self._watched: dict[tuple[str, int], _Watched] = {}
@@ -110,6 +122,11 @@ class Launcher:
             self._ticked.clear()
             await self._ticked.wait()
 
+    async def starts(self) -> None:
+        """Wait until the runs that are being submitted to the backend have been submitted."""
+        while self._starting:
+            await asyncio.gather(*self._starting.values())
+
     @property
     def trouble(self) -> str:
         """Reason why runs are not monitored; empty if they are."""
@@ -121,6 +138,7 @@ class Launcher:
 
     def close(self) -> None:
         """Wait for pending calls of the backend, and close it; runs continue."""
+        self._start_threads.shutdown(cancel_futures=True)
         self._thread.shutdown()
         self._backend.close()
 
@@ -155,8 +173,9 @@ class Launcher:
 
     async def _look_at_runs(self) -> None:
         """Write events for runs that have ended, and stop or kill runs where needed."""
-        asked = [(job, self._watch(job)) for job in self._record.state.running()]
-        self._watched = {(watched.run.job, watched.run.number): watched for _, watched in asked}
+        running = [(job, self._watch(job)) for job in self._record.state.running()]
+        self._watched = {watched.key: watched for _, watched in running}
+        asked = [(job, watched) for job, watched in running if watched.key not in self._starting]
         if not asked:
             return
         states = await self._ask(self._backend.states, [watched.run for _, watched in asked])
@@ -167,6 +186,7 @@ class Launcher:
             active = job.run  # it may have changed during the call above
             if active is None or active.number != run.number or job.name in self._record.busy():
                 continue
+            active.waiting = state.waiting
             if state.outcome is not None:
                 self._end(job, active, state)
                 continue
@@ -274,26 +294,40 @@ class Launcher:
             return
         record.write(*(event for _, event in launched))
         for job, event in launched:
-            await self._start(job, event)
+            active = job.run
+            if active is None or active.number != event.number:
+                continue
+            watched, active.waiting = self._watch(job), True
+            self._starting[watched.key] = asyncio.create_task(self._submit(job, active, watched))
 
-    async def _start(self, job: LiveJob, event: Launched) -> None:
-        """Start a run that is in the journal."""
-        active = job.run
-        if active is None or active.number != event.number:
-            return
+    async def _submit(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
+        """Start a run in the background."""
         try:
-            run = self._watch(job).run
+            await self._start(job, active, watched.run)
+        except (OSError, sqlite3.Error) as error:  # the next tick finds the run lost, unless it was started
+            _log.warning("job %s: run %d: %s", job.name, active.number, error)
+        finally:
+            watched.waited = self._record.now()
+            del self._starting[watched.key]
+
+    async def _start(self, job: LiveJob, active: ActiveRun, run: Run) -> None:
+        """Start a run that is in the journal, unless it is to end before it has been submitted."""
+        try:
             if job.file.elastic:
-                active.batch = job.batch(event.place)
+                active.batch = job.batch(active.place)
                 run = replace(run, training=self._plan(job, active).as_dict())
-            await self._ask(_begin, self._backend, run)
+            wanted = await asyncio.get_running_loop().run_in_executor(
+                self._start_threads, _begin, self._backend, run, lambda: job.target == active.place
+            )
+            if not wanted:  # the next tick finds that it never began
+                self._record.write(Told(time=self._record.now(), job=job.name, number=active.number))
         except UntrustedFileError as error:
             if job.run is active and job.name not in self._record.busy():
                 self._end(job, active, RunState("failed", f"cannot be started: {error}"))
         except BackendError as error:
             if not isinstance(error, RunRefusedError):
                 # The next tick finds the run lost, unless the backend has it.
-                self._record.note(f"run {event.number} was not started: {error}", job.name)
+                self._record.note(f"run {active.number} was not started: {error}", job.name)
                 return
             self._give_up(job, active, str(error))
         except Exception as error:  # an error of this job must not end the service
@@ -367,8 +401,13 @@ class Launcher:
         )
 
 
-def _begin(backend: Backend, run: Run) -> None:
-    """Write a run's file and start it; the folder of a run must be new."""
+def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
+    """Write a run's file and start it; return False if it is not `wanted` any more.
+
+    The folder of a run must be new.
+    """
+    if not wanted():
+        return False
     try:
         run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # the folder of all jobs
         with blamed_on(run.folder):
@@ -380,6 +419,7 @@ def _begin(backend: Backend, run: Run) -> None:
                 Path(run.directory).mkdir(parents=True, exist_ok=True)
         run.write()
         backend.start(run)
+        return True
     except UntrustedFileError:
         raise
     except OSError as error:

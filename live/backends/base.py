@@ -145,7 +145,9 @@ class Backend(Protocol):
     """A cluster that executes runs.
 
     Every method may raise :class:`BackendError` if the backend does not answer.  No method takes longer than
-    a few seconds, and all are called from one thread.
+    a few seconds; only `start` may take longer.  The service calls `start` from several threads, for several
+    runs at a time, and calls the other methods from one more thread in the meantime.  It does not call them
+    for a run before `start` has returned for this run.
 
     Attributes
     ----------
@@ -180,7 +182,7 @@ class Backend(Protocol):
         """End all processes of a run at once; a run that has not begun never begins."""
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """Return the state of each run, by the id of the run; a run ends when all its processes have ended."""
+        """Return the state of each run, by its id; a run has ended when all its processes have ended."""
 
     def close(self) -> None:
         """Release the backend; its runs continue."""

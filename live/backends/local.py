@@ -17,6 +17,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -65,6 +66,7 @@ class LocalBackend:
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._asked: dict[str, float] = {}
+        self._lock = threading.Lock()  # of the two above, because runs are started in several threads
         self._resisting: set[tuple[str, int]] = set()
 
     def down(self) -> Mapping[str, str]:
@@ -83,10 +85,11 @@ class LocalBackend:
         gone = [host for host in run.hosts if host in down]
         if gone:
             raise BackendError(f"run {run.id}: node {gone[0]}: {down[gone[0]]}")
-        self._asked[run.id] = time.monotonic()
+        with self._lock:
+            self._asked[run.id] = time.monotonic()
         for node in range(len(run.hosts)):
             with os.fdopen(open_to_append(run.folder / f"agent-{node}.txt"), "ab") as errors:
-                self._children[run.id, node] = subprocess.Popen(
+                child = subprocess.Popen(
                     [sys.executable, "-I", "-S", agent.__file__, str(run.folder), str(node)],
                     env=environment_of(self._passed),
                     stdin=subprocess.DEVNULL,
@@ -94,6 +97,8 @@ class LocalBackend:
                     stderr=errors,
                     start_new_session=True,
                 )
+            with self._lock:
+                self._children[run.id, node] = child
 
     def stop(self, run: Run) -> None:
         """Send SIGTERM to the agents, which forward it; a part that has not begun will never begin."""
@@ -203,9 +208,10 @@ class LocalBackend:
             return  # the agent has just ended
 
     def _reap(self) -> None:
-        for key, child in list(self._children.items()):
-            if child.poll() is not None:
-                del self._children[key]
+        with self._lock:
+            for key, child in list(self._children.items()):
+                if child.poll() is not None:
+                    del self._children[key]
 
 
 def _is_agent(pid: int, run: Run, node: int) -> bool:

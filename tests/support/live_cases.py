@@ -46,6 +46,7 @@ def step(service, seconds=1.0):
         await service.rounds.ask()
         for _ in range(3):
             await service.launcher.tick()
+            await service.launcher.starts()
 
     asyncio.run(go())
 
@@ -57,6 +58,7 @@ def look(service, seconds=0.0):
         service.record.clock.time += seconds
         for _ in range(3):
             await service.launcher.tick()
+            await service.launcher.starts()
 
     asyncio.run(go())
 
