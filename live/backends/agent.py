@@ -21,6 +21,8 @@ The environment of each process has these variables:
     COPTER_LOCAL_RANK               its number on the node
     COPTER_NODE                     the number of the node in the run
     CUDA_VISIBLE_DEVICES            its GPU, if run.json or COPTER_DEVICES lists the GPUs of the run
+
+Numbers in run.json count the GPUs in the CUDA_VISIBLE_DEVICES of the agent, if it has one.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 _GRACE_SECONDS = 5.0
@@ -111,10 +114,7 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
     """Start the node's processes, one after the other."""
     first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
     total = 1 if run["once"] else sum(run["gpus"])
-    said = os.environ.get("COPTER_DEVICES", "")
-    devices = (
-        [str(one) for one in run["devices"][node]] if run["devices"] else said.split(",") if said else []
-    )
+    devices = _devices(run["devices"][node] if run["devices"] else [])
     parent = os.getpid()
     for local in range(count):
         environment = (
@@ -139,6 +139,29 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
             stderr=subprocess.STDOUT,
             preexec_fn=lambda: die_with(parent),
         )
+
+
+def _devices(numbers: list[int]) -> list[str]:
+    """Return the names of the GPUs with some numbers or, without numbers, of those that the backend chose."""
+    if not numbers:
+        return [one for one in os.environ.get("COPTER_DEVICES", "").split(",") if one]
+    visible = visible_devices(os.environ)
+    if visible is None:
+        return [str(one) for one in numbers]
+    if max(numbers) >= len(visible):
+        raise OSError(f"CUDA_VISIBLE_DEVICES = {','.join(visible)}: must list GPU {max(numbers)}, from 0")
+    return [visible[one] for one in numbers]
+
+
+def visible_devices(environment: Mapping[str, str]) -> list[str] | None:
+    """Return the GPUs that a process with this environment can see; None if it can see all of them.
+
+    As in CUDA, the list ends before the first number that no GPU has, such as -1.
+    """
+    if "CUDA_VISIBLE_DEVICES" not in environment:
+        return None
+    names = [one.strip() for one in environment["CUDA_VISIBLE_DEVICES"].split(",")]
+    return list(takewhile(lambda name: name.isdecimal() or name.startswith(("GPU-", "MIG-")), names))
 
 
 def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:

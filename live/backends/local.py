@@ -62,7 +62,8 @@ class LocalBackend:
     job_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, *, environment: Sequence[str] = ()) -> None:
-        self._failed, self._passed = folder / "failed", passed_on(environment)
+        self._failed = folder / "failed"
+        self._passed = (*passed_on(environment), "CUDA_VISIBLE_DEVICES")  # the agents count GPUs in this list
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._asked: dict[str, float] = {}

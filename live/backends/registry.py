@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable
 from inspect import signature
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from copter.errors import choices
+from copter.live.backends.agent import visible_devices
 from copter.live.backends.base import Backend, BackendSettingError
 from copter.live.files import ClusterFile
 from copter.live.folder import first_content
@@ -38,6 +40,7 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
     if name == "local":
         from copter.live.backends.local import LocalBackend
 
+        _check_devices(cluster)
         return _made(LocalBackend, name, cluster, folder)
     hosts = [one.host(node) for one in cluster.gpus for node in range(one.max_nodes or one.nodes)]
     if name == "slurm":
@@ -49,6 +52,21 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
 
         return _made(RayBackend, name, cluster, _id(folder), hosts)
     raise BackendSettingError(f"backend = {name!r}: must be one of {', '.join(BACKENDS)}")
+
+
+def _check_devices(cluster: ClusterFile) -> None:
+    """Raise BackendSettingError if this process may see fewer GPUs than the nodes of the local backend have.
+
+    Slots that are paced have no GPUs.
+    """
+    visible = visible_devices(os.environ)
+    gpus = sum((one.max_nodes or one.nodes) * one.gpus_per_node for one in cluster.gpus)
+    if cluster.pace is None and visible is not None and len(visible) < gpus:
+        text = os.environ["CUDA_VISIBLE_DEVICES"]
+        raise BackendSettingError(
+            f"CUDA_VISIBLE_DEVICES = {text!r}: must list at least the {gpus} GPUs of the cluster's file, not"
+            f" {len(visible)}; unset it if the GPUs are simulated"
+        )
 
 
 def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *arguments: Any) -> Backend:

@@ -9,7 +9,7 @@ A Slurm job must have the same number of GPUs on all of its nodes.  Otherwise Sl
 for each GPU, as it likes, whatever layout the job requests.  (Components of a heterogeneous job may differ,
 but they wait for backfilling.)
 
-Starts run in several threads: `start` changes nothing in the backend, and Slurm may take long to answer sbatch.
+Several threads may call `start`, because it changes nothing in the backend.
 
 The backend requests the output of commands field by field.  Slurm's JSON changes with every version and
 cannot be filtered.

@@ -95,6 +95,21 @@ def test_one_process_stands_for_all_gpus_if_that_is_wanted(backend, tmp_path):
     assert (run.folder / "log-0.txt").read_text() == "1 1,2\n"
 
 
+def test_gpus_are_counted_in_the_list_of_the_service(backend, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,GPU-7f,2")
+    say = ("sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    for number, devices, gpus, once in ((1, ((1, 2),), (2,), True), (2, ((0, 2),), (2,), False)):
+        run = run_of(tmp_path, *say, number=number, gpus=gpus, devices=devices, once=once)
+        backend.start(run)
+        assert until_ended(backend, run) == RunState("completed")
+    assert (tmp_path / "1" / "log-0.txt").read_text() == "GPU-7f,2\n"
+    assert sorted((tmp_path / "2" / "log-0.txt").read_text().split()) == ["2", "6"]
+    without = run_of(tmp_path, *say, number=3, devices=((3,),))
+    backend.start(without)
+    ended = until_ended(backend, without)
+    assert ended.outcome == "failed" and "CUDA_VISIBLE_DEVICES = 6,GPU-7f,2: must list GPU 3" in ended.reason
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
