@@ -102,6 +102,7 @@ def serve(
     """
     from copter.extras import extra
     from copter.live.backends.registry import BACKENDS, make_backend
+    from copter.live.connections import bound_socket, connection_limits, raise_file_limit
     from copter.live.files import ClusterFile, read_toml
     from copter.live.folder import make_folder
     from copter.live.http import make_app
@@ -146,7 +147,15 @@ def serve(
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
         say(f"page: {address}/#token={service.token}")
-        uvicorn.run(make_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=5)
+        limits = connection_limits(raise_file_limit())
+        server = uvicorn.Server(
+            uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
+        )
+        server.run([bound_socket(host, port)])
+        if not server.started:
+            raise typer.Exit(3)
+    except KeyboardInterrupt:  # the server has shut down
+        pass
     finally:
         service.close()
 

@@ -54,6 +54,7 @@ def step_by_the_clock(service):
     async def go():
         await service.rounds.ask()
         await service.launcher.tick()
+        await service.launcher.starts()
 
     asyncio.run(go())
 
@@ -164,11 +165,11 @@ def test_sigterm_writes_the_reports_that_were_acknowledged(cluster, tmp_path, mo
         assert not list(service.record.journal.events(kind="Reported"))
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("uvicorn.run", run)
+    monkeypatch.setattr("uvicorn.Server.run", run)
     monkeypatch.setattr("copter.live.backends.registry.make_backend", lambda *_: MemoryBackend())
     try:
         with pytest.raises(SystemExit) as ended:
-            serve(cluster, folder=tmp_path / "live", host="127.0.0.1")
+            serve(cluster, folder=tmp_path / "live", host="127.0.0.1", port=free_port())
     finally:
         signal.signal(signal.SIGTERM, usual)
     assert ended.value.code == 0

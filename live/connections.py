@@ -1,0 +1,112 @@
+"""Limits of a server's connections, so that clients without a token cannot use up its file descriptors.
+
+A connection *waits* while the server is not answering a complete request on it: before the request, during
+its transmission, and between two requests.  A connection that has been waiting for too long is closed.  If
+too many connections wait, those that have waited longest are closed, so that there is room for a new client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+from typing import Any
+
+from copter.errors import CopterError
+from copter.extras import extra
+
+with extra("live"):
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+IDLE_SECONDS = 10.0
+"""Seconds within which a request must be complete."""
+_MOST_FILES = 65_536
+"""Soft limit of descriptors that is sufficient; some programs take long if the limit is a billion."""
+_QUEUE = 1024
+"""Number of new connections that the system keeps until the server accepts them."""
+_MOST_WAITING = 1024
+"""Largest number of connections that wait."""
+
+
+def raise_file_limit() -> int:
+    """Raise the soft limit of open files to the hard limit, at most 65,536, and return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
+
+
+class _Listener(socket.socket):
+    """A socket whose queue of new connections is longer than the number that is accepted at once."""
+
+    def listen(self, backlog: int = _QUEUE) -> None:
+        """Listen; the server's own `backlog` limits only how many connections it accepts at once."""
+        super().listen(_QUEUE)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket for a server; raises CopterError if the address cannot be used."""
+    made = _Listener(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise CopterError(f"address {host}:{port}: {error.strerror or error}") from None
+    return made
+
+
+def connection_limits(files: int) -> dict[str, Any]:
+    """Return uvicorn's settings for a process that may open so many `files`.
+
+    A quarter of the files is for connections that wait.  The server accepts at most a sixteenth at once.
+    """
+    waiting = max(min(files // 4, _MOST_WAITING), 8)
+    return {"http": limited_protocol(waiting, IDLE_SECONDS), "backlog": max(waiting // 4, 2), "ws": "none"}
+
+
+def limited_protocol(most: int, seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol for HTTP with at most `most` waiting connections, for `seconds` each."""
+    waiting: dict[Any, asyncio.TimerHandle] = {}  # the connection that has been waiting longest is first
+    usual: Any = AutoHTTPProtocol
+
+    class LimitedProtocol(usual):  # type: ignore[misc]
+        """A connection that is closed if it waits for too long."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self._look()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._look()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._look()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget()
+            super().connection_lost(exc)
+
+        def _look(self) -> None:
+            cycle = self.cycle
+            if cycle is not None and not cycle.more_body and not cycle.response_complete:
+                self._forget()  # it is being answered
+            elif self not in waiting and not self.transport.is_closing():
+                waiting[self] = self.loop.call_later(seconds, self._end)
+                while len(waiting) > most:
+                    next(iter(waiting))._end()
+
+        def _forget(self) -> None:
+            timer = waiting.pop(self, None)
+            if timer is not None:
+                timer.cancel()
+
+        def _end(self) -> None:
+            self._forget()
+            self.transport.abort()
+
+    return LimitedProtocol
