@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 _PORT = 8421
 _FOLDER = Path("runs/live")
+_ENDINGS = ("completed", "failed", "cancelled")
+_STATUSES = ("queued", "starting", "running", "stopping", *_ENDINGS)
+_WATCH_SECONDS = 2.0
+_CLEAR = "\x1b[H\x1b[2J"
+"""Text that clears a terminal."""
 _URL_VARIABLE, _TOKEN_VARIABLE = "COPTER_SERVICE", "COPTER_TOKEN"
 
 _SERVE_EXAMPLES = """\b
@@ -32,15 +38,26 @@ Examples:
   copter submit job.toml --name second --wait
   copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
 """
+_JOBS_EXAMPLES = """\b
+Examples:
+  copter jobs
+  copter jobs --over --json
+  copter jobs --watch --status running --tenant vision
+"""
+_LOGS_EXAMPLES = """\b
+Examples:
+  copter logs train-1
+  copter logs -f --tail 20 train-1
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the service's commands to an application."""
     app.command("serve", epilog=_SERVE_EXAMPLES)(serve)
     app.command("submit", epilog=_SUBMIT_EXAMPLES)(submit)
-    app.command("jobs", epilog="\b\nExamples:\n  copter jobs\n  copter jobs --over --json\n")(jobs)
+    app.command("jobs", epilog=_JOBS_EXAMPLES)(jobs)
     app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n")(cancel)
-    app.command("logs", epilog="\b\nExamples:\n  copter logs train-1\n  copter logs -f train-1\n")(logs)
+    app.command("logs", epilog=_LOGS_EXAMPLES)(logs)
     app.command("replay", epilog="\b\nExamples:\n  copter replay runs/live\n")(replay)
     app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
 
@@ -95,6 +112,9 @@ def serve(
     url: Annotated[
         str | None, typer.Option(help="Address at which jobs reach the service; default: http://HOST:PORT.")
     ] = None,
+    show_token: Annotated[
+        bool, typer.Option("--show-token", help="Print the address of the page with the token.")
+    ] = False,
 ) -> None:
     """Run a scheduler: accept jobs over HTTP, allocate GPUs in rounds, and start, resize and stop the jobs.
 
@@ -104,7 +124,7 @@ def serve(
     from copter.live.backends.registry import BACKENDS, make_backend
     from copter.live.connections import bound_socket, connection_limits, raise_file_limit
     from copter.live.files import ClusterFile, read_toml
-    from copter.live.folder import make_folder
+    from copter.live.folder import TOKEN, make_folder
     from copter.live.http import make_app
     from copter.live.service import Service
     from copter.problems.cluster.cli import parse_value
@@ -146,7 +166,9 @@ def serve(
     try:
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
-        say(f"page: {address}/#token={service.token}")
+        say(f"page: {address}/" + (f"#token={service.token}" if show_token else ""))
+        if not show_token:
+            say(f"token: cat {folder / TOKEN}")
         limits = connection_limits(raise_file_limit())
         server = uvicorn.Server(
             uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
@@ -218,22 +240,52 @@ def jobs(
     why: Annotated[
         str | None, typer.Option(metavar="JOB", help="Say instead why this job waits, or what it has.")
     ] = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATUS", help="List jobs with this status only; may be repeated."),
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="List the jobs of this tenant only.")] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Print the table again every 2 s until Ctrl-C.")
+    ] = False,
     as_json: _JsonOut = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """List jobs with their GPUs, progress and times."""
+    wanted = tuple(status or ())
+    for one in wanted:
+        if one not in _STATUSES:
+            raise typer.BadParameter(f"{one!r}: must be one of {', '.join(_STATUSES)}", param_hint="--status")
+    if watch and (as_json or why is not None):
+        raise typer.BadParameter("not with --json or --why", param_hint="--watch")
+    over = over or any(one in _ENDINGS for one in wanted)
     with _client(service, token_file) as client:
         if why is not None:
             _print_why(client.why(why), as_json)
             return
-        there, now = client.jobs(over=over), client.cluster()["time"]
-    if as_json:
-        import json
+        try:
+            while True:
+                there = [
+                    job
+                    for job in client.jobs(over=over)
+                    if (not wanted or job["status"] in wanted) and tenant in (None, job["tenant"])
+                ]
+                if as_json:
+                    import json
 
-        typer.echo(json.dumps(there))
-        return
-    print_jobs(there, now)
+                    typer.echo(json.dumps(there))
+                    return
+                now = client.cluster()["time"]
+                if watch and sys.stdout.isatty():
+                    typer.echo(_CLEAR, nl=False)
+                print_jobs(there, now)
+                if not watch:
+                    return
+                time.sleep(_WATCH_SECONDS)
+        except KeyboardInterrupt:
+            if not watch:
+                raise
 
 
 def _print_why(answer: dict[str, Any], as_json: bool) -> None:
@@ -293,15 +345,16 @@ def logs(
         int | None,
         typer.Option(min=1, help="Number of the run; default: the last one. Ignored with --follow."),
     ] = None,
+    tail: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Begin with this many lines at the end.")
+    ] = None,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """Print the output of a job."""
     with _client(service, token_file) as client:
-        if not follow:
-            typer.echo(client.log(name, run), nl=False)
-            return
-        for text in client.follow(name):
+        parts = client.follow(name, tail=tail) if follow else client.parts(name, run, tail=tail)
+        for text in parts:
             typer.echo(text, nl=False)
 
 

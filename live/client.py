@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from copter.errors import CopterError
 from copter.extras import extra
-from copter.live.files import JobFile, read_toml
+
+if TYPE_CHECKING:
+    from copter.live.files import JobFile
 
 with extra("live"):
     import httpx
@@ -24,6 +26,8 @@ with extra("live"):
 _POLL_SECONDS = 0.5
 _MOST_JOBS = 10_000
 """Largest number of jobs in one response."""
+_TAIL_BYTES = 64 * 1024
+"""Bytes at the end of a log that are read first for its last lines."""
 _OVER = ("completed", "failed", "cancelled")
 
 
@@ -120,9 +124,12 @@ class Client:
         ServiceError
             If the service refuses the job.
         """
-        if isinstance(job, str | Path):
-            job = read_toml(job, JobFile)
-        fields = job.model_dump(mode="json", exclude_unset=True) if isinstance(job, JobFile) else dict(job)
+        if not isinstance(job, Mapping):
+            from copter.live.files import JobFile, read_toml  # imports numpy, which other methods do not need
+
+            file = job if isinstance(job, JobFile) else read_toml(job, JobFile)
+            job = file.model_dump(mode="json", exclude_unset=True)
+        fields = dict(job)
         fields = {"name": f"job-{secrets.token_hex(4)}"} | fields | changes
         try:
             return str(self._ask("POST", "/v1/jobs", json=fields).json()["name"])
@@ -152,36 +159,69 @@ class Client:
         """End a job."""
         self._ask("DELETE", f"/v1/jobs/{name}")
 
-    def log(self, name: str, run: int | None = None) -> str:
-        """Return the output of a run of a job, by default of the last run."""
-        return "".join(self._log(name, run, follow=False))
+    def log(self, name: str, run: int | None = None, *, tail: int | None = None) -> str:
+        """Return the output of a run of a job, by default of the last run; with `tail`, its last lines."""
+        return "".join(self.parts(name, run, tail=tail))
 
-    def follow(self, name: str) -> Iterator[str]:
-        """Yield the output of a job, through all its runs, until the job has ended."""
-        return self._log(name, None, follow=True)
+    def parts(self, name: str, run: int | None = None, *, tail: int | None = None) -> Iterator[str]:
+        """Yield the output of a run as `log` returns it, in parts."""
+        run, after, text = (run, 0, "") if tail is None else self._tail(name, run, tail)
+        if text:
+            yield text
+        yield from self._log(name, run, after, follow=False)
 
-    def _log(self, name: str, run: int | None, *, follow: bool) -> Iterator[str]:
-        after = 0
+    def follow(self, name: str, *, tail: int | None = None) -> Iterator[str]:
+        """Yield the output of a job, through all its runs, until the job has ended.
+
+        With `tail`, begin with so many lines at the end of the last run.
+        """
+        run, after, text = (None, 0, "") if tail is None else self._tail(name, None, tail)
+        if text:
+            yield text
+        yield from self._log(name, run, after, follow=True)
+
+    def _log(self, name: str, run: int | None, after: int, *, follow: bool) -> Iterator[str]:
+        """Yield the output of a run from byte `after` on; ask for the job only when there is no more."""
+        last = newer = False  # True if there will be no more text of this run, or of this job
         while True:
-            over = self.job(name)["status"] in _OVER
-            where = {"after": after} | ({} if run is None else {"run": run})
-            answer = self._ask("GET", f"/v1/jobs/{name}/log", params=where)
-            number = int(answer.headers["x-run"])
+            number, text, end = self._part(name, run, after)
             if run is None and number:
                 run = number
-            if answer.text:
-                after = int(answer.headers["x-next"])
-                yield answer.text
-                continue
-            if not follow:
+            if text:
+                after = end
+                yield text
+            elif not follow:
                 return
-            runs = len(self.job(name)["all_runs"])
-            if run is not None and runs > run:
-                run, after = run + 1, 0
-            elif over:
+            elif newer and run is not None:
+                run, after, last, newer = run + 1, 0, False, False
+            elif last:
                 return
             else:
-                time.sleep(_POLL_SECONDS)
+                view = self.job(name)
+                newer = run is not None and len(view["all_runs"]) > run
+                last = view["status"] in _OVER
+                if not newer and not last:
+                    time.sleep(_POLL_SECONDS)
+
+    def _part(self, name: str, run: int | None, after: int, **more: int) -> tuple[int, str, int]:
+        """Return the number of a run, a part of its log, and where the next part begins."""
+        where = {"after": after} | ({} if run is None else {"run": run}) | more
+        answer = self._ask("GET", f"/v1/jobs/{name}/log", params=where)
+        return int(answer.headers["x-run"]), answer.text, int(answer.headers["x-next"])
+
+    def _tail(self, name: str, run: int | None, lines: int) -> tuple[int | None, int, str]:
+        """Return the number of a run, the end of its log, and so many lines before the end."""
+        number, _, end = self._part(name, run, 0, tail=1)
+        size, run = _TAIL_BYTES, number or run
+        while True:
+            begin, text = max(end - size, 0), ""
+            at = begin
+            while at < end and (part := self._part(name, run, at))[1]:
+                text, at = text + part[1], part[2]
+            if begin == 0 or text.count("\n", 0, -1) >= lines:
+                kept = text.removesuffix("\n").split("\n")[-lines:]
+                return run, max(at, end), "\n".join(kept) + "\n" * text.endswith("\n")
+            size *= 4
 
     def cluster(self) -> dict[str, Any]:
         """Return the nodes and the statistics of the service."""

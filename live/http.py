@@ -1,8 +1,9 @@
 """The HTTP interface of the service for users, jobs, monitoring and the page, described by OpenAPI.
 
-Every route except ``/health`` and the page's files needs ``Authorization: Bearer TOKEN``.  The token is the
-service's for users, and the run's own for a report.  A body is JSON of at most :data:`MOST_BYTES`.  The
-response to an invalid request is ``{"error": "the reason"}``, and the request has no effect.
+Every route except ``/health``, ``/openapi.json`` and the page's files needs ``Authorization: Bearer TOKEN``.
+The token is the service's for users, and the run's own for a report.  A body is JSON of at most
+:data:`MOST_BYTES`.  The response to an invalid request is ``{"error": "the reason"}``, and the request has no
+effect.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ from copter.live.views import cluster_view, events_view, job_view, jobs_view, ro
 from copter.live.why import why
 
 with extra("live"):
-    from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
+    from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
     from fastapi import Path as InPath
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse, PlainTextResponse, Response
+    from fastapi.security import HTTPBearer
     from pydantic import BaseModel, Field
     from starlette.exceptions import HTTPException
 
 MOST_BYTES = 256 * 1024
 """Largest body of a request, in bytes."""
-_MOST_LOG_BYTES = 64 * 1024
+_MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
 _Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
@@ -121,6 +123,11 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
+# They describe the tokens for OpenAPI; _check reads the header.
+_USER = HTTPBearer(scheme_name="user", description="The token of the service.", auto_error=False)
+_RUN = HTTPBearer(scheme_name="run", description="The token of the run.", auto_error=False)
+
+
 def make_app(service: Service) -> FastAPI:
     """Make the application that serves a service and, while it is served, runs it."""
 
@@ -134,8 +141,8 @@ def make_app(service: Service) -> FastAPI:
 
     app = FastAPI(title="copter", version="1", lifespan=running, docs_url=None, redoc_url=None)
 
-    def user(authorization: Annotated[str, Header(description="Bearer TOKEN")] = "") -> None:
-        _check(authorization, service.token)
+    def user(request: Request) -> None:
+        _check(request, service.token)
 
     @app.middleware("http")
     async def limit(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -162,7 +169,7 @@ def make_app(service: Service) -> FastAPI:
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         return _refused(422, describe(error.errors()))
 
-    users = APIRouter(dependencies=[Depends(user)], responses=_REFUSALS)
+    users = APIRouter(dependencies=[Security(_USER), Depends(user)], responses=_REFUSALS)
     _add_jobs(users, service)
     _add_cluster(users, service)
     app.include_router(users)
@@ -264,12 +271,10 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
 def _add_runs(app: FastAPI, service: Service) -> None:
     """Add the route to which runs report."""
 
-    @app.post("/v1/runs/{name}/{number}", responses=_REFUSALS)
-    async def report(
-        name: _JobName, number: _Number, body: ReportBody, authorization: Annotated[str, Header()] = ""
-    ) -> OrdersBody:
+    @app.post("/v1/runs/{name}/{number}", responses=_REFUSALS, dependencies=[Security(_RUN)])
+    async def report(name: _JobName, number: _Number, body: ReportBody, request: Request) -> OrdersBody:
         """Accept the report of a run, and return the orders for the run."""
-        _check(authorization, run_token(service.token, name, number))
+        _check(request, run_token(service.token, name, number))
         orders = service.admission.report(name, number, body.report())
         batch = None if orders.batch is None else BatchBody(**orders.batch._asdict())
         return OrdersBody(lease_seconds=orders.lease_seconds, stop=orders.stop, batch=batch)
@@ -279,10 +284,12 @@ def _add_page(app: FastAPI, service: Service) -> None:
     """Add the routes that need no token."""
 
     @app.get("/health", responses={503: {"model": Refusal}})
-    async def health() -> Response:
-        """Return whether the service works."""
-        if service.trouble:
-            return _refused(503, service.trouble)
+    async def health(request: Request) -> Response:
+        """Return whether the service works; with the token, also the details of the trouble."""
+        trouble = service.trouble
+        if trouble:
+            # The details may have paths of the service's machine.
+            return _refused(503, trouble if _has(request, service.token) else trouble.partition(":")[0])
         return JSONResponse({"status": "well"})
 
     @app.get("/", include_in_schema=False)
@@ -326,11 +333,17 @@ def _end_with(task: asyncio.Task[None]) -> None:
         os._exit(1)
 
 
-def _check(authorization: str, token: str) -> None:
+def _has(request: Request, token: str) -> bool:
+    """Return whether a request has the token."""
+    kind, _, shown = request.headers.get("authorization", "").partition(" ")
+    return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode())
+
+
+def _check(request: Request, token: str) -> None:
     """Raise HTTPException if a request does not have the token."""
-    kind, _, shown = authorization.partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), token.encode()):
-        why = "the token is invalid" if authorization else "a token is needed: Authorization: Bearer TOKEN"
+    if not _has(request, token):
+        said = "authorization" in request.headers
+        why = "the token is invalid" if said else "a token is needed: Authorization: Bearer TOKEN"
         raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
 
 

@@ -6,13 +6,15 @@ The number of series is bounded: labels are statuses, GPU types and outcomes, an
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from copter.extras import extra
 
 with extra("live"):
-    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+    from prometheus_client.core import CounterMetricFamily
+    from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from copter.live.cluster import LiveCluster
@@ -22,12 +24,12 @@ _SECONDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _STATUSES = ("queued", "starting", "running", "stopping")
 
 
-class ServiceMetrics:
+class ServiceMetrics(Collector):
     """Counters, gauges and histograms of a service.
 
     ================================== ========= =======================================================
     copter_live_jobs                   gauge     jobs that have not ended, by ``status``
-    copter_live_jobs_over_total        gauge     jobs that have ended, by ``ending``
+    copter_live_jobs_over_total        counter   jobs that have ended, by ``ending``
     copter_live_gpus                   gauge     GPUs in use by ``type`` and ``state``: there, given, busy
     copter_live_nodes_unusable         gauge     nodes that do not work or are drained, by ``type``
     copter_live_rounds_total           counter   rounds
@@ -45,7 +47,8 @@ class ServiceMetrics:
     def __init__(self) -> None:
         at = self._registry = CollectorRegistry()
         self._jobs = Gauge("copter_live_jobs", "Jobs that have not ended", ["status"], registry=at)
-        self._over = Gauge("copter_live_jobs_over_total", "Jobs that have ended", ["ending"], registry=at)
+        self._over: dict[str, int] = {}
+        at.register(self)
         self._gpus = Gauge("copter_live_gpus", "GPUs", ["type", "state"], registry=at)
         self._unusable = Gauge("copter_live_nodes_unusable", "Nodes not in use", ["type"], registry=at)
         self._rounds = Histogram(
@@ -58,6 +61,13 @@ class ServiceMetrics:
         self._ended = Counter("copter_live_runs_ended", "Runs that ended", ["outcome"], registry=at)
         self._silent = Gauge("copter_live_backend_silent", "1 if the backend does not answer", registry=at)
         self._bytes = Gauge("copter_live_journal_bytes", "Bytes of the journal", registry=at)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics that the journal counts, for the client library of Prometheus."""
+        family = CounterMetricFamily("copter_live_jobs_over", "Jobs that have ended", labels=["ending"])
+        for ending, count in self._over.items():
+            family.add_metric([ending], count)
+        yield family
 
     def decided(self, round: Decided) -> None:
         """Count a round."""
@@ -79,8 +89,7 @@ class ServiceMetrics:
         statuses = Counts[str](job.status for job in state.jobs.values())
         for status in _STATUSES:
             self._jobs.labels(status).set(statuses[status])
-        for ending, count in over.items():
-            self._over.labels(ending).set(count)
+        self._over = dict(over)
         capacity, given, busy = state.cluster.capacity, Counts[str](), Counts[str]()
         for job in state.running():
             assert job.run is not None

@@ -7,6 +7,7 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import sampled_from
+from prometheus_client.parser import text_string_to_metric_families
 
 from copter.live.folder import run_token
 from copter.live.http import MOST_BYTES, make_app
@@ -268,11 +269,44 @@ def test_what_is_shown_of_jobs_and_nodes(service, http):
     assert {"Opened", "Submitted", "Launched", "Ended", "Closed"} <= {
         one["what"] for one in http.get("/v1/events").json()
     }
-    assert 'copter_live_jobs_over_total{ending="cancelled"} 1.0' in http.get("/metrics").text
+    text = http.get("/metrics").text
+    assert 'copter_live_jobs_over_total{ending="cancelled"} 1.0' in text
+    kinds = {one.name: one.type for one in text_string_to_metric_families(text)}
+    assert kinds["copter_live_jobs_over"] == "counter"
+    # In the OpenMetrics format, counters and no others have the suffix _total.
+    named_so = {
+        line.split()[2] for line in text.splitlines() if line.startswith("# TYPE") and "_total" in line
+    }
+    assert {name.removesuffix("_total") for name in named_so} == {
+        n for n, k in kinds.items() if k == "counter"
+    }
     assert http.get("/health").status_code == 200
     service.backend.away = "gone"
     look(service)
     refused(http.get("/health"), 503, "gone")
+
+
+def test_strangers_learn_the_kind_of_trouble_only(service, http):
+    service.backend.away = "/srv/copter/jobs/one: no space left on device"
+    look(service)
+    refused(http.get("/health"), 503, "the backend does not answer: /srv/copter/jobs")
+    for header in ({"Authorization": ""}, {"Authorization": "Bearer wrong"}):
+        answer = http.get("/health", headers=header)
+        assert answer.json() == {"error": "the backend does not answer"} and answer.status_code == 503
+
+
+def test_the_description_says_which_token_a_route_needs(http):
+    described = http.get("/openapi.json").json()
+    schemes = described["components"]["securitySchemes"]
+    assert {name: (one["type"], one["scheme"]) for name, one in schemes.items()} == {
+        "user": ("http", "bearer"),
+        "run": ("http", "bearer"),
+    }
+    for path, methods in described["paths"].items():
+        for method in methods.values():
+            wanted = [] if path == "/health" else [{"run" if path.startswith("/v1/runs") else "user": []}]
+            assert method.get("security", []) == wanted
+            assert not any(one["name"] == "authorization" for one in method.get("parameters", ()))
 
 
 TAKE_NOTHING = {"/v1/cluster", "/metrics", "/health"}

@@ -65,6 +65,9 @@ def test_the_commands_of_a_user(cluster, tmp_path):
     folder = tmp_path / "live"
     with ServiceProcess(folder, cluster, ("--round-seconds", "1", "--soon-seconds", "0.2")) as service:
         assert (folder / "token").stat().st_mode & 0o077 == 0
+        said = service.log.read_text()
+        assert f"page: {service.url}/\n" in said and f"token: cat {folder / 'token'}" in said
+        assert service.token not in said
         out, _ = copter("submit", job, "--name", "first", "--wait", service=service)
         assert out == "first\n"
         assert copter("logs", "first", service=service)[0] == "hello\nbye\n"

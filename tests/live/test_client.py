@@ -1,0 +1,160 @@
+"""The client and the commands `jobs` and `logs`: what they ask for, and what they print."""
+
+import contextlib
+import subprocess
+import sys
+
+import pytest
+import typer
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from copter.live import cli
+from copter.live.client import Client
+from copter.live.http import make_app
+from support.live_cases import RIGID, make_service, named, step
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def service(tmp_path):
+    made = make_service(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def asked():
+    """What a client has asked for."""
+    return []
+
+
+@pytest.fixture
+def client(service, asked):
+    with contextlib.closing(Client("http://x", service.token)) as made:
+        made._http.close()
+        made._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
+        usual = made._ask
+        made._ask = lambda method, path, **more: (asked.append(path), usual(method, path, **more))[1]
+        yield made
+
+
+def write_log(service, text, run=1):
+    path = service.folder / "jobs" / "one" / "runs" / str(run) / "log-0.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text)
+
+
+@pytest.fixture
+def job(service):
+    service.admission.submit(named(RIGID, "one", tenant="a"))
+    step(service)
+
+
+def test_a_long_log_takes_one_request_for_each_megabyte(service, client, asked, job):
+    text = b"0123456789abcde\n" * (3 * MIB // 16)
+    write_log(service, text)
+    assert client.log("one").encode() == text
+    assert asked == ["/v1/jobs/one/log"] * 4
+
+
+def test_a_log_is_followed_to_the_end_of_the_job(service, client, asked, job, monkeypatch):
+    write_log(service, b"first\n")
+    monkeypatch.setattr("copter.live.client.time.sleep", lambda _: steps.pop(0)())
+
+    def second_run():
+        service.backend.end("one.1", "lost")
+        step(service)
+        step(service, 10.0)
+        with (service.folder / "jobs/one/runs/1/log-0.txt").open("ab") as log:
+            log.write(b"last words\n")
+        write_log(service, b"second\n", run=2)
+
+    def end():
+        write_log(service, b"second\nthird\n", run=2)
+        service.backend.end("one.2")
+        step(service)
+
+    steps = [lambda: None, second_run, end]
+    assert "".join(client.follow("one")) == "first\nlast words\nsecond\nthird\n"
+    assert not steps and asked.count("/v1/jobs/one") <= 6
+
+
+@pytest.mark.parametrize("lines", [1, 2, 7, 100_000])
+@pytest.mark.parametrize("text", ["", "one\n", "a\n\nb\r\u2028\nend", "é" * 50 + "\n", "word\n" * 400_000])
+def test_the_last_lines_of_a_log(service, client, job, lines, text):
+    write_log(service, text.encode())
+    kept = text.removesuffix("\n").split("\n")[-lines:]
+    assert client.log("one", tail=lines) == "\n".join(kept) + "\n" * text.endswith("\n")
+
+
+def test_few_lines_of_a_long_log_take_few_bytes(service, client, asked, job):
+    write_log(service, b"word\n" * (20 * MIB // 5))
+    assert client.log("one", tail=3) == "word\n" * 3
+    assert len(asked) <= 4
+
+
+def test_commands_that_only_ask_do_not_import_numpy():
+    code = "import copter.live.cli, copter.live.client, sys; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.fixture
+def run(client, monkeypatch):
+    """Call `copter jobs` or `copter logs`, and return the exit code and the output."""
+    app = typer.Typer()
+    cli.register(app)
+    monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+
+    def call(*words):
+        done = CliRunner().invoke(app, words, env={"COLUMNS": "160"})
+        return done.exit_code, done.output
+
+    return call
+
+
+def test_jobs_are_filtered(service, run):
+    for name, tenant in (("first", "a"), ("second", "b"), ("third", "a")):
+        service.admission.submit(named(RIGID, name, tenant=tenant))
+    step(service)
+    service.admission.cancel("first")
+    service.admission.submit(named(RIGID, "fourth", tenant="b"))
+
+    def listed(*words):
+        code, shown = run("jobs", *words)
+        assert code == 0
+        return [name for name in ("first", "second", "third", "fourth") if name in shown]
+
+    assert listed() == ["second", "third", "fourth"]
+    assert listed("--tenant", "b") == ["second", "fourth"]
+    assert listed("--status", "queued") == ["fourth"]
+    assert listed("--status", "cancelled", "--status", "running") == ["first", "second", "third"]
+    assert listed("--status", "running", "--tenant", "b", "--json") == ["second"]
+    assert listed("--status", "failed") == []
+    code, said = run("jobs", "--status", "runing")
+    assert code == 2 and "queued, starting, running" in said.replace("\n", " ")
+
+
+def test_the_table_is_drawn_again_until_the_user_stops(service, run, job, monkeypatch):
+    def wait(seconds):
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+        service.admission.submit(named(RIGID, f"more-{len(waits)}"))
+
+    waits = []
+    monkeypatch.setattr(cli.time, "sleep", wait)
+    code, shown = run("jobs", "--watch")
+    assert code == 0 and waits == [2.0, 2.0, 2.0]
+    assert shown.count("one") == 3 and shown.count("more-1") == 2 and shown.count("more-2") == 1
+    assert run("jobs", "--watch", "--json")[0] == 2
+
+
+def test_the_end_of_a_log_is_printed(service, run, job):
+    write_log(service, b"a\nb\nc\n")
+    assert run("logs", "one", "--tail", "2") == (0, "b\nc\n")
+    service.admission.cancel("one")
+    step(service)
+    assert run("logs", "-f", "one", "--tail", "1") == (0, "c\n")
+    assert run("logs", "one") == (0, "a\nb\nc\n")
