@@ -72,7 +72,7 @@ def limited_protocol(most: int, seconds: float) -> type[asyncio.Protocol]:
     waiting: dict[Any, asyncio.TimerHandle] = {}  # the connection that has been waiting longest is first
     usual: Any = AutoHTTPProtocol
 
-    class LimitedProtocol(usual):  # type: ignore[misc]
+    class LimitedProtocol(usual):
         """A connection that is closed if it waits for too long."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:

@@ -22,7 +22,8 @@ The environment of each process has these variables:
     COPTER_NODE                     the number of the node in the run
     CUDA_VISIBLE_DEVICES            its GPU, if run.json or COPTER_DEVICES lists the GPUs of the run
 
-Numbers in run.json count the GPUs in the CUDA_VISIBLE_DEVICES of the agent, if it has one.
+Numbers in run.json count the GPUs in COPTER_VISIBLE_DEVICES, the list of the service, or else those in the
+CUDA_VISIBLE_DEVICES of the agent, if it has one of the two.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from typing import Any
 _GRACE_SECONDS = 5.0
 """Time between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+VISIBLE = "COPTER_VISIBLE_DEVICES"
+"""Variable of an agent with the CUDA_VISIBLE_DEVICES of the service; jobs do not get it."""
 STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
 _SCAN_SECONDS = 0.01
@@ -115,10 +118,11 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
     first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
     total = 1 if run["once"] else sum(run["gpus"])
     devices = _devices(run["devices"][node] if run["devices"] else [])
+    own = {name: value for name, value in os.environ.items() if name != VISIBLE}
     parent = os.getpid()
     for local in range(count):
         environment = (
-            os.environ
+            own
             | run["environment"]
             | {
                 "COPTER_RUN_FILE": os.path.join(folder, "run.json"),
@@ -145,7 +149,9 @@ def _devices(numbers: list[int]) -> list[str]:
     """Return the names of the GPUs with some numbers or, without numbers, of those that the backend chose."""
     if not numbers:
         return [one for one in os.environ.get("COPTER_DEVICES", "").split(",") if one]
-    visible = visible_devices(os.environ)
+    visible = visible_devices(os.environ, VISIBLE)
+    if visible is None:
+        visible = visible_devices(os.environ)
     if visible is None:
         return [str(one) for one in numbers]
     if max(numbers) >= len(visible):
@@ -153,14 +159,14 @@ def _devices(numbers: list[int]) -> list[str]:
     return [visible[one] for one in numbers]
 
 
-def visible_devices(environment: Mapping[str, str]) -> list[str] | None:
+def visible_devices(environment: Mapping[str, str], name: str = "CUDA_VISIBLE_DEVICES") -> list[str] | None:
     """Return the GPUs that a process with this environment can see; None if it can see all of them.
 
     As in CUDA, the list ends before the first number that no GPU has, such as -1.
     """
-    if "CUDA_VISIBLE_DEVICES" not in environment:
+    if name not in environment:
         return None
-    names = [one.strip() for one in environment["CUDA_VISIBLE_DEVICES"].split(",")]
+    names = [one.strip() for one in environment[name].split(",")]
     return list(takewhile(lambda name: name.isdecimal() or name.startswith(("GPU-", "MIG-")), names))
 
 

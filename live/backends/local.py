@@ -62,8 +62,7 @@ class LocalBackend:
     job_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, *, environment: Sequence[str] = ()) -> None:
-        self._failed = folder / "failed"
-        self._passed = (*passed_on(environment), "CUDA_VISIBLE_DEVICES")  # the agents count GPUs in this list
+        self._failed, self._passed = folder / "failed", passed_on(environment)
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._asked: dict[str, float] = {}
@@ -86,13 +85,15 @@ class LocalBackend:
         gone = [host for host in run.hosts if host in down]
         if gone:
             raise BackendError(f"run {run.id}: node {gone[0]}: {down[gone[0]]}")
+        listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+        visible = {} if listed is None else {agent.VISIBLE: listed}
         with self._lock:
             self._asked[run.id] = time.monotonic()
         for node in range(len(run.hosts)):
             with os.fdopen(open_to_append(run.folder / f"agent-{node}.txt"), "ab") as errors:
                 child = subprocess.Popen(
                     [sys.executable, "-I", "-S", agent.__file__, str(run.folder), str(node)],
-                    env=environment_of(self._passed),
+                    env=environment_of(self._passed) | visible,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
