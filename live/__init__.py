@@ -3,9 +3,9 @@
 Users submit jobs over HTTP.  A policy decides which GPUs each job gets, and a backend starts and stops the
 runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 
-- `service.py` combines `admission.py` (accepts or refuses requests), `rounds.py` (asks the policy, with a
-  deadline), `launcher.py` (starts, stops and kills runs) and `record.py` (the journal and the state, and the
-  recovery of the state after a restart).
+- `service.py` combines `admission.py` (accepts or refuses requests), `rounds.py` (asks the policy, in the
+  thread of `policy_thread.py` and with a deadline), `launcher.py` (starts, stops and kills runs) and
+  `record.py` (the journal and the state, and the recovery of the state after a restart).
 - `events.py`, `journal.py`, `cluster.py` and `jobs.py`: the events, their file, and the state that follows
   from them.
 - `files.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users write and

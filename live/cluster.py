@@ -107,7 +107,7 @@ class LiveCluster:
 
     def _change(self, job: LiveJob, new: Allocation) -> None:
         assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        self.changes[job.name] = new.type, new.nodes
+        self.changes[job.name] = as_place(new)
 
     # ---- events ----------------------------------------------------------------------------------
 

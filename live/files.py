@@ -250,6 +250,15 @@ class ClusterFile(Strict):
         float,
         Field(ge=1, le=864000, description="Seconds for which a job continues without the service."),
     ] = 600.0
+    decision_seconds: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=864000,
+            description="Seconds after which a decision of the policy is abandoned and the policy replaced;"
+            " default: 60 or, if that is longer, 10 rounds.",
+        ),
+    ] = None
     keep_jobs: Annotated[
         int,
         Field(ge=0, le=10_000_000, description="Number of ended jobs whose folders are kept, latest first."),

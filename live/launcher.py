@@ -7,6 +7,9 @@ of a crash, a lost node or a kill between two steps.
 Starts are submitted to the backend in the background, a few at a time, because each may take long.  A tick
 does not wait for them, so that it can stop and kill other runs in the meantime.
 
+While a policy decides, cancelled jobs and drained nodes are in events that wait, because the policy's thread
+reads the state.  The launcher reads these events, so it kills and stops the runs at once.
+
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
 complete when its present run ends with exit code 0; the outcome of its former runs has no effect.
 """
@@ -54,7 +57,7 @@ class _Watched:
 
     run: Run
     waited: float = -math.inf  # last time at which the run waited for its nodes
-    told: bool = False  # True once the backend has accepted the stop signal
+    told: float = math.nan  # time at which the backend accepted the stop signal
     killed: str = ""  # reason for killing the run; empty if it is not killed
 
     @property
@@ -184,11 +187,13 @@ class Launcher:
             if state.waiting:
                 watched.waited = self._record.now()
             active = job.run  # it may have changed during the call above
-            if active is None or active.number != run.number or job.name in self._record.busy():
+            waiting = self._record.waiting_of(job.name)
+            if active is None or active.number != run.number or Ended in waiting:
                 continue
             active.waiting = state.waiting
             if state.outcome is not None:
-                self._end(job, active, state)
+                if not waiting or Closed in waiting:  # else the effect of the end depends on what waits
+                    self._end(job, active, state)
                 continue
             try:
                 await self._end_if_wanted(job, active, watched)
@@ -204,17 +209,20 @@ class Launcher:
                 watched.killed = why
                 self._record.note(f"run {run.number} is killed: {why}", job.name)
             await self._ask(self._backend.kill, run)
-        elif job.target != active.place and not watched.told:
-            if math.isnan(active.told):
+        elif self._is_to_leave(job, active) and math.isnan(watched.told):
+            if math.isnan(active.told) and Told not in self._record.waiting_of(job.name):
                 self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
             await self._ask(self._backend.stop, run)
-            watched.told = True  # not reached if the call fails; then the next tick repeats it
+            watched.told = self._record.now()  # not reached if the call fails; then the next tick repeats it
 
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
         """Return the reason for killing a run; empty without a reason."""
         now = self._record.now()
-        if now - run.told > self._file.grace_seconds:
+        told = watched.told if math.isnan(run.told) else run.told  # the event of a stop may wait
+        if now - told > self._file.grace_seconds:
             return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
+        if job.name in self._record.busy():  # the state does not have its last reports yet
+            return ""
         # A run cannot report before it has begun, or while no service listens.
         heard = max(run.heard, self._opened, watched.waited)
         if job.file.elastic and now - heard > job.file.silence_seconds:
@@ -223,7 +231,16 @@ class Launcher:
 
     def _is_former(self, job: LiveJob) -> bool:
         """Return whether a job has ended although its run has not."""
-        return self._record.state.jobs.get(job.name) is not job
+        record = self._record
+        return record.state.jobs.get(job.name) is not job or Closed in record.waiting_of(job.name)
+
+    def _is_to_leave(self, job: LiveJob, run: ActiveRun) -> bool:
+        """Return whether a run is to end because its job is to run elsewhere, or nowhere."""
+        if job.target != run.place or self._is_former(job):
+            return True
+        type, nodes = run.place
+        leaving = self._record.leaving()
+        return any((type, node) in leaving for node, _ in nodes)
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
         """Write that a run ended and, if its job is complete or given up, that the job ended."""

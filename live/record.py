@@ -89,13 +89,25 @@ class ServiceRecord:
         closed = {event.job for event in self._waiting if isinstance(event, Closed)}
         return [event for event in self._waiting if isinstance(event, Submitted) and event.job not in closed]
 
+    def waiting_of(self, job: str) -> set[type[Event]]:
+        """Return the kinds of the waiting events of a job."""
+        return {type(event) for event in self._waiting if isinstance(event, JobEvent) and event.job == job}
+
+    def leaving(self) -> set[tuple[str, int]]:
+        """Return type and number of the nodes that waiting events take out of use."""
+        return {
+            (event.type, event.node)
+            for event in self._waiting
+            if isinstance(event, Drained) and not event.back
+        }
+
     def busy(self) -> set[str]:
         """Return the names of the jobs that have a waiting event."""
         return {event.job for event in self._waiting if isinstance(event, JobEvent)}
 
     def is_over(self, job: str) -> bool:
         """Return whether a job that was once submitted has ended."""
-        waiting = {type(event) for event in self._waiting if isinstance(event, JobEvent) and event.job == job}
+        waiting = self.waiting_of(job)
         return Closed in waiting or (job not in self.state.jobs and Submitted not in waiting)
 
     def expired(self, keep: int) -> str | None:

@@ -20,7 +20,8 @@ from copter.live.events import Closed, Decided, Event, Opened, Place, Submitted
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
 from copter.live.journal import JOURNAL, LiveJournal
-from copter.live.rounds import make_rounds
+from copter.live.policy_thread import NO_DECISION
+from copter.live.rounds import look_at, make_rounds
 from copter.problems.cluster.estimation.estimators import NoProf
 from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.profiles.base import Profile
@@ -47,7 +48,9 @@ def play_again(folder: Path) -> tuple[int, list[_Difference]]:
     journal = LiveJournal(folder / JOURNAL, read_only=True)
     events = list(journal.events())
     journal.close()
-    asked = {event.seen: event.asked for _, event in events if isinstance(event, Decided)}
+    decisions = [event for _, event in events if isinstance(event, Decided)]
+    asked = {event.seen: event.asked for event in decisions}
+    silent = {event.seen for event in decisions if event.error.startswith(NO_DECISION)}
     opened = _first(events, folder)
     state = LiveCluster(ClusterFile.model_validate(dict(opened.cluster)), opened.kind)
     rounds = _rounds(opened, state)
@@ -66,10 +69,14 @@ def play_again(folder: Path) -> tuple[int, list[_Difference]]:
             rounds = _rounds(event, state)
         if number in asked:
             state.timer.time = asked[number]
-            now = rounds.look()
+            now, decision = look_at(rounds), None
+            if number in silent:  # asking again could take as long again; a new policy follows anyway
+                continue
             try:
                 decision = rounds.decide(now)
-            except Exception:  # the record has an error here too, or the round counts as different
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # the record has an error here too, or the round counts as different
                 decision = None
     return len(asked), different
 

@@ -3,7 +3,8 @@
 A policy with rounds is asked at the end of each round.  If the service was started with `soon_seconds`, the
 policy is also asked earlier, after an event.  A policy without rounds is asked after an event, or at the time
 that it requested.  The policy decides in its own thread while jobs run and report
-(:meth:`.record.ServiceRecord.deferring`).
+(:meth:`.record.ServiceRecord.deferring`).  A decision has a deadline.  After an exception of the policy, and
+after the deadline, all jobs keep their places and a new policy replaces the former one.
 """
 
 from __future__ import annotations
@@ -13,33 +14,52 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from copter.live.cluster import LiveCluster, ReportedSpeeds
 from copter.live.events import Decided, Opened
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
+from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
 from copter.live.record import ServiceRecord
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.policy import Explains, Policy
+from copter.problems.cluster.policy import ClusterState, Explains, Policy
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.rounds import ClusterRounds
+from copter.problems.cluster.rounds import ClusterRounds, Decision
 
 _log = logging.getLogger("copter.live")
 
 _SHORTEST_GAP = 0.2
 """Minimum seconds between two rounds of a policy without rounds."""
-_AGAIN_SECONDS = 5.0
-"""Seconds until a policy without rounds is asked again after it raised an error."""
+_AGAIN_SECONDS, _LONGEST_AGAIN = 5.0, 300.0
+"""Seconds until a policy without rounds is asked again after it failed.
+
+They are also the first and the longest pause between two attempts to make a policy; each pause is twice the
+one before."""
+_LEAST_DECISION_SECONDS, _DECISION_ROUNDS = 60.0, 10.0
+"""Default deadline of a decision: these seconds or, if that is longer, so many rounds."""
+_CLOSE_SECONDS = 1.0
+"""Longest time in seconds for which the end of the service waits for the policy."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A decision with the rest of a policy's answer, checked in the policy's thread."""
+
+    decision: Decision
+    figures: dict[str, float]
+    sizes: dict[str, int]
+    wakes: float
 
 
 class LiveRounds:
     """The rounds of a policy on a live cluster.
 
     `scales` is true if the backend adds and removes nodes, so that the policy can request nodes.  `trouble`
-    is the error of the policy's last call; empty without an error.
+    is the reason why the policy's last call made no decision; empty if it made one.
     """
 
     def __init__(
@@ -56,19 +76,27 @@ class LiveRounds:
         self._record, self._file, self._scales = record, file, scales
         self._name, self._settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
-        self._thread = ThreadPoolExecutor(1, "policy")
+        self._thread = PolicyThread()
         self.trouble = ""
-        self._open()
+        self._lost = False  # True if the policy must be replaced before the next round
+        self._attempts, self._again = 0, -math.inf  # failed attempts to replace it, and when to try again
+        self._open(self._make())
 
     @property
     def policy(self) -> Policy:
-        """The present policy; it is replaced after it raised an error."""
+        """The present policy; it is replaced after it failed."""
         return self._rounds.policy
 
     @property
     def round_seconds(self) -> float | None:
         """Length of a round; None for a policy without rounds."""
         return self._rounds.round_seconds
+
+    @property
+    def decision_seconds(self) -> float:
+        """Seconds after which a decision is abandoned."""
+        default = max(_LEAST_DECISION_SECONDS, _DECISION_ROUNDS * (self.round_seconds or 0.0))
+        return default if self._file.decision_seconds is None else self._file.decision_seconds
 
     async def run(self, looked: Callable[[], Awaitable[None]]) -> None:
         """Ask the policy until cancelled; `looked` waits until a tick has carried out the decision."""
@@ -91,17 +119,24 @@ class LiveRounds:
     async def ask(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again."""
         record, state, began = self._record, self._record.state, time.perf_counter()
+        if self._lost and not await self._replace():
+            return self._again
         state.timer.time = asked = record.now()
-        now = self._rounds.look()
+        now = look_at(self._rounds)
         seen = record.journal.last
-        decision, error = None, ""
+        answer, error = None, ""
         with record.deferring():
             try:
-                loop = asyncio.get_running_loop()
-                decision = await loop.run_in_executor(self._thread, self._rounds.decide, now)
-            except Exception as raised:  # an error of the policy: all jobs keep their places
+                answer = await self._answer(now)
+            except PolicyFailedError as failed:  # all jobs keep their places
+                error = str(failed)
+        if answer is not None:
+            try:
+                self._rounds.carry_out(answer.decision)
+            except Exception as raised:  # the decision has places that are none
                 _log.exception("round %d", now.index)
-                error = f"{type(raised).__name__}: {raised}"
+                error = described(raised)
+        places, state.changes = state.changes, {}
         self.trouble = error
         decided = Decided(
             time=record.now(),
@@ -112,65 +147,113 @@ class LiveRounds:
             weight=state.timer.weight,
             error=error,
         )
-        if decision is None:
+        if error or answer is None:
             record.write(decided)
             record.note(f"round {now.index}: {error}; a new policy replaces the one that failed")
-            self._open()  # the state of the former policy is lost
-            return record.now() + _AGAIN_SECONDS
-        self._rounds.carry_out(decision)
-        places, state.changes = state.changes, {}
+            self._lost = True  # and so is the state of the policy
+            await self._replace()
+            return max(record.now() + _AGAIN_SECONDS, self._again)
         decided = replace(
             decided,
-            time=record.now(),
             places=places,
-            figures={key: float(value) for key, value in decision.figures.items() if math.isfinite(value)},
-            policy_seconds=decision.policy_seconds,
+            figures=answer.figures,
+            policy_seconds=answer.decision.policy_seconds,
             seconds=time.perf_counter() - began,
-            sizes=self._allowed(now.sizes),
+            sizes=answer.sizes,
         )
         record.write(decided)
         record.metrics.decided(decided)
         step = self.round_seconds
         if step is not None and decided.seconds > step:
             record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")
-        return min(now.wakes, default=math.inf)
+        return answer.wakes
 
     async def explain(self, job: str) -> list[str]:
         """Return the policy's sentences about a job in its last round; empty while it decides.
 
-        Raises what the policy raises.
+        Raises PolicyFailedError if the policy fails.
         """
         policy = self.policy
-        if self._record.deciding or not isinstance(policy, Explains):
+        if self._record.deciding or self._lost or not isinstance(policy, Explains):
             return []
-        loop = asyncio.get_running_loop()
-        return list(await loop.run_in_executor(self._thread, policy.why, job))
+        return await self._call(lambda: [str(one) for one in policy.why(job)], self.decision_seconds)
 
     def close(self) -> None:
-        """Wait for the policy to return, and end its thread."""
-        self._thread.shutdown()
+        """End the policy's thread; wait for it only for a moment, because it may never return."""
+        self._thread.close(_CLOSE_SECONDS)
 
-    def _open(self) -> None:
-        """Create a new policy, and write that to the journal."""
+    async def _answer(self, now: ClusterState) -> _Answer:
+        """Return the answer of the policy; raise PolicyFailedError if there is none.
+
+        The reports are fitted before the deadline begins, so that an abandoned thread never changes a job.
+        """
+        rounds = self._rounds
+        assert rounds.estimator is not None
+        observe = rounds.estimator.observe
+        await self._call(lambda: observe(now), None)
+
+        def answer() -> _Answer:
+            decision = rounds.decide(now)
+            figures = {str(key): float(value) for key, value in decision.figures.items()}
+            finite = {key: value for key, value in figures.items() if math.isfinite(value)}
+            return _Answer(
+                decision, finite, self._allowed(now.sizes), float(min(now.wakes, default=math.inf))
+            )
+
+        return await self._call(answer, self.decision_seconds)
+
+    async def _call(self, function: Callable[[], _T], seconds: float | None) -> _T:
+        """Call the code of the policy in its thread; abandon the thread if the call takes too long."""
+        thread = self._thread
+        try:
+            return await thread.call(function, seconds)
+        except PolicySilentError:
+            if self._thread is thread:
+                thread.close()
+                self._thread, self._lost = PolicyThread(), True
+            raise
+
+    async def _replace(self) -> bool:
+        """Replace the policy; return False if that is to be tried again later."""
+        record = self._record
+        if record.now() < self._again:
+            return False
+        try:
+            rounds = await self._call(self._make, self.decision_seconds)
+        except PolicyFailedError as failed:
+            pause = min(_AGAIN_SECONDS * 2.0 ** min(self._attempts, 30), _LONGEST_AGAIN)
+            self._attempts, self._again = self._attempts + 1, record.now() + pause
+            self.trouble = f"a new policy cannot be made: {failed}"
+            record.note(f"{self.trouble}; the next attempt is in {pause:g} s")
+            return False
+        self._open(rounds)
+        return True
+
+    def _make(self) -> ClusterRounds[LiveJob]:
+        """Make a new policy, with its rounds."""
         made = make_policy(self._name, **self._settings)
-        self._rounds = make_rounds(made, self._record.state, self._given_seconds)
+        return make_rounds(made, self._record.state, self._given_seconds)
+
+    def _open(self, rounds: ClusterRounds[LiveJob]) -> None:
+        """Write a new policy to the journal, and use it from now on."""
         self._record.write(
             Opened(
                 time=self._record.now(),
                 policy=self._name,
                 settings=self._settings,
-                kind=made.kind,
+                kind=rounds.policy.kind,
                 round_seconds=self._given_seconds,
                 cluster=self._file.model_dump(mode="json"),
             )
         )
+        self._rounds, self._lost, self._attempts, self._again = rounds, False, 0, -math.inf
 
     def _allowed(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Limit the numbers of nodes that a policy requests."""
         if not self._scales:
             return {}
         limits = {one.type: one.max_nodes or one.nodes for one in self._file.gpus}
-        return {type: min(nodes, limits[type]) for type, nodes in sizes.items()}
+        return {type: min(int(nodes), limits[type]) for type, nodes in sizes.items()}
 
     def _wake_at(self, time: float) -> None:
         if math.isfinite(time):
@@ -199,3 +282,12 @@ def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None)
     return ClusterRounds(
         policy, state, round_seconds=round_seconds, placer=placer_for(policy), estimator=ReportedSpeeds()
     )
+
+
+def look_at(rounds: ClusterRounds[LiveJob]) -> ClusterState:
+    """Return the input of a policy, in which the policy cannot change the mapping of the jobs.
+
+    The mapping is a copy, because an abandoned policy may read it while jobs arrive and end.
+    """
+    now = rounds.look()
+    return replace(now, jobs=MappingProxyType(dict(now.jobs)))

@@ -131,7 +131,7 @@ class Service:
         """Reason why the service cannot schedule; empty if it can."""
         if self.launcher.trouble or not self.rounds.trouble:
             return self.launcher.trouble
-        return f"the policy raised an error: {self.rounds.trouble}"
+        return f"the policy failed: {self.rounds.trouble}"
 
     def figures(self) -> str:
         """Return the metrics in Prometheus' text format."""
@@ -143,7 +143,8 @@ class Service:
     def close(self) -> None:
         """Release everything; jobs continue.
 
-        Acknowledged requests are written to disk before the method waits for a busy policy or backend.
+        Acknowledged requests are written to disk before the method waits for a busy backend.  A policy that
+        does not return is abandoned.
         """
         self.record.journal.close()
         self.rounds.close()

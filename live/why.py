@@ -6,7 +6,6 @@ come from the policy's method ``why`` if it has one (:class:`copter.problems.clu
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -15,11 +14,10 @@ from typing import Any
 from copter.live.cluster import LiveCluster
 from copter.live.events import Decided
 from copter.live.jobs import LiveJob
+from copter.live.policy_thread import PolicyFailedError
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.views import job_view
-
-_log = logging.getLogger("copter.live")
 
 _MOST_NAMES = 5
 """Number of jobs that a sentence names."""
@@ -48,9 +46,8 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
         answer["position"] = queued.index(name) + 1
     try:
         answer["policy"] = await rounds.explain(name)
-    except Exception as error:  # an error of the policy, which must not hide what the service knows
-        _log.exception("%s: the policy cannot explain", name)
-        sentences.append(f"The policy raised an error when it was asked why: {type(error).__name__}: {error}")
+    except PolicyFailedError as error:  # it must not hide what the service knows
+        sentences.append(f"The policy failed when it was asked why: {error}")
     return answer | {"sentences": sentences}
 
 
@@ -66,7 +63,7 @@ def _without_state(view: dict[str, Any]) -> Iterator[str]:
 def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
     now = record.now()
     if rounds.trouble:
-        yield f"The policy raised an error, and all jobs keep their GPUs until it decides: {rounds.trouble}."
+        yield f"The policy failed, and all jobs keep their GPUs until it decides: {rounds.trouble}."
     if job.allocation is not None and job.place is not None:
         held = ", ".join(f"{gpus} on {job.allocation.type}-{node}" for node, gpus in job.place)
         yield f"It has had {job.allocation.gpus} GPUs for {now - job.since:.0f} s: {held}."

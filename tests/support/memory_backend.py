@@ -49,7 +49,7 @@ class MemoryBackend:
                 self.end(run.id, "lost", "its node failed")
             if run.id not in self.runs:
                 self.end(run.id, "lost", "it never began")
-        ended = {run.id: self.ended.pop(run.id, None) for run in runs}
+        ended = {run.id: self.ended.get(run.id) for run in runs}
         return {id: RunState(*one) if one else RunState() for id, one in ended.items()}
 
     def end(self, id, *state):

@@ -1,0 +1,288 @@
+"""Policies that raise anything, never return or change their input: the service and its jobs go on."""
+
+import asyncio
+import threading
+
+import pytest
+from fastapi.testclient import TestClient
+
+import copter.live.rounds as live_rounds
+from copter.live.events import Closed, Decided, Ended, Opened, Told
+from copter.live.http import make_app
+from copter.live.replay import play_again
+from copter.problems.cluster.cluster import Configuration
+from support.live_cases import CLUSTER, RIGID, look, make_service, named, step
+
+
+class _Odd(BaseException):
+    def __str__(self):
+        raise _Odd
+
+
+NOTHING = staticmethod(lambda *_: None)
+
+
+class _Policy:
+    """First come, first served; `schedule` and the constructor first call a function of the test."""
+
+    name, kind, round_seconds = "plain", "rigid", 60.0
+    first = made = staticmethod(lambda *_: None)
+
+    def __init__(self):
+        self.made()
+
+    def schedule(self, now):
+        answer = self.first(now)
+        if answer is not None:
+            return answer
+        free, wanted = dict(now.cluster.capacity), {}
+        for name, job in now.jobs.items():
+            held = job.allocation or Configuration(1, job.gpus, "a100" if free["a100"] >= job.gpus else "t4")
+            if free[held.type] >= held.gpus:
+                wanted[name], free[held.type] = held, free[held.type] - held.gpus
+        return wanted
+
+
+@pytest.fixture
+def policy(monkeypatch):
+    """Return the class of the policies that services make; each test changes a class of its own."""
+    kind = type("_OwnPolicy", (_Policy,), {})
+    monkeypatch.setattr(live_rounds, "make_policy", lambda name: kind())
+    monkeypatch.setattr("copter.live.replay.make_policy", lambda name: kind())
+    return kind
+
+
+@pytest.fixture
+def hangs():
+    """Return a function that returns only after the test."""
+    over = threading.Event()
+    yield lambda *_: over.wait() and None
+    over.set()
+
+
+def raises(error):
+    def fail(*_):
+        raise error
+
+    return staticmethod(fail)
+
+
+def events(service, kind):
+    return [event for _, event in service.record.journal.events(kind=kind.__name__)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError("oops"),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        StopIteration(1),
+        asyncio.CancelledError(),
+        RecursionError(),
+        _Odd(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_a_policy_raises_is_an_error_of_the_policy(tmp_path, policy, error):
+    service = make_service(tmp_path, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    policy.first = raises(error)
+    service.admission.submit(named(RIGID, "two"))
+    step(service, 60.0)
+    assert type(error).__name__ in service.trouble
+    assert [job.status for job in service.record.state.jobs.values()] == ["running", "queued"]
+    policy.first = NOTHING
+    step(service, 60.0)
+    assert not service.trouble
+    assert [job.status for job in service.record.state.jobs.values()] == ["running", "running"]
+    service.close()
+
+
+@pytest.mark.parametrize("error", [KeyError("made"), SystemExit(3), StopIteration()], ids=repr)
+def test_a_policy_that_cannot_be_made_again_is_made_later_with_growing_pauses(tmp_path, policy, error):
+    service = make_service(tmp_path, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    policy.first, tries = raises(ZeroDivisionError()), []
+    policy.made = staticmethod(lambda: tries.append(service.record.now()) or raises(error)())
+    for _ in range(40):
+        step(service, 1.0)
+    assert [round(later - one) for one, later in zip(tries, tries[1:], strict=False)] == [5, 10, 20]
+    assert "a new policy cannot be made" in service.trouble and type(error).__name__ in service.trouble
+    assert len(events(service, Decided)) == 2 and len(events(service, Opened)) == 1
+    policy.first, policy.made = NOTHING, NOTHING
+    step(service, 300.0)
+    assert not service.trouble and service.record.state.jobs["one"].status == "running"
+    service.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda now: now.jobs.clear(),
+        lambda now: now.jobs.pop("one"),
+        lambda now: [1, 2],
+        lambda now: 7,
+        lambda now: {"nobody": Configuration(1, 1, "a100")},
+        lambda now: now.sizes.update(a100="many"),
+        lambda now: now.sizes.update(h100=3),
+        lambda now: now.wakes.append("soon"),
+    ],
+)
+def test_an_invalid_answer_changes_nothing(tmp_path, policy, answer):
+    from support.memory_backend import MemoryBackend
+
+    service = make_service(tmp_path, MemoryBackend(), policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    policy.first = staticmethod(answer)
+    step(service, 60.0)
+    assert service.trouble and list(service.record.state.jobs) == ["one"]
+    policy.first = NOTHING
+    step(service, 60.0)
+    assert not service.trouble and service.record.state.jobs["one"].status == "running"
+    service.close()
+
+
+def test_figures_that_are_no_numbers_are_an_error_of_the_policy(tmp_path, policy):
+    service = make_service(tmp_path, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    policy.figures = {"gap": "none"}
+    step(service)
+    assert "ValueError" in service.trouble
+    service.close()
+
+
+def test_a_policy_that_does_not_return_is_abandoned(tmp_path, policy, hangs):
+    cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
+    service = make_service(tmp_path, cluster=cluster, policy="plain")
+    http = TestClient(make_app(service), raise_server_exceptions=False)
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    former, thread = service.rounds.policy, service.rounds._thread
+    asked = []
+
+    def silent(now):
+        asked.append(now)
+        service.admission.submit(named(RIGID, "two"))
+        service.admission.cancel("one")
+        hangs()
+        return {}
+
+    policy.first = staticmethod(silent)
+    step(service, 60.0)
+    assert "no decision within 0.05 s" in service.trouble
+    assert http.get("/health").status_code == 503
+    assert list(service.record.state.jobs) == ["two"] and list(asked[0].jobs) == ["one"]
+    assert service.backend.killed == ["one.1"]
+    assert service.rounds.policy is not former and service.rounds._thread is not thread
+    policy.first = NOTHING
+    step(service, 60.0)
+    assert not service.trouble and service.record.state.jobs["two"].status == "running"
+    assert [bool(event.error) for event in events(service, Decided)] == [False, True, False]
+    service.close()
+    assert play_again(tmp_path) == (3, [])
+
+
+def test_a_late_answer_is_ignored(tmp_path, policy):
+    cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
+    service = make_service(tmp_path, cluster=cluster, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    late, thread = threading.Event(), service.rounds._thread._thread
+    policy.first = staticmethod(lambda now: late.wait() and {})
+    step(service, 60.0)
+    policy.first = NOTHING
+    late.set()
+    thread.join()
+    step(service, 60.0)
+    assert not service.trouble and service.record.state.jobs["one"].status == "running"
+    assert not service.backend.stopped
+    service.close()
+
+
+def test_a_service_ends_while_its_policy_hangs(tmp_path, policy, hangs):
+    service = make_service(tmp_path, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    began = threading.Event()
+    policy.first = staticmethod(lambda now: began.set() or hangs())
+
+    async def go():
+        task = asyncio.create_task(service.run())
+        await asyncio.to_thread(began.wait)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(go())
+    service.close()
+    assert service.rounds._thread._thread.daemon and service.rounds._thread._thread.is_alive()
+
+
+def deciding(service, policy, script):
+    """Run a script, and ticks, while the policy decides."""
+    done = threading.Event()
+    policy.first = staticmethod(lambda now: done.wait() and None)
+
+    async def go():
+        service.record.clock.time += 60.0
+        task = asyncio.create_task(service.rounds.ask())
+        while not service.record.deciding:
+            await asyncio.sleep(0)
+        for act in script:
+            act()
+            for _ in range(3):
+                await service.launcher.tick()
+        assert service.record.deciding
+        done.set()
+        await task
+
+    asyncio.run(go())
+    policy.first = NOTHING
+
+
+def test_a_cancelled_job_is_killed_while_the_policy_decides(tmp_path, policy):
+    service = make_service(tmp_path, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "two"))
+    step(service)
+    seen = []
+    script = [
+        lambda: service.admission.cancel("one"),
+        lambda: seen.append((list(service.backend.killed), set(service.record.state.jobs))),
+    ]
+    deciding(service, policy, script)
+    assert seen == [(["one.1"], {"one", "two"})]
+    assert [(event.job, event.number) for event in events(service, Ended)] == [("one", 1)]
+    assert [event.ending for event in events(service, Closed)] == ["cancelled"]
+    assert not service.record.state.leftover and len(service.record.state.free()["a100", 0]) == 2
+    look(service)
+    step(service, 60.0)
+    assert service.record.state.jobs["two"].status == "running" and not service.trouble
+    service.close()
+    assert play_again(tmp_path)[1] == []
+
+
+def test_a_drained_node_is_left_while_the_policy_decides(tmp_path, policy):
+    service = make_service(tmp_path, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    service.backend.ignores_stop = True
+    step(service)
+    seen = []
+    type, ((node, _),) = service.record.state.jobs["one"].target
+    script = [
+        lambda: service.admission.drain(type, node),
+        lambda: service.admission.drain(type, node, back=True),
+        lambda: seen.append((list(service.backend.stopped), set(service.record.state.drained))),
+    ]
+    deciding(service, policy, [script[0], script[2], script[1]])
+    assert seen == [(["one.1"], set())]
+    assert len(events(service, Told)) == 1
+    service.backend.end("one.1", "stopped")
+    look(service)
+    step(service, 60.0)
+    assert service.record.state.jobs["one"].run.number == 2
+    service.close()
+    assert play_again(tmp_path)[1] == []
