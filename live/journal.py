@@ -139,10 +139,12 @@ class LiveJournal:
         return self._file.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
     def close(self) -> None:
-        """Write the events that wait in memory, and close the file."""
-        if self._waiting:
-            self.flush()
-        self._file.close()
+        """Write the events that wait in memory, and close the file; it is closed also if that fails."""
+        try:
+            if self._waiting:
+                self.flush()
+        finally:
+            self._file.close()
 
 
 def _event(row: tuple[int, float, str, str | None, str]) -> Event:

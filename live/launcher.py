@@ -106,7 +106,9 @@ class Launcher:
             await self._look_at_runs()
             await self._launch()
             await self._prune()
-        except (BackendError, OSError, sqlite3.Error) as error:
+        except sqlite3.Error:
+            pass  # the record has the reason, and the next tick repeats what was not written
+        except (BackendError, OSError) as error:
             if self.silent != str(error):
                 self._record.note(f"the backend does not answer: {error}")
             self.silent = str(error)
@@ -191,12 +193,14 @@ class Launcher:
             if active is None or active.number != run.number or Ended in waiting:
                 continue
             active.waiting = state.waiting
-            if state.outcome is not None:
-                if not waiting or Closed in waiting:  # else the effect of the end depends on what waits
-                    self._end(job, active, state)
-                continue
             try:
+                if state.outcome is not None:
+                    if not waiting or Closed in waiting:  # else the effect of the end depends on what waits
+                        self._end(job, active, state)
+                    continue
                 await self._end_if_wanted(job, active, watched)
+            except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
+                continue
             except UntrustedFileError as error:  # it concerns the folder of this run only
                 watched.killed = watched.killed or str(error)
                 await self._ask(self._backend.kill, run)
@@ -218,8 +222,7 @@ class Launcher:
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
         """Return the reason for killing a run; empty without a reason."""
         now = self._record.now()
-        told = watched.told if math.isnan(run.told) else run.told  # the event of a stop may wait
-        if now - told > self._file.grace_seconds:
+        if now - _told(run, watched) > self._file.grace_seconds:
             return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
         if job.name in self._record.busy():  # the state does not have its last reports yet
             return ""
@@ -245,10 +248,11 @@ class Launcher:
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
         """Write that a run ended and, if its job is complete or given up, that the job ended."""
         assert state.outcome is not None
-        outcome, reason, killed = state.outcome, state.reason, self._watch(job).killed
+        watched = self._watch(job)
+        outcome, reason, killed = state.outcome, state.reason, watched.killed
         if killed and outcome in ("lost", "failed"):
             outcome, reason = "failed", killed
-        elif math.isnan(run.told) and (state.by_itself or (outcome == "stopped" and reason)):
+        elif math.isnan(_told(run, watched)) and (state.by_itself or (outcome == "stopped" and reason)):
             outcome = "failed"  # the run was not told to end
         ended = Ended(
             time=self._record.now(), job=job.name, number=run.number, outcome=outcome, reason=reason
@@ -334,7 +338,7 @@ class Launcher:
                 active.batch = job.batch(active.place)
                 run = replace(run, training=self._plan(job, active).as_dict())
             wanted = await asyncio.get_running_loop().run_in_executor(
-                self._start_threads, _begin, self._backend, run, lambda: job.target == active.place
+                self._start_threads, _begin, self._backend, run, lambda: not self._is_to_leave(job, active)
             )
             if not wanted:  # the next tick finds that it never began
                 self._record.write(Told(time=self._record.now(), job=job.name, number=active.number))
@@ -449,3 +453,8 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
         _log.warning("%s: too deeply nested to be removed", folder)
+
+
+def _told(run: ActiveRun, watched: _Watched) -> float:
+    """Return the time at which a run was told to stop, NaN if it was not; the event of that may wait."""
+    return watched.told if math.isnan(run.told) else run.told

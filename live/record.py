@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +39,8 @@ class ServiceRecord:
 
     `clock` returns seconds since the epoch; the service first began when it returned `began`.  `over` counts
     the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is set when a job
-    arrives or ends, or a node changes.
+    arrives or ends, or a node changes.  `trouble` is the reason why the journal could not be written at the
+    last attempt; empty if it could.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class ServiceRecord:
         self.state = LiveCluster(cluster, "adaptive")
         self.past, self.metrics = Past(), ServiceMetrics()
         self.over = {"completed": 0, "failed": 0, "cancelled": 0}
-        self.deciding = False
+        self.deciding, self.trouble = False, ""
         self.changed = asyncio.Event()
         self._waiting: list[Event] = []
         self._kept: deque[str] = deque()
@@ -59,8 +61,18 @@ class ServiceRecord:
         return max(self.clock() - self.began, self.state.timer.time)
 
     def write(self, *events: Event, durable: bool = True) -> None:
-        """Write events to the journal and apply them at once, or after the policy has returned."""
-        self.journal.add(*events, durable=durable)
+        """Write events to the journal and apply them at once, or after the policy has returned.
+
+        Raises sqlite3.Error if they cannot be written, because the disk is full for example.  Then they have
+        no effect.
+        """
+        try:
+            self.journal.add(*events, durable=durable)
+        except sqlite3.Error as error:
+            self._cannot_write(error)
+            raise
+        if durable:
+            self.trouble = ""
         if self.deciding:
             self._waiting += events
         else:
@@ -71,6 +83,25 @@ class ServiceRecord:
         """Write a remark for users to the journal and the log."""
         _log.warning("%s%s", f"{job}: " if job else "", text)
         self.journal.add(Noted(time=self.now(), text=text, job=job), durable=False)
+
+    def try_again(self) -> None:
+        """If the journal could not be written, write what waits in memory, with a note."""
+        if not self.trouble:
+            return
+        note = Noted(time=self.now(), text=f"the journal is written again; before: {self.trouble}")
+        try:
+            self.journal.add(note)
+        except sqlite3.Error as error:
+            self._cannot_write(error)
+        else:
+            _log.warning("the journal is written again")
+            self.trouble = ""
+            self.changed.set()
+
+    def _cannot_write(self, error: sqlite3.Error) -> None:
+        if not self.trouble:
+            _log.error("the journal cannot be written: %s", error)
+        self.trouble = f"the journal cannot be written: {error}"
 
     @contextmanager
     def deferring(self) -> Iterator[None]:

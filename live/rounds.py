@@ -4,7 +4,8 @@ A policy with rounds is asked at the end of each round.  If the service was star
 policy is also asked earlier, after an event.  A policy without rounds is asked after an event, or at the time
 that it requested.  The policy decides in its own thread while jobs run and report
 (:meth:`.record.ServiceRecord.deferring`).  A decision has a deadline.  After an exception of the policy, and
-after the deadline, all jobs keep their places and a new policy replaces the former one.
+after the deadline, all jobs keep their places and a new policy replaces the former one.  The same happens if
+the journal cannot be written, because the policy then has made a decision that does not count.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -117,10 +119,27 @@ class LiveRounds:
                 record.changed.clear()
 
     async def ask(self) -> float:
+        """Ask the policy and write its decision; return when the policy wants to be asked again.
+
+        If the journal cannot be written, nothing changes, and a new policy is asked later.
+        """
+        timer = self._record.state.timer
+        try:
+            if self._lost and not await self._replace():
+                return self._again
+            sums = timer.contention, timer.weight
+            try:
+                return await self._round()
+            except sqlite3.Error:  # as if this round had not been
+                timer.contention, timer.weight = sums
+                raise
+        except sqlite3.Error:  # the record has the reason
+            self._lost = True
+            return self._record.now() + _AGAIN_SECONDS
+
+    async def _round(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again."""
         record, state, began = self._record, self._record.state, time.perf_counter()
-        if self._lost and not await self._replace():
-            return self._again
         state.timer.time = asked = record.now()
         now = look_at(self._rounds)
         seen = record.journal.last

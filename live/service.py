@@ -13,15 +13,17 @@ Rounds and ticks run concurrently in one event loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from copter.durable.files import lock_file
-from copter.errors import CopterError
+from copter.errors import CopterError, FileError
 from copter.live.admission import Admission
 from copter.live.backends.base import Backend, Scalable
 from copter.live.files import ClusterFile
@@ -32,6 +34,8 @@ from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
+
+_log = logging.getLogger("copter.live")
 
 _TICK_SECONDS = 0.5
 
@@ -71,7 +75,8 @@ class Service:
     Raises
     ------
     CopterError
-        If another service uses the folder, or a type of GPU cannot be paced.
+        If another service uses the folder, a type of GPU cannot be paced, or the journal cannot be read or
+        written.
     """
 
     def __init__(
@@ -87,27 +92,47 @@ class Service:
         soon_seconds: float | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        profiles = _pace_profiles(cluster)
+        _pace_profiles(cluster)  # raises an error before there is a folder
         make_folder(folder)
         self.folder, self.backend = folder.resolve(), backend
         os.close(open_private(folder / "lock"))
         self._lock = lock_file(folder / "lock", f"{folder}: another running service has this folder")
+        try:
+            self._open(
+                folder,
+                cluster,
+                clock or steady_clock(),
+                url=url,
+                policy=policy,
+                settings=settings or {},
+                round_seconds=round_seconds,
+                soon_seconds=soon_seconds,
+            )
+        except BaseException as error:
+            os.close(self._lock)
+            if isinstance(error, sqlite3.Error):
+                raise FileError(folder / JOURNAL, f"the service cannot begin: {error}") from error
+            raise
+
+    def _open(
+        self,
+        folder: Path,
+        cluster: ClusterFile,
+        clock: Callable[[], float],
+        *,
+        url: str,
+        **rounds: Any,
+    ) -> None:
+        """Read or begin the journal, and make the parts of the service."""
+        backend, profiles = self.backend, _pace_profiles(cluster)
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
-        journal, clock = LiveJournal(folder / JOURNAL), clock or steady_clock()
+        journal = LiveJournal(folder / JOURNAL)
         began = float(first_content(folder / "began", lambda: repr(clock())))
         self.record = ServiceRecord(journal, cluster, clock, began)
         self.launcher = Launcher(
             self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
         )
-        self.rounds = LiveRounds(
-            self.record,
-            cluster,
-            scales=isinstance(backend, Scalable),
-            policy=policy,
-            settings=settings or {},
-            round_seconds=round_seconds,
-            soon_seconds=soon_seconds,
-        )
+        self.rounds = LiveRounds(self.record, cluster, scales=isinstance(backend, Scalable), **rounds)
         self.admission = Admission(self.record, self.rounds, cluster, backend, profiles)
 
     async def run(self) -> None:
@@ -120,6 +145,7 @@ class Service:
                     rounds.result()
                 began = time.monotonic()
                 await self.launcher.tick()
+                record.try_again()
                 if not record.deciding:
                     record.past.sample(record.now(), record.state)
                 await asyncio.sleep(max(_TICK_SECONDS - (time.monotonic() - began), 0.02))
@@ -129,8 +155,10 @@ class Service:
     @property
     def trouble(self) -> str:
         """Reason why the service cannot schedule; empty if it can."""
-        if self.launcher.trouble or not self.rounds.trouble:
-            return self.launcher.trouble
+        if self.record.trouble or self.launcher.trouble:
+            return self.record.trouble or self.launcher.trouble
+        if not self.rounds.trouble:
+            return ""
         return f"the policy failed: {self.rounds.trouble}"
 
     def figures(self) -> str:
@@ -146,7 +174,10 @@ class Service:
         Acknowledged requests are written to disk before the method waits for a busy backend.  A policy that
         does not return is abandoned.
         """
-        self.record.journal.close()
+        try:
+            self.record.journal.close()
+        except sqlite3.Error as error:
+            _log.error("the last reports of jobs cannot be written to the journal: %s", error)
         self.rounds.close()
         self.launcher.close()
         os.close(self._lock)

@@ -1,0 +1,208 @@
+"""A full disk: nothing acknowledged is lost, nothing unwritten takes effect, the service goes on later."""
+
+import asyncio
+import random
+import sqlite3
+
+import pytest
+from fastapi.testclient import TestClient
+
+from copter.errors import FileError
+from copter.live.events import Closed, Decided, Ended, Launched, Noted, Reported
+from copter.live.http import make_app
+from copter.live.journal import LiveJournal
+from copter.live.replay import play_again
+from support.live_cases import ELASTIC, RIGID, Turned, look, make_service, named, report, step
+from support.memory_backend import MemoryBackend
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """Return a set: while it is not empty, journals cannot be written."""
+    full, flush = set(), LiveJournal.flush
+
+    def written(journal):
+        if full:
+            raise sqlite3.OperationalError("database or disk is full")
+        flush(journal)
+
+    monkeypatch.setattr(LiveJournal, "flush", written)
+    return full
+
+
+def events(service, kind):
+    return [event for _, event in service.record.journal.events(kind=kind.__name__)]
+
+
+def test_a_decision_that_cannot_be_written_has_no_effect(tmp_path, disk):
+    service = make_service(tmp_path)
+    http = TestClient(make_app(service), raise_server_exceptions=False)
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    service.admission.submit(named(RIGID, "two"))
+    timer = service.record.state.timer
+    sums, policy = (timer.contention, timer.weight), service.rounds.policy
+    disk.add("full")
+    for _ in range(3):
+        step(service, 60.0)
+    assert (timer.contention, timer.weight) == sums and not service.record.state.changes
+    assert [job.status for job in service.record.state.jobs.values()] == ["running", "queued"]
+    assert "database or disk is full" in service.trouble
+    answer = http.get("/health")
+    assert answer.status_code == 503 and "database or disk is full" in answer.json()["error"]
+    headers = {"Authorization": f"Bearer {service.token}"}
+    assert http.post("/v1/jobs", json={"command": ["true"]}, headers=headers).status_code == 503
+    disk.clear()
+    step(service, 60.0)
+    assert not service.trouble and service.rounds.policy is not policy
+    assert [job.status for job in service.record.state.jobs.values()] == ["running", "running"]
+    assert len(events(service, Decided)) == 2
+    service.close()
+    assert play_again(tmp_path) == (2, [])
+
+
+def test_the_end_of_a_run_is_written_when_there_is_room(tmp_path, disk):
+    service = make_service(tmp_path)
+    service.admission.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "two", gpus=4))
+    step(service)
+    service.admission.cancel("two")
+    disk.add("full")
+    service.backend.end("one.1")
+    look(service)
+    assert service.backend.killed == ["two.1"]  # the first run's trouble does not protect the second
+    assert list(service.record.state.jobs) == ["one"] and not service.launcher.silent
+    disk.clear()
+    look(service)
+    assert not service.record.state.jobs and not service.record.state.running() and not service.trouble
+    assert sorted(event.job for event in events(service, Ended)) == ["one", "two"]
+    service.close()
+
+
+def test_nothing_is_started_that_is_not_written(tmp_path, disk):
+    service = make_service(tmp_path)
+    service.admission.submit(named(RIGID, "one"))
+    asyncio.run(service.rounds.ask())
+    disk.add("full")
+    look(service)
+    assert not service.backend.started and not events(service, Launched)
+    disk.clear()
+    look(service)
+    assert [run.id for run in service.backend.started] == ["one.1"] and not service.trouble
+    service.close()
+
+
+def test_a_service_runs_on_and_recovers_by_itself(tmp_path, disk, monkeypatch):
+    monkeypatch.setattr("copter.live.service._TICK_SECONDS", 0.0)
+    service = make_service(tmp_path, policy="srtf")
+    service.admission.submit(named(ELASTIC, "one"))
+
+    async def go():
+        task = asyncio.create_task(service.run())
+        while not service.backend.started:
+            await service.launcher.whole_tick()
+        service.admission.report("one", 1, report(7.0))
+        disk.add("full")
+        service.record.changed.set()
+        while not service.trouble:
+            await service.launcher.whole_tick()
+        for _ in range(5):
+            await service.launcher.whole_tick()
+        assert not task.done() and not events(service, Reported)
+        disk.clear()
+        while service.trouble:
+            await service.launcher.whole_tick()
+        assert not task.done()
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(go())
+    assert len(events(service, Reported)) == 1  # written as soon as there was room, without another event
+    assert "the journal is written again" in events(service, Noted)[-1].text
+    service.close()
+
+
+def test_a_start_on_a_full_disk_is_an_error_of_the_file_and_can_be_repeated(tmp_path, disk):
+    for _ in range(2):
+        disk.add("full")
+        with pytest.raises(
+            FileError, match=r"journal\.sqlite: the service cannot begin: database or disk is"
+        ):
+            make_service(tmp_path)
+        disk.clear()
+        service = make_service(tmp_path)
+        service.close()
+
+
+def test_a_service_ends_on_a_full_disk(tmp_path, disk, caplog):
+    service = make_service(tmp_path)
+    service.admission.submit(named(ELASTIC, "one"))
+    step(service)
+    service.admission.report("one", 1, report(7.0))
+    disk.add("full")
+    service.close()
+    assert "the last reports of jobs cannot be written" in caplog.text
+    disk.clear()
+    later = make_service(tmp_path, service.backend, service.record.clock)
+    assert later.record.state.jobs["one"].run.number == 1
+    later.close()
+
+
+def test_sqlite_itself_is_full(tmp_path):
+    """A limit of pages, as SQLite reports it: submissions that were acknowledged are there, no other is."""
+    service = make_service(tmp_path)
+    file = service.record.journal._file
+    (pages,) = file.execute("PRAGMA page_count").fetchone()
+    file.execute(f"PRAGMA max_page_count = {pages + 8}")
+    taken = []
+    for number in range(200):
+        try:
+            taken.append(service.admission.submit(named(RIGID, f"job-{number}")))
+        except sqlite3.Error:
+            break
+    assert 0 < len(taken) < 200 and "full" in service.trouble
+    step(service)
+    assert [name for name in service.record.state.jobs] == taken
+    file.execute("PRAGMA max_page_count = 1000000")
+    service.record.try_again()
+    assert not service.trouble
+    step(service, 60.0)
+    assert len(service.backend.started) == 6
+    service.close()
+    later = make_service(tmp_path, service.backend, service.record.clock)
+    assert list(later.record.state.jobs) == taken and later.record.journal.sound()
+    later.close()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_whenever_the_disk_is_full_each_job_ends_once(tmp_path, disk, seed):
+    rng, clock, backend = random.Random(seed), Turned(), MemoryBackend()
+    service = make_service(tmp_path, backend, clock)
+    acknowledged, refused = [], 0
+    for number in range(150):
+        if rng.random() < 0.3:
+            disk.clear() if disk else disk.add("full")
+        if number < 60:
+            try:
+                acknowledged.append(
+                    service.admission.submit(named(rng.choice([RIGID, ELASTIC]), f"job-{number}"))
+                )
+            except sqlite3.Error:
+                refused += 1
+        step(service, 30.0) if rng.random() < 0.7 else look(service, 5.0)
+        for job in service.record.state.running():
+            if rng.random() < 0.2:
+                backend.end(f"{job.name}.{job.run.number}", rng.choice(["completed", "completed", "failed"]))
+    disk.clear()
+    for _ in range(400):
+        if not service.record.state.jobs:
+            break
+        step(service, 60.0)
+        for job in service.record.state.running():
+            backend.end(f"{job.name}.{job.run.number}")
+    assert refused > 10 and sorted(event.job for event in events(service, Closed)) == sorted(acknowledged)
+    launched = [(event.job, event.number) for event in events(service, Launched)]
+    assert len(set(launched)) == len(launched)
+    assert sorted(launched) == sorted((event.job, event.number) for event in events(service, Ended))
+    service.close()
+    assert play_again(tmp_path)[1] == []
