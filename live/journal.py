@@ -121,6 +121,11 @@ class LiveJournal:
         )
         return sorted(((row[0], _event(row)) for row in rows.fetchall()), key=lambda one: one[0])
 
+    def last_time(self) -> float:
+        """Return the time of the last event; 0 without events."""
+        row = self._file.execute("SELECT time FROM events ORDER BY id DESC LIMIT 1").fetchone()
+        return 0.0 if row is None else float(row[0])
+
     @property
     def bytes(self) -> int:
         """Size of the file with its write-ahead log."""

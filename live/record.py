@@ -34,13 +34,19 @@ from copter.live.past import Past
 _log = logging.getLogger("copter.live")
 
 
+_NOTED_SECONDS = 1.0
+"""Least number of seconds by which the clock was set back for a note."""
+
+
 class ServiceRecord:
     """The journal of a service, its state, and the history and metrics for the page and monitoring.
 
-    `clock` returns seconds since the epoch; the service first began when it returned `began`.  `over` counts
-    the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is set when a job
-    arrives or ends, or a node changes.  `trouble` is the reason why the journal could not be written at the
-    last attempt; empty if it could.
+    `clock` returns seconds since the epoch; the service first began when it returned `began`.  If the clock
+    was set back while no service ran, times continue from the last event, and then grow with `clock`.
+
+    `over` counts the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is
+    set when a job arrives or ends, or a node changes.  `trouble` is the reason why the journal could not be
+    written at the last attempt; empty if it could.
     """
 
     def __init__(
@@ -54,11 +60,13 @@ class ServiceRecord:
         self.changed = asyncio.Event()
         self._waiting: list[Event] = []
         self._kept: deque[str] = deque()
+        self._offset = 0.0
         self._recover()
+        self._continue_times()
 
     def now(self) -> float:
         """Return the seconds since the service first began; never less than the time of the last event."""
-        return max(self.clock() - self.began, self.state.timer.time)
+        return max(self.clock() - self.began + self._offset, self.state.timer.time)
 
     def write(self, *events: Event, durable: bool = True) -> None:
         """Write events to the journal and apply them at once, or after the policy has returned.
@@ -160,6 +168,17 @@ class ServiceRecord:
                 timer.contention, timer.weight = asked.contention, asked.weight
                 asked = next(rounds, None)
             self._take(event, learn=False)
+
+    def _continue_times(self) -> None:
+        """Make times continue from the last event if the clock is behind it."""
+        behind = max(self.state.timer.time, self.journal.last_time()) - (self.clock() - self.began)
+        if behind > 0:
+            self._offset = behind
+        if behind > _NOTED_SECONDS:
+            self.note(
+                f"the clock was set back by at least {behind:.0f} s while the service was down; "
+                "times continue from the last event"
+            )
 
     def _apply(self, event: Event) -> None:
         self._take(event)
