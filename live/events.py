@@ -7,7 +7,8 @@ after a restart, all requests that it acknowledged and all actions that it began
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field
+from dataclasses import fields as dataclass_fields
 from typing import Any, Literal, TypeAlias
 
 from copter.problems.cluster.workload import Kind
@@ -180,7 +181,23 @@ KINDS: dict[str, type[Event]] = {
     )
 }  # fmt: skip
 
+_FIELDS = {kind: {one.name: one for one in dataclass_fields(cls)} for kind, cls in KINDS.items()}
+
 
 def made(kind: str, time: float, fields: Mapping[str, Any]) -> Event:
-    """Return the event of a row of the journal."""
-    return KINDS[kind](time=time, **fields)
+    """Return the event of a row of the journal.
+
+    Raises ValueError if a field is missing, or is of another version of copter.
+    """
+    known = _FIELDS[kind]
+    for name in fields:
+        if name not in known or name == "time":
+            raise ValueError(
+                f"there is no field {name!r}; the journal was written by another version of copter"
+            )
+    try:
+        return KINDS[kind](time=time, **fields)
+    except TypeError:
+        needed = (one for one in known.values() if one.default is MISSING and one.default_factory is MISSING)
+        missing = [one.name for one in needed if one.name not in fields and one.name != "time"]
+        raise ValueError(f"the field {missing[0]!r} is missing") from None

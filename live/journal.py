@@ -8,13 +8,17 @@ write.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from copter.durable.database import connect, transaction
 from copter.errors import FileError
-from copter.live.events import Closed, Event, made
+from copter.live.events import KINDS, Closed, Event, made
+from copter.live.files import ValidationError, describe
 
 _SCHEMA = """
 CREATE TABLE events (
@@ -28,6 +32,8 @@ CREATE INDEX by_job ON events (job, kind) WHERE job IS NOT NULL;
 CREATE INDEX by_kind ON events (kind, id);
 """
 _VERSION = 1
+_COLUMNS = "SELECT id, time, kind, job, fields FROM events"
+_OTHER_VERSION = "the journal was written by another version of copter"
 JOURNAL = "journal.sqlite"
 """Name of the journal in a service's folder."""
 
@@ -35,14 +41,19 @@ JOURNAL = "journal.sqlite"
 class LiveJournal:
     """Events in a file, which is created if needed; `last` is the number of the last event.
 
-    Raises FileError if the file is damaged or not a journal of copter.
+    Raises FileError if the file is damaged or not a journal of copter.  All methods that return events raise
+    it if an event is damaged or of another version of copter; the message has the number of the event.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         try:
             self._file = connect(path, _SCHEMA, _VERSION, read_only=read_only)
-            (self.last,) = self._file.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+            try:
+                (self.last,) = self._file.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+            except sqlite3.Error:
+                self._file.close()
+                raise
         except (sqlite3.Error, OSError) as error:
             raise FileError(path, f"cannot be read as a journal: {error}") from error
         self._waiting: list[tuple[int, float, str, str | None, str]] = []
@@ -72,12 +83,9 @@ class LiveJournal:
 
     def history(self) -> Iterator[tuple[int, Event]]:
         """Yield all events in order, except the reports of jobs that have ended."""
-        rows = self._file.execute(
-            "SELECT id, time, kind, job, fields FROM events WHERE kind != 'Reported' OR job NOT IN "
-            "(SELECT job FROM events WHERE kind = 'Closed') ORDER BY id"
-        )
-        for row in rows:
-            yield row[0], _event(row)
+        where = "kind != 'Reported' OR job NOT IN (SELECT job FROM events WHERE kind = 'Closed')"
+        for row in self._rows(f"{_COLUMNS} WHERE {where} ORDER BY id"):
+            yield row[0], self._event(row)
 
     def events(
         self, after: int = 0, *, kind: str | None = None, job: str | None = None
@@ -88,38 +96,25 @@ class LiveJournal:
             if value is not None:
                 where.append(f"{column} = ?")
                 values.append(value)
-        rows = self._file.execute(
-            f"SELECT id, time, kind, job, fields FROM events WHERE {' AND '.join(where)} ORDER BY id", values
-        )
-        for row in rows:
-            yield row[0], _event(row)
+        for row in self._rows(f"{_COLUMNS} WHERE {' AND '.join(where)} ORDER BY id", values):
+            yield row[0], self._event(row)
 
     def last_of(self, kind: str, job: str) -> Event | None:
         """Return the last event of a kind for a job."""
-        row = self._file.execute(
-            "SELECT id, time, kind, job, fields FROM events "
-            "WHERE job = ? AND kind = ? ORDER BY id DESC LIMIT 1",
-            (job, kind),
-        ).fetchone()
-        return None if row is None else _event(row)
+        rows = self._rows(f"{_COLUMNS} WHERE job = ? AND kind = ? ORDER BY id DESC LIMIT 1", (job, kind))
+        return next((self._event(row) for row in rows), None)
 
     def closed(self, count: int) -> list[Closed]:
         """Return the ends of the jobs that ended last, the latest first."""
-        rows = self._file.execute(
-            "SELECT id, time, kind, job, fields FROM events WHERE kind = 'Closed' ORDER BY id DESC LIMIT ?",
-            (count,),
-        )
-        return [event for event in map(_event, rows.fetchall()) if isinstance(event, Closed)]
+        rows = self._rows(f"{_COLUMNS} WHERE kind = 'Closed' ORDER BY id DESC LIMIT ?", (count,))
+        return [event for event in map(self._event, rows) if isinstance(event, Closed)]
 
     def told(self, after: int, count: int) -> list[tuple[int, Event]]:
         """Return events except reports and rounds: the first after a number, or the last if that is 0."""
         order = "ASC" if after else "DESC"
-        rows = self._file.execute(
-            "SELECT id, time, kind, job, fields FROM events "
-            f"WHERE id > ? AND kind NOT IN ('Reported', 'Decided') ORDER BY id {order} LIMIT ?",
-            (after, count),
-        )
-        return sorted(((row[0], _event(row)) for row in rows.fetchall()), key=lambda one: one[0])
+        where = "id > ? AND kind NOT IN ('Reported', 'Decided')"
+        rows = self._rows(f"{_COLUMNS} WHERE {where} ORDER BY id {order} LIMIT ?", (after, count))
+        return sorted(((row[0], self._event(row)) for row in rows), key=lambda one: one[0])
 
     def last_time(self) -> float:
         """Return the time of the last event; 0 without events."""
@@ -139,6 +134,69 @@ class LiveJournal:
         ).fetchone()
         return row is not None
 
+    def check(self) -> None:
+        """Raise FileError if an event is missing, or the first event is not the start of a service."""
+        first, last, count = next(self._rows("SELECT min(id), max(id), count(*) FROM events"))
+        if count == 0:
+            return
+        if (first, last) != (1, count):
+            gap = (
+                "SELECT id + 1 FROM events AS one WHERE NOT EXISTS "
+                "(SELECT 1 FROM events WHERE id = one.id + 1) ORDER BY id LIMIT 1"
+            )
+            missing = 1 if first != 1 else next(self._rows(gap))[0]
+            raise FileError(self.path, f"is damaged: event {missing} is missing")
+        kind = next(self._rows("SELECT kind FROM events WHERE id = 1"))[0]
+        if kind != "Opened":
+            raise FileError(self.path, f"is damaged: event 1 ({kind}) must be the start of a service")
+
+    @contextmanager
+    def applying(self, number: int, event: Event) -> Iterator[None]:
+        """Raise FileError with the number of an event if it cannot be applied."""
+        try:
+            yield
+        except FileError:
+            raise
+        except Exception as error:
+            raise self._wrong(number, type(event).__name__, error) from error
+
+    def _rows(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self._file.execute(query, values)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):  # the file may be well, and the disk not
+                raise
+            raise FileError(self.path, f"is damaged: {error}") from error
+
+    def _event(self, row: tuple[Any, ...]) -> Event:
+        """Return the event of a row; check its fields."""
+        number, time, kind, job, text = row
+        try:
+            if kind not in KINDS:
+                raise ValueError(f"there is no event of this kind; {_OTHER_VERSION}")
+            if not isinstance(time, int | float) or not math.isfinite(time):
+                raise ValueError(f"time = {time!r}: must be a finite number")
+            fields = json.loads(text)
+            if not isinstance(fields, dict):
+                raise ValueError(f"fields = {text!r}: must be a JSON object")
+            return made(kind, time, fields | ({} if job is None else {"job": job}))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._wrong(number, kind, error) from error
+
+    def _wrong(self, number: int, kind: object, error: Exception) -> FileError:
+        """Return the error of an event that cannot be read or applied."""
+        if isinstance(error, ValidationError):
+            said = describe(error.errors())
+            if any(one["type"] == "extra_forbidden" for one in error.errors()):
+                said += f"; {_OTHER_VERSION}"
+        elif isinstance(error, json.JSONDecodeError):
+            said = f"must be JSON: {error}"
+        elif isinstance(error, ValueError):
+            said = str(error)
+        else:
+            said = f"{type(error).__name__}: {error}"
+        return FileError(self.path, f"event {number} ({kind}): {said}")
+
     def sound(self) -> bool:
         """Return whether SQLite's check finds the file intact."""
         return self._file.execute("PRAGMA quick_check").fetchone() == ("ok",)
@@ -150,8 +208,3 @@ class LiveJournal:
                 self.flush()
         finally:
             self._file.close()
-
-
-def _event(row: tuple[int, float, str, str | None, str]) -> Event:
-    _, time, kind, job, text = row
-    return made(kind, time, json.loads(text) | ({} if job is None else {"job": job}))

@@ -24,7 +24,9 @@ from copter.live.events import (
     JobEvent,
     NodesChanged,
     Noted,
+    Reported,
     Submitted,
+    Told,
 )
 from copter.live.files import ClusterFile
 from copter.live.journal import LiveJournal
@@ -60,6 +62,7 @@ class ServiceRecord:
         self.changed = asyncio.Event()
         self._waiting: list[Event] = []
         self._kept: deque[str] = deque()
+        self._ended = set[str]()
         self._offset = 0.0
         self._recover()
         self._continue_times()
@@ -161,13 +164,27 @@ class ServiceRecord:
         return gone
 
     def _recover(self) -> None:
+        self.journal.check()
         timer, rounds = self.state.timer, (event for _, event in self.journal.events(kind="Decided"))
         asked = next(rounds, None)
         for number, event in self.journal.history():
             while isinstance(asked, Decided) and asked.seen < number:  # the timer as of that round
                 timer.contention, timer.weight = asked.contention, asked.weight
                 asked = next(rounds, None)
-            self._take(event, learn=False)
+            with self.journal.applying(number, event):
+                self._check_order(event)
+                self._take(event, learn=False)
+
+    def _check_order(self, event: Event) -> None:
+        """Raise ValueError if an event of a job comes before the event that it needs."""
+        if not isinstance(event, JobEvent) or isinstance(event, Submitted):
+            return
+        job = self.state.jobs.get(event.job) or self.state.leftover.get(event.job)
+        if job is None:
+            if event.job not in self._ended:
+                raise ValueError(f"job {event.job!r} was not submitted before")
+        elif isinstance(event, Told | Ended | Reported) and event.number > job.runs:
+            raise ValueError(f"run {event.number} of job {event.job!r} was not launched before")
 
     def _continue_times(self) -> None:
         """Make times continue from the last event if the clock is behind it."""
@@ -196,5 +213,6 @@ class ServiceRecord:
         if isinstance(event, Closed):
             self.over[event.ending] += 1
             self._kept.append(event.job)
+            self._ended.add(event.job)
         elif isinstance(event, Decided) and not event.error:
             self.past.rounds.append(event)

@@ -64,7 +64,8 @@ def play_again(folder: Path) -> tuple[int, list[_Difference]]:
             recorded = {name: None if one is None else as_place(one) for name, one in event.places.items()}
             if recorded != answered or (decision is None) != bool(event.error):
                 different.append(_Difference(event.asked, recorded, answered))
-        state.apply(event)
+        with journal.applying(number, event):
+            state.apply(event)
         if isinstance(event, Opened):
             rounds = _rounds(event, state)
         if number in asked:

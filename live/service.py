@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import secrets
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +29,7 @@ from copter.errors import CopterError, FileError
 from copter.live.admission import Admission
 from copter.live.backends.base import Backend, Scalable
 from copter.live.files import ClusterFile
-from copter.live.folder import TOKEN, first_content, make_folder, open_private
+from copter.live.folder import BEGAN, TOKEN, first_content, make_folder, open_private
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
@@ -38,6 +40,8 @@ from copter.problems.cluster.profiles.goodput import GoodputProfile
 _log = logging.getLogger("copter.live")
 
 _TICK_SECONDS = 0.5
+_LEAST_FREE_BYTES = 65536
+"""Free bytes below which an error at the start is explained by a full disk."""
 
 
 class Service:
@@ -111,8 +115,10 @@ class Service:
         except BaseException as error:
             os.close(self._lock)
             if isinstance(error, sqlite3.Error):
-                raise FileError(folder / JOURNAL, f"the service cannot begin: {error}") from error
-            raise
+                error = FileError(folder / JOURNAL, f"the service cannot begin: {error}")
+            if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+                error.add_note(f"the disk of {folder} is full")
+            raise error from error.__cause__
 
     def _open(
         self,
@@ -126,8 +132,8 @@ class Service:
         """Read or begin the journal, and make the parts of the service."""
         backend, profiles = self.backend, _pace_profiles(cluster)
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
-        journal = LiveJournal(folder / JOURNAL)
-        began = float(first_content(folder / "began", lambda: repr(clock())))
+        journal = _journal(folder)
+        began = _began(folder / BEGAN, clock)
         self.record = ServiceRecord(journal, cluster, clock, began)
         self.launcher = Launcher(
             self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
@@ -192,6 +198,32 @@ def _pace_profiles(cluster: ClusterFile) -> dict[str, GoodputProfile]:
                 there = ", ".join(profile.models)
                 raise CopterError(f"pace: {application} was not measured on {one.type!r}, only on {there}")
     return profiles
+
+
+def _journal(folder: Path) -> LiveJournal:
+    """Open the journal of a folder, and create it in a new folder; raise FileError if it was removed."""
+    path = folder / JOURNAL
+    if (folder / BEGAN).exists() and not (path.exists() and path.stat().st_size):
+        is_gone = "is empty" if path.exists() else "is missing"
+        raise FileError(
+            path,
+            f"{is_gone}, but the folder has had a journal; restore it, or use a new folder if no job of this"
+            " service runs any more",
+        )
+    return LiveJournal(path)
+
+
+def _began(path: Path, clock: Callable[[], float]) -> float:
+    """Return the clock's time when the service first began, from a file that the first call creates."""
+    text = ""
+    try:
+        text = first_content(path, lambda: repr(clock()))
+        began = float(text)
+    except ValueError:
+        began = math.nan
+    if not math.isfinite(began):
+        raise FileError(path, f"{text[:40]!r}: must be a time in seconds since the epoch")
+    return began
 
 
 def steady_clock() -> Callable[[], float]:

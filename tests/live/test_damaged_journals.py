@@ -1,0 +1,187 @@
+"""Journals that were damaged, removed or written by another version: one error that names the place."""
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from copter.errors import FileError
+from copter.live.replay import play_again
+from support.live_cases import ELASTIC, RIGID, look, make_service, named, report, step
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return the folder of a service that has ended, with one job that has ended and two that run."""
+    service = make_service(tmp_path / "live")
+    service.admission.submit(named(RIGID, "over"))
+    step(service)
+    service.backend.end("over.1")
+    look(service)
+    service.admission.submit(named(RIGID, "runs"))
+    service.admission.submit(named(ELASTIC, "learns"))
+    step(service, 60.0)
+    service.admission.report("learns", 1, report(5.0))
+    service.admission.drain("t4", 1)
+    service.close()
+    return tmp_path / "live"
+
+
+def numbers(folder, kind, job=None):
+    file = sqlite3.connect(folder / "journal.sqlite")
+    rows = file.execute("SELECT id FROM events WHERE kind = ? AND job IS ?", (kind, job)).fetchall()
+    file.close()
+    return [number for (number,) in rows]
+
+
+def changed(folder, sql, *values):
+    file = sqlite3.connect(folder / "journal.sqlite", isolation_level=None)
+    assert file.execute(sql, values).rowcount
+    file.close()
+
+
+def fields_of(folder, number):
+    file = sqlite3.connect(folder / "journal.sqlite")
+    ((text,),) = file.execute("SELECT fields FROM events WHERE id = ?", (number,)).fetchall()
+    file.close()
+    return json.loads(text)
+
+
+def refused(folder):
+    with pytest.raises(FileError) as error:
+        make_service(folder)
+    said = str(error.value)
+    assert str(folder) in said and "\n" not in said
+    return said
+
+
+@pytest.mark.parametrize("kind", ["Opened", "Submitted", "Decided", "Launched", "Reported", "Drained"])
+@pytest.mark.parametrize(
+    ("edit", "text", "says"),
+    [
+        ("fields = ?", "{", "must be JSON"),
+        ("fields = ?", "[1]", "must be a JSON object"),
+        ("fields = ?", None, None),
+        (
+            "fields = json_set(fields, '$.novel', ?)",
+            1,
+            "no field 'novel'; the journal was written by another v",
+        ),
+        ("fields = ?", "{}", "is missing"),
+        ("time = ?", "soon", "time = 'soon'"),
+        ("kind = ?", "Novel", "no event of this kind; the journal was written by another version"),
+    ],
+)
+def test_a_damaged_event_is_named(folder, kind, edit, text, says):
+    job = {"Opened": None, "Decided": None, "Drained": None, "Reported": "learns"}.get(kind, "runs")
+    (number,) = numbers(folder, kind, job)[-1:]
+    if says is None:  # SQLite itself refuses this
+        with pytest.raises(sqlite3.IntegrityError):
+            changed(folder, f"UPDATE events SET {edit} WHERE id = {number}", text)
+        return
+    changed(folder, f"UPDATE events SET {edit} WHERE id = {number}", text)
+    said = refused(folder)
+    if kind == "Opened" and text == "Novel":
+        assert "event 1 (Novel) must be the start of a service" in said
+    else:
+        assert f"event {number} (" in said and says in said
+    with pytest.raises(FileError):
+        play_again(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "job", "changes", "says"),
+    [
+        ("Submitted", "runs", {"file": {"command": []}}, "command"),
+        (
+            "Submitted",
+            "runs",
+            {"file": {"command": ["a"], "novel": 1}},
+            "no such field; the journal was written by",
+        ),
+        ("Submitted", "runs", {"file": 7}, "TypeError"),
+        ("Launched", "runs", {"place": None}, "Error"),
+        ("Launched", "runs", {"place": ["a100", 3]}, "TypeError"),
+        ("Launched", "runs", {"devices": 3}, "TypeError"),
+        ("Reported", "learns", {"report": {}}, "Error"),
+        ("Opened", None, {"cluster": {}}, "gpus"),
+        ("Decided", None, {"places": 5}, "Error"),
+        ("Drained", None, {"type": ["t4"]}, "TypeError"),
+    ],
+)
+def test_an_event_that_cannot_be_applied_is_named(folder, kind, job, changes, says):
+    number = numbers(folder, kind, job)[-1] if kind == "Decided" else numbers(folder, kind, job)[0]
+    fields = json.dumps(fields_of(folder, number) | changes, separators=(",", ":"))
+    changed(folder, f"UPDATE events SET fields = ? WHERE id = {number}", fields)
+    said = refused(folder)
+    assert f"event {number} ({kind})" in said and says in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "job"),
+    [("Opened", None), ("Submitted", "runs"), ("Launched", "learns"), ("Decided", None), ("Closed", "over")],
+)
+def test_an_event_that_was_removed_is_named(folder, kind, job):
+    (number,) = numbers(folder, kind, job)[-1:]
+    changed(folder, f"DELETE FROM events WHERE id = {number}")
+    assert refused(folder).endswith(f"is damaged: event {number} is missing")
+
+
+@pytest.mark.parametrize(
+    ("kind", "job", "says"),
+    [
+        ("Submitted", "runs", "job 'runs' was not submitted before"),
+        ("Launched", "learns", "run 1 of job 'learns' was not launched before"),
+    ],
+)
+def test_an_event_that_another_one_needs_is_missed(folder, kind, job, says):
+    (number,) = numbers(folder, kind, job)
+    changed(folder, f"UPDATE events SET kind = 'Noted', fields = '{{\"text\":\"\"}}' WHERE id = {number}")
+    assert says in refused(folder)
+
+
+def test_a_file_that_is_damaged_or_no_journal_is_refused(folder):
+    path = folder / "journal.sqlite"
+    whole = path.read_bytes()
+    path.write_bytes(b"no journal at all, but a text that is long enough to be one" * 100)
+    assert "cannot be read: file is not a database" in refused(folder)
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(folder)
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    assert "malformed" in refused(folder)
+    path.write_bytes(whole)
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA user_version = 2")
+    assert "has version 2 of the format; this copter reads version 1" in refused(folder)
+
+
+def test_a_journal_that_was_removed_is_not_begun_again(folder):
+    path = folder / "journal.sqlite"
+    path.rename(folder / "elsewhere")
+    assert "is missing, but the folder has had a journal; restore it" in refused(folder)
+    assert not path.exists()
+    path.touch()
+    assert "is empty, but the folder has had a journal; restore it" in refused(folder)
+    (folder / "elsewhere").replace(path)
+    make_service(folder).close()
+
+
+@pytest.mark.parametrize("text", ["soon", "nan", "1e999", "\xff"])
+def test_a_beginning_that_is_no_time_is_refused(folder, text):
+    (folder / "began").write_text(text, encoding="latin-1")
+    assert "must be a time in seconds" in refused(folder)
+
+
+@pytest.mark.cluster
+def test_the_command_ends_with_one_line(folder, tmp_path):
+    (number,) = numbers(folder, "Submitted", "runs")
+    changed(folder, f"UPDATE events SET fields = '{{' WHERE id = {number}")
+    cluster = tmp_path / "cluster.toml"
+    cluster.write_text('gpus = [{ type = "a100", gpus_per_node = 4 }]')
+    command = [sys.executable, "-m", "copter", "serve", "--cluster", str(cluster), "--folder", str(folder)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 1 and ended.stdout == ""
+    assert ended.stderr.count("\n") == 1 and f"event {number} (Submitted): must be JSON" in ended.stderr
