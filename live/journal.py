@@ -12,12 +12,13 @@ import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from copter.durable.database import connect, transaction
 from copter.errors import FileError
-from copter.live.events import KINDS, Closed, Event, made
+from copter.live.events import KINDS, Closed, Decided, Ended, Event, Launched, made
 from copter.live.files import ValidationError, describe
 
 _SCHEMA = """
@@ -34,6 +35,7 @@ CREATE INDEX by_kind ON events (kind, id);
 _VERSION = 1
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
+_NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"
 JOURNAL = "journal.sqlite"
 """Name of the journal in a service's folder."""
 
@@ -81,11 +83,97 @@ class LiveJournal:
             self._file.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
         self._waiting.clear()
 
-    def history(self) -> Iterator[tuple[int, Event]]:
-        """Yield all events in order, except the reports of jobs that have ended."""
-        where = "kind != 'Reported' OR job NOT IN (SELECT job FROM events WHERE kind = 'Closed')"
-        for row in self._rows(f"{_COLUMNS} WHERE {where} ORDER BY id"):
+    def unfinished(self) -> list[str]:
+        """Return the jobs that have not ended, or whose last run has not ended.
+
+        One search in the index for each job; reports are not read.
+        """
+        rows = self._rows(
+            """
+            WITH RECURSIVE one(job) AS (
+                SELECT min(job) FROM events WHERE job IS NOT NULL UNION ALL
+                SELECT (SELECT min(job) FROM events WHERE job > one.job) FROM one WHERE one.job IS NOT NULL
+            )
+            SELECT job FROM one WHERE job IS NOT NULL AND (
+                NOT EXISTS (SELECT 1 FROM events WHERE job = one.job AND kind = 'Closed')
+                OR coalesce((SELECT max(id) FROM events WHERE job = one.job AND kind = 'Launched'), 0)
+                 > coalesce((SELECT max(id) FROM events WHERE job = one.job AND kind = 'Ended'), 0)
+            )
+            """
+        )
+        return [job for (job,) in rows]
+
+    def history(self, jobs: Sequence[str]) -> Iterator[tuple[int, Event]]:
+        """Yield the events that matter for the nodes and for some jobs, in order.
+
+        These are the events of the jobs, those of nodes and policies, the rounds that requested nodes, and
+        the rounds that changed places since the first of the jobs was submitted.
+        """
+        listed = json.dumps(list(jobs))
+        (first,) = next(
+            self._rows(
+                "SELECT min((SELECT min(id) FROM events WHERE job = one.value AND kind = 'Submitted')) "
+                "FROM json_each(?) AS one",
+                (listed,),
+            )
+        )
+        rows = self._rows(
+            f"""
+            {_COLUMNS} WHERE kind IN ('Opened', 'NodesChanged', 'Drained') UNION ALL
+            {_COLUMNS} WHERE kind = 'Decided' AND (
+                instr(fields, '"sizes":{{}}') = 0 OR (id > ? AND instr(fields, '"places":{{}}') = 0)
+            ) UNION ALL
+            SELECT events.id, time, kind, job, fields FROM json_each(?) AS one CROSS JOIN events
+                ON job = one.value WHERE kind != 'Noted'
+            ORDER BY 1
+            """,
+            (self.last if first is None else first, listed),
+        )
+        for row in rows:
             yield row[0], self._event(row)
+
+    def endings(self) -> Iterator[tuple[str, str]]:
+        """Yield the ended jobs in the order of their ends, each with its ending."""
+        where = "FROM events WHERE kind = 'Closed' ORDER BY id"
+        try:
+            rows = self._file.execute(f"SELECT job, json_extract(fields, '$.ending') {where}").fetchall()
+        except sqlite3.OperationalError:  # an event is no JSON; this finds which one
+            rows = [
+                (event.job, event.ending)
+                for _, event in self.events(kind="Closed")
+                if isinstance(event, Closed)
+            ]
+        yield from rows
+
+    def crowd(self, number: int) -> tuple[float, float] | None:
+        """Return the sums of contention and weight after the last round that was asked before an event."""
+        where = f"{_COLUMNS} WHERE kind = 'Decided' AND"
+        before = self._rows(f"{where} id < ? ORDER BY id DESC LIMIT 1", (number,))
+        after = self._rows(f"{where} id > ? ORDER BY id LIMIT 1", (number,))
+        found = None
+        for row in (*before, *after):
+            event = self._event(row)
+            assert isinstance(event, Decided)
+            if event.seen < number:
+                found = event.contention, event.weight
+        return found
+
+    def rounds(self, count: int) -> list[Decided]:
+        """Return the last rounds with a decision."""
+        rows = self._rows(f"{_COLUMNS} WHERE kind = 'Decided' ORDER BY id DESC")
+        events = (event for event in map(self._event, rows) if isinstance(event, Decided) and not event.error)
+        return list(islice(events, count))[::-1]
+
+    def ended_runs(self, count: int) -> list[tuple[Launched, Ended]]:
+        """Return the begin and the end of the runs that ended last."""
+        rows = self._rows(f"{_COLUMNS} WHERE kind = 'Ended' ORDER BY id DESC LIMIT ?", (count,))
+        found = []
+        for ended in map(self._event, list(rows)):
+            assert isinstance(ended, Ended)
+            for _, one in self.events(kind="Launched", job=ended.job):
+                if isinstance(one, Launched) and one.number == ended.number:
+                    found.append((one, ended))
+        return found[::-1]
 
     def events(
         self, after: int = 0, *, kind: str | None = None, job: str | None = None
@@ -146,6 +234,19 @@ class LiveJournal:
             )
             missing = 1 if first != 1 else next(self._rows(gap))[0]
             raise FileError(self.path, f"is damaged: event {missing} is missing")
+        kinds = self._rows(
+            """
+            WITH RECURSIVE one(kind) AS (
+                SELECT min(kind) FROM events UNION ALL
+                SELECT (SELECT min(kind) FROM events WHERE kind > one.kind) FROM one
+                WHERE one.kind IS NOT NULL
+            )
+            SELECT kind, (SELECT min(id) FROM events WHERE kind = one.kind) FROM one WHERE kind IS NOT NULL
+            """
+        )
+        for kind, number in kinds:
+            if kind not in KINDS:
+                raise self._wrong(number, kind, ValueError(_NO_KIND))
         kind = next(self._rows("SELECT kind FROM events WHERE id = 1"))[0]
         if kind != "Opened":
             raise FileError(self.path, f"is damaged: event 1 ({kind}) must be the start of a service")
@@ -173,7 +274,7 @@ class LiveJournal:
         number, time, kind, job, text = row
         try:
             if kind not in KINDS:
-                raise ValueError(f"there is no event of this kind; {_OTHER_VERSION}")
+                raise ValueError(_NO_KIND)
             if not isinstance(time, int | float) or not math.isfinite(time):
                 raise ValueError(f"time = {time!r}: must be a finite number")
             fields = json.loads(text)

@@ -44,6 +44,8 @@ _log = logging.getLogger("copter.live")
 
 _HANGING_SECONDS = 60.0
 """Seconds without the end of a tick after which the backend counts as hanging."""
+_PRUNE_SECONDS = 0.2
+"""Seconds of a tick after which no further folder of an ended job is removed."""
 _MOST_LOSSES = 20
 """Consecutive runs that may be lost before a job is given up."""
 _MOST_STARTS = 4
@@ -95,7 +97,7 @@ class Launcher:
         self._watched: dict[tuple[str, int], _Watched] = {}
         self._scaled: dict[str, int] = {}
         self._numbered = file.pace is None and not backend.picks_devices
-        self.silent = ""
+        self.silent, self._pruned = "", False
 
     async def tick(self) -> None:
         """Compare places once, and start, stop and kill runs accordingly."""
@@ -278,8 +280,13 @@ class Launcher:
             self._record.write(ended, Closed(time=ended.time, job=ended.job, ending=ending, reason=reason))
 
     async def _prune(self) -> None:
-        """Remove the folders of jobs that ended long ago."""
-        while (gone := self._record.expired(self._file.keep_jobs)) is not None:
+        """Remove the folders of jobs that ended long ago; go on in the next tick if that takes long."""
+        if not self._pruned:  # former services have removed most folders of the jobs in the journal
+            count = self._record.kept
+            self._record.keep_only(await self._ask(_names, self._jobs), count)
+            self._pruned = True
+        end = time.monotonic() + _PRUNE_SECONDS
+        while time.monotonic() < end and (gone := self._record.expired(self._file.keep_jobs)) is not None:
             await self._ask(_remove, self._jobs / gone)
 
     # ---- new runs --------------------------------------------------------------------------------
@@ -445,6 +452,14 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
         raise
     except OSError as error:
         raise BackendError(f"run {run.id}: {error}") from error
+
+
+def _names(folder: Path) -> set[str]:
+    """Return the names in a folder, which need not exist."""
+    try:
+        return set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
 
 
 def _remove(folder: Path) -> None:

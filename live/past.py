@@ -6,9 +6,10 @@ import math
 from collections import deque
 from typing import Any, NamedTuple
 
-from copter.live.cluster import LiveCluster
+from copter.live.cluster import LiveCluster, as_place
 from copter.live.events import Decided, Ended
 from copter.live.jobs import LiveJob
+from copter.live.journal import LiveJournal
 from copter.live.training.plan import TrainingReport
 
 _KEPT_ROUNDS = 2000
@@ -77,6 +78,15 @@ class Past:
         self.goodputs: deque[_Goodput] = deque(maxlen=_KEPT_GOODPUTS)
         self._outages: deque[_Outage] = deque(maxlen=_KEPT_SPANS)
         self._unusable: dict[tuple[str, int], _Outage] = {}
+
+    def recover(self, journal: LiveJournal) -> None:
+        """Read the last rounds and ended runs from a journal."""
+        self.rounds.extend(journal.rounds(_KEPT_ROUNDS))
+        for launched, ended in journal.ended_runs(_KEPT_SPANS):
+            place, devices = as_place(launched.place), tuple(tuple(one) for one in launched.devices)
+            self.spans.append(
+                Span(ended.job, ended.number, *place, devices, launched.time, ended.time, ended.outcome)
+            )
 
     def ends(self, event: Ended, state: LiveCluster) -> None:
         """Keep the place of a run that is about to end."""

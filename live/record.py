@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from copter.live.cluster import LiveCluster
@@ -62,7 +62,6 @@ class ServiceRecord:
         self.changed = asyncio.Event()
         self._waiting: list[Event] = []
         self._kept: deque[str] = deque()
-        self._ended = set[str]()
         self._offset = 0.0
         self._recover()
         self._continue_times()
@@ -163,17 +162,33 @@ class ServiceRecord:
         self.past.forget(gone)
         return gone
 
+    def keep_only(self, folders: Collection[str], count: int) -> None:
+        """Drop those of the `count` jobs that ended first that have no folder to be removed."""
+        first = [self._kept.popleft() for _ in range(count)]
+        self._kept.extendleft(job for job in reversed(first) if job in folders or job in self.state.leftover)
+
+    @property
+    def kept(self) -> int:
+        """Number of ended jobs that :meth:`expired` has not returned yet."""
+        return len(self._kept)
+
     def _recover(self) -> None:
-        self.journal.check()
-        timer, rounds = self.state.timer, (event for _, event in self.journal.events(kind="Decided"))
-        asked = next(rounds, None)
-        for number, event in self.journal.history():
-            while isinstance(asked, Decided) and asked.seen < number:  # the timer as of that round
-                timer.contention, timer.weight = asked.contention, asked.weight
-                asked = next(rounds, None)
-            with self.journal.applying(number, event):
+        """Recover the state from the journal, without reading the events of each job that has ended."""
+        journal, state, timer = self.journal, self.state, self.state.timer
+        journal.check()
+        for number, event in journal.history(journal.unfinished()):
+            with journal.applying(number, event):
                 self._check_order(event)
-                self._take(event, learn=False)
+                if isinstance(event, Submitted):  # only a submission reads these sums
+                    timer.contention, timer.weight = journal.crowd(number) or (0.0, 0.0)
+                state.apply(event, learn=False)
+                self.past.look(event.time, state)
+        timer.time = max(timer.time, journal.last_time())
+        timer.contention, timer.weight = journal.crowd(journal.last + 1) or (0.0, 0.0)
+        for job, ending in journal.endings():
+            self.over[ending] = self.over.get(ending, 0) + 1
+            self._kept.append(job)
+        self.past.recover(journal)
 
     def _check_order(self, event: Event) -> None:
         """Raise ValueError if an event of a job comes before the event that it needs."""
@@ -181,8 +196,7 @@ class ServiceRecord:
             return
         job = self.state.jobs.get(event.job) or self.state.leftover.get(event.job)
         if job is None:
-            if event.job not in self._ended:
-                raise ValueError(f"job {event.job!r} was not submitted before")
+            raise ValueError(f"job {event.job!r} was not submitted before")
         elif isinstance(event, Told | Ended | Reported) and event.number > job.runs:
             raise ValueError(f"run {event.number} of job {event.job!r} was not launched before")
 
@@ -198,21 +212,16 @@ class ServiceRecord:
             )
 
     def _apply(self, event: Event) -> None:
-        self._take(event)
-        if isinstance(event, Ended):
-            self.metrics.ended(event.outcome)
-        if isinstance(event, (Submitted, Closed, NodesChanged, Drained)):
-            self.changed.set()
-
-    def _take(self, event: Event, *, learn: bool = True) -> None:
-        """Apply a new or recorded event, and update the history."""
         if isinstance(event, Ended):
             self.past.ends(event, self.state)
-        self.state.apply(event, learn=learn)
+        self.state.apply(event)
         self.past.look(event.time, self.state)
         if isinstance(event, Closed):
             self.over[event.ending] += 1
             self._kept.append(event.job)
-            self._ended.add(event.job)
         elif isinstance(event, Decided) and not event.error:
             self.past.rounds.append(event)
+        if isinstance(event, Ended):
+            self.metrics.ended(event.outcome)
+        if isinstance(event, (Submitted, Closed, NodesChanged, Drained)):
+            self.changed.set()

@@ -1,0 +1,227 @@
+"""A service reads a part of its journal at the start; its state equals that after all events."""
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+
+from copter.live.cluster import LiveCluster
+from copter.live.events import Closed, Decided, Ended
+from copter.live.files import ClusterFile
+from copter.live.journal import LiveJournal
+from copter.live.past import Past
+from copter.live.replay import play_again
+from support.live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
+from support.memory_backend import MemoryBackend
+
+
+class _Replayed:
+    """The state, the history and the counts after all events of a journal, each applied in turn."""
+
+    def __init__(self, journal, cluster):
+        self.state, self.past = LiveCluster(cluster, "adaptive"), Past()
+        self.over, self.kept = {"completed": 0, "failed": 0, "cancelled": 0}, []
+        timer, rounds = self.state.timer, [event for _, event in journal.events(kind="Decided")]
+        for number, event in journal.events():
+            while rounds and rounds[0].seen < number:
+                timer.contention, timer.weight = rounds[0].contention, rounds[0].weight
+                rounds.pop(0)
+            if isinstance(event, Ended):
+                self.past.ends(event, self.state)
+            self.state.apply(event, learn=False)
+            self.past.look(event.time, self.state)
+            if isinstance(event, Closed):
+                self.over[event.ending] += 1
+                self.kept.append(event.job)
+            elif isinstance(event, Decided) and not event.error:
+                self.past.rounds.append(event)
+
+
+def plain(value, seen=()):
+    """Return an object as nested tuples that can be compared."""
+    if id(value) in seen:
+        return "above"
+    seen = (*seen, id(value))
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if value is None or isinstance(value, str | int | float | bool | bytes | type):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return "array", str(value.dtype), repr(value.tolist())
+    if isinstance(value, dict):
+        return tuple((plain(key, seen), plain(one, seen)) for key, one in value.items())
+    if isinstance(value, set | frozenset):
+        return tuple(sorted(map(repr, value)))
+    if is_dataclass(value):
+        return type(value).__name__, *(plain(getattr(value, one.name), seen) for one in fields(value))
+    if isinstance(value, list | tuple) or type(value).__name__ == "deque":
+        return tuple(plain(one, seen) for one in value)
+    if isinstance(value, Mapping):
+        return plain(dict(value), seen)
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    held = {name: getattr(value, name, None) for name in slots} | getattr(value, "__dict__", {})
+    assert held, type(value)
+    return type(value).__name__, plain(held, seen)
+
+
+def check(service):
+    """Compare the state of a service that has just begun with that after all events."""
+    record = service.record
+    judge = _Replayed(record.journal, record.state.file)
+    for name in sorted(vars(record.state)):
+        assert plain(getattr(record.state, name)) == plain(getattr(judge.state, name)), name
+    for name in ("rounds", "spans", "_outages", "_unusable"):
+        assert plain(getattr(record.past, name)) == plain(getattr(judge.past, name)), name
+    assert record.over == judge.over and list(record._kept) == judge.kept
+    return judge
+
+
+def _something_happens(rng, service, cluster, deaf):
+    """A node fails or is drained, a job is cancelled, or the backend ceases to kill runs."""
+    dice, backend = rng.random(), service.backend
+    if dice < 0.1:
+        deaf.clear() if deaf else deaf.append(True)
+    elif dice < 0.2:
+        host = rng.choice([one.host(node) for one in cluster.gpus for node in range(one.nodes)])
+        backend.broken.pop(host) if host in backend.broken else backend.broken.update({host: "off"})
+    elif dice < 0.3:
+        one = rng.choice(cluster.gpus)
+        service.admission.drain(one.type, rng.randrange(one.nodes), back=rng.random() < 0.6)
+    elif dice < 0.45 and service.record.state.jobs:
+        running = [job.name for job in service.record.state.jobs.values() if job.run is not None]
+        service.admission.cancel(rng.choice(running or list(service.record.state.jobs)))
+
+
+@pytest.mark.parametrize("policy", ["sia", "srtf", "pollux-autoscaling"])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in range(1, 5))])
+def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
+    rng, clock, backend = random.Random(f"{policy} {seed}"), Turned(), MemoryBackend()
+    settings = {"patience": 2, "max_nodes": 16} if policy == "pollux-autoscaling" else {}
+    cluster = CLUSTER
+    if settings:
+        cluster = ClusterFile(gpus=({"type": "t4", "gpus_per_node": 4, "nodes": 1, "max_nodes": 3},))
+    make = {"cluster": cluster, "policy": policy, "settings": settings}
+    service = make_service(tmp_path, backend, clock, **make)
+    kill, deaf = backend.kill, []
+    backend.kill = lambda run: None if deaf else kill(run)
+    counts = dict.fromkeys(
+        ("restarts", "ended", "leftover", "open", "sizes", "errors", "meanwhile", "late"), 0
+    )
+    for number in range(140):
+        if rng.random() < 0.3:
+            service.admission.submit(named(rng.choice([RIGID, ELASTIC]), f"job-{number}", retries=50))
+        _something_happens(rng, service, cluster, deaf)
+        live, schedule = service.rounds.policy, service.rounds.policy.schedule
+
+        def meanwhile(now, service=service, number=number, schedule=schedule):
+            service.admission.submit(named(ELASTIC, f"meanwhile-{number}"))
+            if rng.random() < 0.5:
+                service.admission.cancel(rng.choice(list(now.jobs)))
+            if rng.random() < 0.3:
+                raise ZeroDivisionError
+            return schedule(now)
+
+        if rng.random() < 0.15 and service.record.state.jobs:
+            counts["meanwhile"] += 1
+            monkeypatch.setattr(live, "schedule", meanwhile)
+        step(service, rng.uniform(1.0, 30.0)) if rng.random() < 0.7 else look(service, 5.0)
+        monkeypatch.undo()
+        for job in service.record.state.running():
+            if job.file.elastic and job.name in service.record.state.jobs and rng.random() < 0.7:
+                done = report(job.progress + rng.uniform(1.0, 30.0), running_seconds=rng.uniform(0.0, 50.0))
+                service.admission.report(job.name, job.run.number, done)
+            if rng.random() < 0.2:
+                outcome = rng.choice(["completed", "completed", "failed", "lost", "stopped"])
+                backend.end(f"{job.name}.{job.run.number}", outcome)
+        if rng.random() < (0.5 if service.record.state.leftover else 0.12):
+            service.close()
+            service = make_service(tmp_path, backend, clock, **make)
+            check(service)
+            counts["restarts"] += 1
+            counts["leftover"] += bool(service.record.state.leftover)
+            counts["open"] += len(service.record.state.jobs)
+            counts["ended"] += len(service.record._kept)
+    decided = [event for _, event in service.record.journal.events(kind="Decided")]
+    counts["sizes"] = sum(bool(event.sizes) for event in decided)
+    counts["errors"] = sum(bool(event.error) for event in decided)
+    service.close()
+    counts["late"] = counts["sizes"] if settings else 1
+    assert all(counts[name] for name in counts if name != "sizes"), counts
+    assert play_again(tmp_path)[1] == [] or counts["errors"]
+
+
+def test_events_of_ended_jobs_are_not_read(tmp_path, monkeypatch):
+    service = make_service(tmp_path)
+    clock, backend = service.record.clock, service.backend
+    for number in range(8):
+        service.admission.submit(named(RIGID, f"over-{number}"))
+        step(service)
+        backend.end(f"over-{number}.1")
+        look(service)
+    service.admission.submit(named(ELASTIC, "open"))
+    step(service)
+    service.admission.report("open", 1, report(3.0))
+    service.close()
+    applied, apply = [], LiveCluster.apply
+    monkeypatch.setattr(
+        LiveCluster, "apply", lambda state, event, **how: applied.append(event) or apply(state, event, **how)
+    )
+    later = make_service(tmp_path, backend, clock)
+    kinds = [type(event).__name__ for event in applied]
+    assert kinds == ["Opened", "Submitted", "Decided", "Launched", "Reported", "Opened"]
+    monkeypatch.undo()
+    check(later)
+    later.close()
+
+
+def test_only_folders_that_exist_are_removed(tmp_path, monkeypatch):
+    cluster = CLUSTER.model_copy(update={"keep_jobs": 2})
+    service = make_service(tmp_path, cluster=cluster)
+    clock, backend = service.record.clock, service.backend
+    for number in range(6):
+        service.admission.submit(named(RIGID, f"job-{number}"))
+        step(service)
+        backend.end(f"job-{number}.1")
+        look(service)
+    service.close()
+    (tmp_path / "jobs" / "job-1").mkdir()  # its removal had failed
+    removed = []
+    monkeypatch.setattr("copter.live.launcher.shutil.rmtree", lambda path, **_: removed.append(path.name))
+    later = make_service(tmp_path, backend, clock, cluster=cluster)
+    assert later.record.kept == 6
+    look(later)
+    assert removed == ["job-1"] and later.record.kept == 2
+    later.close()
+
+
+def test_a_tick_removes_folders_for_a_limited_time(tmp_path, monkeypatch):
+    cluster = CLUSTER.model_copy(update={"keep_jobs": 0})
+    service = make_service(tmp_path, cluster=cluster)
+    for number in range(4):
+        service.admission.submit(named(RIGID, f"job-{number}"))
+    step(service)
+    monkeypatch.setattr("copter.live.launcher._PRUNE_SECONDS", 0.0)
+    for number in range(4):
+        service.backend.end(f"job-{number}.1")
+    look(service)
+    assert service.record.kept == 4
+    monkeypatch.undo()
+    for _ in range(20):
+        look(service)
+    assert service.record.kept == 0 and not list((tmp_path / "jobs").iterdir())
+    service.close()
+
+
+def test_an_end_that_is_no_json_is_named(tmp_path):
+    service = make_service(tmp_path)
+    service.admission.submit(named(RIGID, "one"))
+    service.admission.cancel("one")
+    service.close()
+    journal = LiveJournal(tmp_path / "journal.sqlite")
+    journal._file.execute("UPDATE events SET fields = '{' WHERE kind = 'Closed'")
+    journal.close()
+    with pytest.raises(Exception, match=r"event 3 \(Closed\): must be JSON"):
+        make_service(tmp_path, service.backend, service.record.clock)
