@@ -217,7 +217,11 @@ class Launcher:
             await self._ask(self._backend.kill, run)
         elif self._is_to_leave(job, active) and math.isnan(watched.told):
             if math.isnan(active.told) and Told not in self._record.waiting_of(job.name):
-                self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
+                try:
+                    self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
+                except sqlite3.Error:
+                    if not self._is_former(job):
+                        raise
             await self._ask(self._backend.stop, run)
             watched.told = self._record.now()  # not reached if the call fails; then the next tick repeats it
 

@@ -177,7 +177,7 @@ def test_a_policy_that_does_not_return_is_abandoned(tmp_path, policy, hangs):
     assert "no decision within 0.05 s" in service.trouble
     assert http.get("/health").status_code == 503
     assert list(service.record.state.jobs) == ["two"] and list(asked[0].jobs) == ["one"]
-    assert service.backend.killed == ["one.1"]
+    assert service.backend.stopped == ["one.1"]
     assert service.rounds.policy is not former and service.rounds._thread is not thread
     policy.first = NOTHING
     step(service, 60.0)
@@ -243,7 +243,7 @@ def deciding(service, policy, script):
     policy.first = NOTHING
 
 
-def test_a_cancelled_job_is_killed_while_the_policy_decides(tmp_path, policy):
+def test_a_cancelled_job_is_stopped_while_the_policy_decides(tmp_path, policy):
     service = make_service(tmp_path, policy="plain")
     service.admission.submit(named(RIGID, "one"))
     service.admission.submit(named(RIGID, "two"))
@@ -251,7 +251,7 @@ def test_a_cancelled_job_is_killed_while_the_policy_decides(tmp_path, policy):
     seen = []
     script = [
         lambda: service.admission.cancel("one"),
-        lambda: seen.append((list(service.backend.killed), set(service.record.state.jobs))),
+        lambda: seen.append((list(service.backend.stopped), set(service.record.state.jobs))),
     ]
     deciding(service, policy, script)
     assert seen == [(["one.1"], {"one", "two"})]

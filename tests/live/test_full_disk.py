@@ -48,9 +48,10 @@ def test_a_decision_that_cannot_be_written_has_no_effect(tmp_path, disk):
     assert (timer.contention, timer.weight) == sums and not service.record.state.changes
     assert [job.status for job in service.record.state.jobs.values()] == ["running", "queued"]
     assert "database or disk is full" in service.trouble
-    answer = http.get("/health")
-    assert answer.status_code == 503 and "database or disk is full" in answer.json()["error"]
     headers = {"Authorization": f"Bearer {service.token}"}
+    answer = http.get("/health", headers=headers)
+    assert answer.status_code == 503 and "database or disk is full" in answer.json()["error"]
+    assert http.get("/health").json()["error"] == "the journal cannot be written"
     assert http.post("/v1/jobs", json={"command": ["true"]}, headers=headers).status_code == 503
     disk.clear()
     step(service, 60.0)
@@ -70,7 +71,7 @@ def test_the_end_of_a_run_is_written_when_there_is_room(tmp_path, disk):
     disk.add("full")
     service.backend.end("one.1")
     look(service)
-    assert service.backend.killed == ["two.1"]  # the first run's trouble does not protect the second
+    assert service.backend.stopped == ["two.1"]  # the first run's trouble does not protect the second
     assert list(service.record.state.jobs) == ["one"] and not service.launcher.silent
     disk.clear()
     look(service)

@@ -80,7 +80,7 @@ def check(service):
 
 
 def _something_happens(rng, service, cluster, deaf):
-    """A node fails or is drained, a job is cancelled, or the backend ceases to kill runs."""
+    """A node fails or is drained, a job is cancelled, or the backend ceases to stop and kill runs."""
     dice, backend = rng.random(), service.backend
     if dice < 0.1:
         deaf.clear() if deaf else deaf.append(True)
@@ -105,8 +105,9 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
         cluster = ClusterFile(gpus=({"type": "t4", "gpus_per_node": 4, "nodes": 1, "max_nodes": 3},))
     make = {"cluster": cluster, "policy": policy, "settings": settings}
     service = make_service(tmp_path, backend, clock, **make)
-    kill, deaf = backend.kill, []
+    kill, stop, deaf = backend.kill, backend.stop, []
     backend.kill = lambda run: None if deaf else kill(run)
+    backend.stop = lambda run: None if deaf else stop(run)
     counts = dict.fromkeys(
         ("restarts", "ended", "leftover", "open", "sizes", "errors", "meanwhile", "late"), 0
     )
