@@ -141,7 +141,7 @@ def test_an_agent_that_is_killed_is_a_run_that_is_lost(make, runs):
     backend.start(run)
     until_said(backend, run)
     os.kill(pids(run)[0], signal.SIGKILL)
-    assert until_ended(backend, run) == RunState("lost", "its actor ended or never existed")
+    assert until_ended(backend, run) == RunState("lost", "its actor ended or never existed", by_itself=True)
 
 
 @pytest.mark.long
