@@ -100,19 +100,26 @@ def test_a_service_runs_on_and_recovers_by_itself(tmp_path, disk, monkeypatch):
 
     async def go():
         task = asyncio.create_task(service.run())
+
+        async def tick():
+            ticked = asyncio.create_task(service.launcher.whole_tick())
+            await asyncio.wait({task, ticked}, return_when=asyncio.FIRST_COMPLETED)
+            ticked.cancel()
+            assert not task.done()
+
         while not service.backend.started:
-            await service.launcher.whole_tick()
+            await tick()
         service.admission.report("one", 1, report(7.0))
         disk.add("full")
         service.record.changed.set()
         while not service.trouble:
-            await service.launcher.whole_tick()
+            await tick()
         for _ in range(5):
-            await service.launcher.whole_tick()
+            await tick()
         assert not task.done() and not events(service, Reported)
         disk.clear()
         while service.trouble:
-            await service.launcher.whole_tick()
+            await tick()
         assert not task.done()
         task.cancel()
         await asyncio.wait([task])
