@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from copter.store.allocation import SparseX
 
 _HAS = 1e-6
-"""A request has a column if its value is above this share of the most that it can have."""
+"""A request has a column if its value is above this share of the most that it could have alone."""
 _SLOPE_ERROR = 2.0**-40
 """Bound on the relative rounding error of a tangent's slope."""
 _TRIES, _BISECTIONS = 7, 8
@@ -85,16 +85,20 @@ class ColumnReason:
     ----------
     column : Hashable
         Number or name of the column.
-    value, most : float
-        Value in the allocation, and the most that bounds and total of the request allow; 1 if they allow any
-        value.
+    value : float
+        Value in the allocation.
+    has : bool
+        True if the value is more than a millionth of what the request could have of the column alone.
+    most : float
+        The most that bounds and total of the request allow; 1 if they allow any value.
     cost : float
         Objective of one unit by itself.
     prices : mapping of resource id to float
         Dual price times use of one unit, of the resources with a price.
     lacking : mapping of resource id to float
-        Of resources that have too little left for `most` units: the amount that is missing, if all other
-        requests keep what they have and this one gives back all that it has.
+        Of resources that the column uses, with a positive coefficient, and that have too little left for
+        `most` units: the amount that is missing, if all other requests keep what they have and this one gives
+        back all that it has.
     loss : float
         Every allocation with `most` units of the column is at least this much worse than the solution. 0 if
         it may be as good. Infinite if no allocation has as much.
@@ -108,6 +112,7 @@ class ColumnReason:
 
     column: Hashable
     value: float
+    has: bool
     most: float
     cost: float
     prices: Mapping[Hashable, float]
@@ -128,10 +133,12 @@ class Explanation:
         The columns of the request, in their order.
     cost : float
         Part of the objective that the request's columns cause, without its convex term.
-    impossible : mapping of resource id to (float, float)
-        For an integral request of which no column fits: the least use of a resource by a unit, and the
-        smaller upper bound of the resource. Such a request has nothing in any integral allocation, unless
-        another request's use is negative.
+    has_term : bool
+        True if the request has a convex term.
+    too_large : tuple of (column, resource id, use, upper)
+        For an integral request of which each column uses more of a resource than its upper bound: these
+        columns, the first such resource of each, the use of a unit, and the bound. Such a request has nothing
+        in any integral allocation, unless another request's use is negative.
     increases : tuple of Increase
         Increases found by solving again; empty if that was not asked for, or if the request has something.
     """
@@ -139,7 +146,8 @@ class Explanation:
     request: Hashable
     columns: tuple[ColumnReason, ...]
     cost: float
-    impossible: Mapping[Hashable, tuple[float, float]]
+    has_term: bool
+    too_large: tuple[tuple[Hashable, Hashable, float, float], ...]
     increases: tuple[Increase, ...] = ()
 
     @property
@@ -170,9 +178,11 @@ def explain(
     increases: tuple[Increase, ...] = ()
     if solver is not None and one.waits:
         priced = dict.fromkeys(id for each in columns for id in each.prices)
-        increases = tuple(_increase(program, request, id, columns, solver) for id in priced)
+        found_by = (_increase(program, request, id, columns, solver) for id in priced)
+        increases = tuple(each for each in found_by if each is not None)
     cost = in_sense(float(one.cost @ one.value), program.sense)
-    return Explanation(request, columns, cost, one.impossible(found), increases)
+    has_term = one.slot in program.store.terms.slots()
+    return Explanation(request, columns, cost, has_term, one.too_large(found), increases)
 
 
 class _Facts(NamedTuple):
@@ -216,6 +226,7 @@ class _Request(NamedTuple):
     value: NDArray[np.float64]
     uses: list[dict[int, float]]  # of each column: coefficient by row slot
     p: list[Fraction]
+    alone: NDArray[np.float64]  # the most of each column, also by the rows' upper bounds; 1 if unlimited
     least: Fraction | None  # m_q, or a larger value; None if unknown
 
     @classmethod
@@ -236,7 +247,12 @@ class _Request(NamedTuple):
             Fraction(c) + sum((Fraction(facts.y[i]) * Fraction(a) for i, a in use.items()), Fraction())
             for c, use in zip(cost.tolist(), uses, strict=True)
         ]
-        one = cls(slot, names, cost, upper, relation, total, value, uses, p, None)
+        alone = np.minimum(upper, total if relation != NO_TOTAL else math.inf)
+        for j, use in enumerate(uses):
+            limits = [float(store.rows.upper[i]) / a for i, a in use.items() if a > 0.0]
+            alone[j] = min([alone[j], *(limit for limit in limits if limit > 0.0)])
+        alone[~np.isfinite(alone)] = 1.0
+        one = cls(slot, names, cost, upper, relation, total, value, uses, p, alone, None)
         return one.with_term(TermBatch.of(store)) if slot in store.terms.slots() else one.without_term()
 
     def without_term(self) -> _Request:
@@ -268,8 +284,7 @@ class _Request(NamedTuple):
     @property
     def waits(self) -> bool:
         """True if the request may have nothing, and has nothing."""
-        least = _HAS * np.where(np.isfinite(self.most), self.most, 1.0)
-        return self.relation != EXACTLY and bool(np.all(self.value <= least))
+        return self.relation != EXACTLY and bool(np.all(self.value <= _HAS * self.alone))
 
     def inside(self) -> list[Fraction]:
         """Return the request's values, moved within its bounds and its total."""
@@ -294,7 +309,7 @@ class _Request(NamedTuple):
             free = float(store.rows.upper[i]) - (float(facts.activity[i]) - own)
             error = accuracy * float(facts.weight[i] + abs(use) * most)
             if use > 0.0 and use * most > free + error:
-                lacking[facts.ids[i]] = use * most - max(free, 0.0)
+                lacking[facts.ids[i]] = use * most - (free if abs(free) > error else 0.0)
         loss = self.loss(facts, j, most)
         increases = {
             facts.ids[i]: _below(Fraction(loss) / Fraction(facts.y[i]))
@@ -304,7 +319,16 @@ class _Request(NamedTuple):
         fall = _below(Fraction(loss) / Fraction(most)) if 0.0 < loss < math.inf and most else loss
         cost = in_sense(float(self.cost[j]), sense)
         return ColumnReason(
-            self.names[j], float(self.value[j]), most, cost, prices, lacking, loss, fall, increases
+            self.names[j],
+            float(self.value[j]),
+            bool(self.value[j] > _HAS * self.alone[j]),
+            most,
+            cost,
+            prices,
+            lacking,
+            loss,
+            fall,
+            increases,
         )
 
     def loss(self, facts: _Facts, j: int, most: float) -> float:
@@ -316,19 +340,18 @@ class _Request(NamedTuple):
             return 0.0
         return max(0.0, _below(with_it - self.least - gap))
 
-    def impossible(self, facts: _Facts) -> dict[Hashable, tuple[float, float]]:
-        """Return resources of which each column uses too much; empty if one fits, or a part of one."""
+    def too_large(self, facts: _Facts) -> tuple[tuple[Hashable, Hashable, float, float], ...]:
+        """Return a resource of which each column uses too much; empty if one fits, or a part of one."""
         store = facts.program.store
         if not store.requests.integral[self.slot]:
-            return {}
-        upper, short = store.rows.upper, dict[int, float]()
-        for use in self.uses:
-            over = [i for i, a in use.items() if a > upper[i]]
-            if not over:
-                return {}
-            for i in over:
-                short[i] = min(use[i], short.get(i, math.inf))
-        return {facts.ids[i]: (use, float(upper[i])) for i, use in short.items()}
+            return ()
+        upper, found = store.rows.upper, []
+        for name, use in zip(self.names, self.uses, strict=True):
+            over = next((i for i, a in use.items() if a > upper[i]), None)
+            if over is None:
+                return ()
+            found.append((name, facts.ids[over], use[over], float(upper[over])))
+        return tuple(found)
 
 
 def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | None:
@@ -363,7 +386,10 @@ def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | Non
 
 def _below(exact: Fraction) -> float:
     """Return the largest float that is at most a rational number."""
-    near = float(exact)
+    try:
+        near = float(exact)
+    except OverflowError:
+        return -math.inf if exact < 0 else float(np.finfo(float).max)
     return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
 
 
@@ -378,8 +404,11 @@ def _increase(
     resource: Hashable,
     columns: tuple[ColumnReason, ...],
     solver: Solves,
-) -> Increase:
-    """Return the increase of a resource after which a request gets something, by solving a copy again."""
+) -> Increase | None:
+    """Return the increase of a resource after which a request gets something, by solving a copy again.
+
+    Return None if an optimal allocation of the program as it is does not give the request nothing.
+    """
     twin, upper = copy.copy(program), float(program.resources[resource].upper)
     least = [each.increases[resource] for each in columns if resource in each.increases]
     needs = [each.lacking[resource] for each in columns if resource in each.lacking]
@@ -397,7 +426,9 @@ def _increase(
         # Without anything, the request's part of the bound is 0.
         return True if gap is not None and one.least is not None and -one.least > gap else None
 
-    tried: list[tuple[float, bool | None]] = [(0.0, False)]
+    tried: list[tuple[float, bool | None]] = [(0.0, gets(0.0))]
+    if tried[0][1] is not False:
+        return None
     more = max([*least, *needs], default=0.0) or 1e-3 * max(1.0, abs(upper))
     while len(tried) <= _TRIES and not tried[-1][1]:
         more = _six_digits(more)
@@ -420,23 +451,23 @@ def _increase(
 
 def _sentences(one: Explanation) -> Iterator[str]:
     name = repr(one.request)
-    has = [each for each in one.columns if each.value > _HAS * each.most]
+    has = [each for each in one.columns if each.has]
+    besides = ", besides its convex term" if one.has_term else ""
     if has:
         what = ", ".join(f"{each.value:.6g} of column {each.column!r}" for each in has)
-        yield f"Request {name} has {what}, which contributes {one.cost:.6g} to the objective."
+        yield f"Request {name} has {what}, which contributes {one.cost:.6g} to the objective{besides}."
     else:
         yield f"Request {name} has nothing."
-    for resource, (use, upper) in one.impossible.items():
-        least = f"a unit of any column that uses {resource!r} needs at least {use:.6g} of it"
-        yield f"No column fits: {least}, and there is {upper:.6g}."
+    for column, resource, use, upper in one.too_large:
+        yield f"A unit of column {column!r} needs {use:.6g} of {resource!r}, whose bound is {upper:.6g}."
     for each in one.columns:
         if each.value < (1.0 - _HAS) * each.most:
-            yield from _column_sentences(each)
+            yield from _column_sentences(each, besides)
     for more in one.increases:
         yield _increase_sentence(more)
 
 
-def _column_sentences(one: ColumnReason) -> Iterator[str]:
+def _column_sentences(one: ColumnReason, besides: str) -> Iterator[str]:
     what = f"{one.most:.6g} of column {one.column!r}"
     if one.loss == math.inf:
         yield f"No allocation has {what}, because the request's total must be met by other columns too."
@@ -453,7 +484,7 @@ def _column_sentences(one: ColumnReason) -> Iterator[str]:
     if one.prices:
         paid = " and ".join(f"{price:.6g} for {resource!r}" for resource, price in one.prices.items())
         yield (
-            f"A unit of column {one.column!r} adds {one.cost:.6g} to the objective; "
+            f"A unit of column {one.column!r} adds {one.cost:.6g} to the objective{besides}; "
             f"at the dual prices, the resources that it uses are worth {paid}."
         )
     for resource, more in one.increases.items():

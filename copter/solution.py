@@ -543,7 +543,7 @@ class Solution:
             Id of a request.
         solver : Solver, optional
             Solver that solves changed copies of the program, to find increases of single resources after
-            which a request that has nothing gets something. It takes up to 23 solves for each resource with a
+            which a request that has nothing gets something. It takes up to 24 solves for each resource with a
             price, and the solver forgets its last round.
 
         Returns

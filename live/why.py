@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from copter.live.cluster import LiveCluster
-from copter.live.events import Decided
+from copter.live.events import Closed, Decided
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
 from copter.live.record import ServiceRecord
@@ -41,6 +41,8 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     if job is None:
         return answer | {"sentences": list(_without_state(view))}
     sentences = list(_sentences(record, rounds, job))
+    if Closed in record.waiting_of(name):
+        sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
     if job.status == "queued":
         queued = [one.name for one in record.state.jobs.values() if one.status == "queued"]
         answer["position"] = queued.index(name) + 1
@@ -92,7 +94,7 @@ def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
         others = f", in which it gave GPUs to {instead}" if instead else ""
         yield f"The policy took them away in a round{others}."
     else:
-        yield "They were on a node that failed or was drained."
+        yield "Their node went out of use, or the round in which it lost them is not kept any more."
 
 
 def _last_change(record: ServiceRecord, job: LiveJob) -> Decided | None:
@@ -103,6 +105,9 @@ def _last_change(record: ServiceRecord, job: LiveJob) -> Decided | None:
 def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
     state, now = record.state, record.now()
     least, types = _needs(job, state)
+    if not types:
+        yield "The cluster has none of the types that it may use."
+        return
     usable = {type: state.cluster.capacity[type] for type in types}
     given: Counter[str] = Counter()
     for one in state.jobs.values():

@@ -30,25 +30,23 @@ some seconds, and usually proves that no other choice loses less.  Then jobs tha
 their GPUs as far as these are still free, and waiting jobs, by their worth, get GPUs as far as they fit.  So
 no job waits that would fit, and none is stopped in vain.  One exception keeps large jobs from waiting for
 ever: the oldest job that gets nothing, if it has waited for `reserve_seconds`, gets a reservation as in
-:mod:`.backfill`, and jobs that would delay it do not start.
+:mod:`.backfill`, and jobs that would delay it do not start, unless their priority is higher.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from copter.errors import CopterError
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, pinned
-from copter.problems.cluster.workload import Kind
+from copter.problems.cluster.workload import JobSubmission, Kind
 from copter.problems.policies.backfill import Reservation, reservation, speeds_of
 from copter.program.program import ContinualProgram, SharedColumns
 from copter.shims.choose_one import ChooseOneShim
-from copter.solution import Solution
 from copter.solvers.registry import make_solver, repeatable_solver
 
 _RANKS, _BASE = 5, 50.0
@@ -65,10 +63,19 @@ class _Choice(NamedTuple):
 class _Known(NamedTuple):
     """A job as it is in the program: what its columns follow from, the columns, and 1 / (1 + GPUs s / P)."""
 
+    submission: JobSubmission
     held: Configuration | None
     rank: int
     choices: tuple[_Choice, ...]
     small: float
+
+
+class _Held(NamedTuple):
+    """GPUs of a job after a round, and whether they must not be taken from it."""
+
+    configuration: Configuration
+    submission: JobSubmission
+    pinned: bool
 
 
 class _Columns(NamedTuple):
@@ -114,7 +121,7 @@ class Queue:
         quotas: str | Mapping[str, int] = "",
         patience_seconds: float = 600.0,
         reserve_seconds: float = 86_400.0,
-        exact_seconds: float = 1.0,
+        exact_seconds: float = 0.2,
         tolerance: float = 1e-5,
         deadline: float | None = None,
         round_seconds: float = 60.0,
@@ -129,9 +136,10 @@ class Queue:
         self._solver = repeatable_solver("copter", tolerance=tolerance)
         self._shim = ChooseOneShim()
         self._program = ContinualProgram(sense="max")
-        self._solution: Solution | None = None
         self._known: dict[str, _Known] = {}
         self._capacity: dict[str, int] = {}
+        self._after: dict[str, _Held] = {}
+        self._free: dict[str, int] = {}
         self._shared: dict[_Columns, SharedColumns] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
@@ -147,10 +155,9 @@ class Queue:
             for name, choice in wanted.items()
             if jobs[name].allocation is not None and _take(choice.configuration, free)
         }
-        oldest = next(
-            (job for name, job in jobs.items() if job.allocation is None and name not in wanted), None
-        )
-        held = Reservation()
+        waits = (name for name, job in jobs.items() if job.allocation is None and name not in wanted)
+        oldest = next((jobs[name] for name in waits if self._known[name].choices), None)
+        held, rank = Reservation(), -1 if oldest is None else self._known[oldest.name].rank
         if oldest is not None and now.time - oldest.submitted >= self._reserve:
             held = reservation(now, given | taken, free, _fastest(oldest, now.cluster))
         for name in self._order(jobs, wanted, now.time):
@@ -163,21 +170,56 @@ class Queue:
                 options += _fastest(jobs[name], now.cluster)
             for one in options:
                 fits = one.gpus <= free.get(one.type, 0)
-                if fits and (jobs[name] is oldest or held.admits(jobs[name], one, now.time)):
+                first = one == jobs[name].allocation or jobs[name] is oldest or self._known[name].rank > rank
+                if fits and (first or held.admits(jobs[name], one, now.time)):
                     taken[name] = one
                     _take(one, free)
                     break
         stopped = sum(job.allocation is not None and name not in taken for name, job in jobs.items())
         self.figures |= {"waiting": len(jobs) - len(taken), "stopped": stopped}
+        self._after = {
+            name: _Held(one, now.jobs[name].submission, name in given)
+            for name, one in (given | taken).items()
+        }
+        self._free = free
         return given | taken
 
     def why(self, job: str) -> list[str]:
-        """Return sentences about a job in the last round's program (:mod:`copter.explanation`)."""
-        solution, known = self._solution, self._known.get(job)
-        current = solution is not None and solution.found and solution.clock == self._program.store.clock
-        if solution is None or known is None or not current:
+        """Return sentences about what a job may have, and who has it after the last round."""
+        known = self._known.get(job)
+        if known is None or job in self._after:
             return []
-        return list(_sentences(known, solution, job))
+        if not known.choices:
+            return ["No type of the cluster has enough GPUs for it."]
+        types = dict.fromkeys(choice.configuration for choice in known.choices)
+        return [*(self._who_has(one, known.submission) for one in types), *self._quota_of(known.submission)]
+
+    def _who_has(self, one: Configuration, submission: JobSubmission) -> str:
+        """Return a sentence about the GPUs of a type after the last round."""
+        counts = dict.fromkeys(("never stopped", "of a higher", "of the same", "of a lower"), 0)
+        for held in self._after.values():
+            if held.configuration.type == one.type:
+                more = held.submission.priority - submission.priority
+                group = "of a higher" if more > 0 else "of a lower" if more < 0 else "of the same"
+                counts["never stopped" if held.pinned else group] += held.configuration.gpus
+        parts = [
+            f"{gpus} are held by jobs {'that must not be stopped' if group == 'never stopped' else group}"
+            f"{'' if group == 'never stopped' else ' priority'}"
+            for group, gpus in counts.items()
+            if gpus
+        ]
+        free = self._free.get(one.type, 0)
+        return f"It needs {one.gpus} {one.type}: {free} are free{''.join(f', {part}' for part in parts)}."
+
+    def _quota_of(self, submission: JobSubmission) -> list[str]:
+        """Return a sentence about the quota of a job's tenant, if there are quotas."""
+        if not self.quotas:
+            return []
+        tenant = submission.tenant
+        used = sum(
+            each.configuration.gpus for each in self._after.values() if each.submission.tenant == tenant
+        )
+        return [f"Its tenant {tenant!r} has {used} GPUs, and a quota of {self.quotas.get(tenant, 0)}."]
 
     # ---- a round ---------------------------------------------------------------------------------
 
@@ -198,7 +240,9 @@ class Queue:
         gone = []
         for name, known in self._known.items():
             job = jobs.get(name)
-            if job is None or not same or known.held != job.allocation:
+            if job is None or job.submission is not known.submission:
+                gone.append(name)  # perhaps another job with the same name has come
+            elif not same or known.held != job.allocation:
                 gone.append(name)
             elif known.rank != ranks[job.submission.priority]:
                 gone.append(name)
@@ -228,7 +272,7 @@ class Queue:
         lending = [False] * own + [True] * bool(self.quotas)
         choices = tuple(_Choice(one, borrowed) for one in configurations for borrowed in lending)
         worths = [gpus * (lent if choice.borrowed else each) for choice in choices]
-        self._known[job.name] = _Known(job.allocation, rank, choices, small)
+        self._known[job.name] = _Known(job.submission, job.allocation, rank, choices, small)
         rows = [
             (("gpus", one.type),) if borrowed or not self.quotas else (("gpus", one.type), ("quota", tenant))
             for one, borrowed in choices
@@ -256,11 +300,10 @@ class Queue:
 
     def _decide(self) -> dict[str, _Choice]:
         """Solve and round the program; without a solution in time, running jobs keep their GPUs."""
-        self._solution, self.figures = None, {}
+        self.figures = {}
         if not len(self._program):
             return {}
         solution = self._solver.solve(self._program, deadline=self._deadline)
-        self._solution = solution
         if not solution.found:
             kept = {name: known for name, known in self._known.items() if known.held is not None}
             return {name: known.choices[0] for name, known in kept.items() if known.choices}
@@ -363,28 +406,3 @@ def _take(one: Configuration, free: dict[str, int]) -> bool:
         return False
     free[one.type] -= one.gpus
     return True
-
-
-def _sentences(known: _Known, solution: Solution, job: str) -> Iterator[str]:
-    """Yield sentences about the columns of a job."""
-    if not known.choices:
-        yield "No type of the cluster has enough GPUs for it."
-        return
-    try:
-        found = solution.explain(job)
-    except CopterError:  # the program has changed meanwhile
-        return
-    for why, choice in zip(found.columns, known.choices, strict=True):
-        one = choice.configuration
-        name = f"{one.gpus} {one.type}{', borrowed' if choice.borrowed else ''}"
-        lacks = [
-            f"{missing:.3g} more {'GPUs of ' + row[1] if row[0] == 'gpus' else 'of the quota of ' + row[1]}"
-            for row, missing in why.lacking.items()
-            if isinstance(row, tuple)
-        ]
-        needs = f"; {' and '.join(lacks)} needed than the other jobs leave" if lacks else ""
-        if why.loss > 0.0:
-            share = 100.0 * why.loss / max(why.cost * why.most, 1e-300)
-            yield f"{name}: jobs that come first would lose at least {share:.3g}% more than it gains{needs}."
-        else:
-            yield f"{name}: as good as what others have there{needs}."

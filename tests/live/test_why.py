@@ -141,6 +141,16 @@ def test_a_policy_that_cannot_explain_hides_nothing(tmp_path, monkeypatch):
     service.close()
 
 
+def test_a_cancelled_job_says_so_while_the_policy_decides(tmp_path):
+    service = make_service(tmp_path)
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    with service.record.deferring():
+        service.admission.cancel("one")
+        assert asked(service, "one")["sentences"][0].startswith("It was cancelled or has ended; this takes")
+    service.close()
+
+
 def test_over_http_and_for_jobs_without_a_state(tmp_path):
     service = make_service(tmp_path)
     http = TestClient(make_app(service), raise_server_exceptions=False)

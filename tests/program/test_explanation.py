@@ -13,6 +13,8 @@ import pytest
 from copter import ContinualProgram, LogTerm, ProximalPoint, Rounds, make_solver
 from copter.errors import CopterError, NoAllocationError, UnknownIdError
 from copter.problems.deadlines import EXAMPLES
+from copter.solution import Start, Status, Timings, make_solution
+from copter.store.allocation import NOTHING
 from support.strategies import KINDS, random_plain
 
 EXACT = 1e-9
@@ -67,7 +69,7 @@ def check(program, solution, why, seen):
             others = float(A[row] @ dense - A[row, _of(first, why)] @ dense[_of(first, why)])
             left = lp.row_upper[row] - others
             assert one.lacking.get(id, 0.0) == pytest.approx(
-                max(0.0, use * one.most - max(left, 0.0)) if use > 0 else 0.0, abs=1e-5
+                max(0.0, use * one.most - left) if use > 0 else 0.0, abs=1e-5
             )
             seen["lacking"] += id in one.lacking
         if one.most == 0.0:
@@ -102,9 +104,10 @@ def check(program, solution, why, seen):
             without, free = optimum(lp, row_upper=upper, zero=mine), optimum(lp, row_upper=upper)
             assert (without > free + 1e-12) if enough else without == pytest.approx(free, abs=10 * size)
             seen["enough" if enough else "too little"] += 1
-    for id, (use, upper) in why.impossible.items():
+    for j, (column, id, use, upper) in enumerate(why.too_large):
         seen["no column fits"] += 1
-        assert use > upper == lp.row_upper[rows[id]]
+        assert column == why.columns[j].column
+        assert use == A[rows[id], first + j] and use > upper == lp.row_upper[rows[id]]
 
 
 def _of(first, why):
@@ -288,3 +291,53 @@ def test_wrong_calls():
     gone = ProximalPoint().solve(queue(0))
     with pytest.raises(CopterError, match="was deleted"):
         gone.explain(0)
+
+
+def test_a_generous_bound_and_small_units_hide_nothing():
+    for upper, room in ((1e9, 500.0), (math.inf, 5e-7), (math.inf, 1e9)):
+        program = ContinualProgram(sense="max")
+        program.add_resource("r", upper=room)
+        program.add_request("q", [1.0], {"r": 1.0}, upper=[upper])
+        solution = ProximalPoint(tolerance=EXACT).solve(program)
+        why = solution.explain("q", solver=ProximalPoint(tolerance=EXACT))
+        assert f"has {room:.6g} of column 0" in why.sentences[0] and not why.increases
+
+
+def test_nothing_is_claimed_of_a_solution_that_is_not_optimal():
+    program = ContinualProgram(sense="max")
+    program.add_resource("r", upper=10.0)
+    for id, worth in enumerate((5.0, 6.0, 7.0)):
+        program.add_request(id, [worth], {"r": 4.0}, total=1)
+    nothing = make_solution(
+        program,
+        NOTHING,
+        np.ones(1),
+        status=Status.DEADLINE,
+        reason="by the test",
+        iterations=0,
+        timings=Timings(),
+        warm=Start(False, "by the test"),
+    )
+    why = nothing.explain(2, solver=make_solver("copter"))
+    assert "has nothing" in why.sentences[0] and not why.increases
+    assert not why.columns[0].loss
+
+
+def test_what_is_missing_counts_what_others_use_too_much():
+    program = ContinualProgram()
+    program.add_resource("r", upper=-5.0)
+    program.add_request("q", [0.0, 0.0], {"r": [-10.0, 1.0]}, total=1)
+    program.add_request("b", [-10.0], {"r": 1.0}, upper=[2.0])
+    why = ProximalPoint(tolerance=EXACT).solve(program).explain("q")
+    assert why.columns[1].lacking["r"] == pytest.approx(8.0)
+
+
+def test_a_convex_term_is_not_forgotten_in_the_sentences():
+    program = ContinualProgram(sense="max")
+    program.add_resource("r", upper=4.0)
+    program.add_request(
+        "q", [0.0, 0.0], {"r": [1.0, 1.0]}, upper=3.0, term=LogTerm(1.0, 1.0, image=[1.0, 1.5])
+    )
+    said = str(ProximalPoint(tolerance=EXACT).solve(program).explain("q"))
+    assert "contributes 0 to the objective, besides its convex term" in said
+    assert "adds 0 to the objective, besides its convex term" in said

@@ -173,18 +173,66 @@ def test_a_large_job_that_has_waited_long_gets_a_reservation():
 
 
 def test_it_says_what_stands_in_the_way():
-    played = Played(Queue(quotas="red=2"), 4)
-    played.submit("first", 2, tenant="red")
-    played.submit("second", 2, tenant="blue")
-    played.submit("third", 2, tenant="red")
+    played = Played(Queue(quotas="red=2"), 8)
+    played.submit("pinned", 2, tenant="blue", preemptible=False)
+    played.round()
+    played.submit("high", 3, tenant="red", priority=5)
+    played.submit("low", 2, tenant="blue", priority=-1)
+    played.round()
+    played.submit("waits", 4, tenant="red")
     played.submit("never", 9, tenant="red")
     given, _ = played.round()
-    assert given == {"first", "second"} or given == {"third", "second"} or given == {"first", "third"}
-    (waiting,) = {"first", "second", "third"} - given
-    said = played.policy.why(waiting)
-    assert any("GPUs of t0" in each and "needed than the other jobs leave" in each for each in said), said
+    assert given == {"pinned", "high", "low"}
+    assert played.policy.why("waits") == [
+        "It needs 4 t0: 1 are free, 2 are held by jobs that must not be stopped, "
+        "3 are held by jobs of a higher priority, 2 are held by jobs of a lower priority.",
+        "Its tenant 'red' has 3 GPUs, and a quota of 2.",
+    ]
     assert played.policy.why("never") == ["No type of the cluster has enough GPUs for it."]
-    assert played.policy.why("nobody") == []
+    assert played.policy.why("nobody") == [] and played.policy.why("high") == []
+
+
+def test_another_job_with_the_name_of_one_that_left():
+    played = Played(Queue(), 8)
+    played.submit("big", 8)
+    played.round()
+    played.submit("a", 1)
+    played.round()
+    played.end("a")
+    played.submit("a", 4)
+    played.end("big")
+    assert played.round()[0] == {"a"}
+
+
+def test_a_job_that_nothing_can_run_takes_no_reservation():
+    played, number = Played(Queue(reserve_seconds=100.0), 8), itertools.count()
+    played.submit("never", 16)
+    for _ in range(8):
+        played.submit(f"small-{next(number)}", 1, work=200.0)
+    played.round()
+    played.submit("big", 8, work=1000.0)
+    for k in range(40):
+        given, _ = played.round()
+        if "big" in given:
+            break
+        for name in [name for name in given if name.startswith("small")][:2]:
+            played.end(name)
+            played.submit(f"small-{next(number)}", 1, work=5000.0 + 100.0 * k)
+    assert "big" in given
+
+
+def test_a_reservation_stops_nobody_and_gives_way_to_a_higher_priority():
+    played = Played(Queue(reserve_seconds=100.0), 8)
+    played.submit("K", 4, work=3000.0, priority=2)
+    played.submit("L", 4, work=1e6)
+    played.round()
+    played.submit("O", 8, work=1000.0)
+    for _ in range(3):
+        played.round()
+    played.submit("H", 4, work=1e6, priority=1)
+    assert played.round() == ({"K", "H"}, {"L"})
+    for _ in range(3):
+        assert played.round() == ({"K", "H"}, set())
 
 
 @pytest.mark.parametrize("name", ["queue", "backfill", "queue-heads"])
