@@ -115,13 +115,18 @@ def pinned(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration
     `free`: number of free GPUs of each type, from which the method subtracts those of the jobs. The result is
     by name of the job; a job whose GPUs do not exist any more is left out.
     """
-    kept: dict[str, Configuration] = {}
+    return kept((job for job in jobs if not job.submission.preemptible), free)
+
+
+def kept(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration]:
+    """Return the configurations of running jobs, as far as their GPUs still exist, as :func:`pinned` does."""
+    there: dict[str, Configuration] = {}
     for job in jobs:
         held = job.allocation
-        if held is not None and not job.submission.preemptible and held.gpus <= free.get(held.type, 0):
-            kept[job.name] = held
+        if held is not None and held.gpus <= free.get(held.type, 0):
+            there[job.name] = held
             free[held.type] -= held.gpus
-    return kept
+    return there
 
 
 class Policy(Protocol):

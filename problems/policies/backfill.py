@@ -6,12 +6,12 @@ Both are rigid and do not stop jobs.  They are the rules against which :mod:`.qu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
-from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.policy import ClusterState, PolicyError, kept
 from copter.problems.cluster.workload import Kind
 
 
@@ -34,28 +34,29 @@ class Backfill:
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Return the configurations of running jobs, and of waiting ones that may start."""
-        given, free = running(now)
+        free = now.cluster.capacity
+        given = kept(now.jobs.values(), free)
         reserved = Reservation()
         for name, job in now.jobs.items():
             if name in given:
                 continue
-            speeds = speeds_of(job, now.cluster)
-            for one in sorted(speeds, key=speeds.__getitem__, reverse=True):
+            options = fastest(job, now.cluster)
+            for one in options:
                 if one.gpus <= free[one.type] and reserved.admits(job, one, now.time):
                     given[name] = one
                     free[one.type] -= one.gpus
                     break
             else:
-                if speeds and reserved.type is None:
-                    reserved = reservation(now, given, free, list(speeds))
+                if options and reserved.type is None:
+                    reserved = reservation(now, given, free, options)
         return given
 
 
 class Heads:
     """One queue for each tenant; only the head of each queue is considered in a round, as Kueue does.
 
-    A head that does not fit is put aside until a job ends, and the next round considers the job behind it
-    (Kueue's strategy BestEffortFIFO).
+    A head that does not fit is not considered again until a job ends, and the next round considers the job
+    behind it (Kueue's strategy BestEffortFIFO).
     """
 
     name = "queue-heads"
@@ -63,47 +64,49 @@ class Heads:
 
     def __init__(self, *, round_seconds: float = 10.0) -> None:
         self.round_seconds: float | None = float(round_seconds)
-        self._aside: set[str] = set()
+        self._waits_for_end: set[str] = set()
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Return the configurations of running jobs, and of the heads that fit."""
-        given, free = running(now)
+        free = now.cluster.capacity
+        given = kept(now.jobs.values(), free)
         if now.left:
-            self._aside.clear()
+            self._waits_for_end.clear()
         seen: set[str] = set()
         for name, job in now.jobs.items():
             tenant = job.submission.tenant
-            if name in given or name in self._aside or tenant in seen:
+            if name in given or name in self._waits_for_end or tenant in seen:
                 continue
             seen.add(tenant)
-            speeds = speeds_of(job, now.cluster)
-            room = [one for one in speeds if one.gpus <= free[one.type]]
-            if room:
-                given[name] = chosen = max(room, key=speeds.__getitem__)
-                free[chosen.type] -= chosen.gpus
+            chosen = take_first(fastest(job, now.cluster), free)
+            if chosen is None:
+                self._waits_for_end.add(name)
             else:
-                self._aside.add(name)
+                given[name] = chosen
         return given
 
 
-def running(now: ClusterState) -> tuple[dict[str, Configuration], dict[str, int]]:
-    """Return the configurations of running jobs whose GPUs still exist, and the free GPUs of each type."""
-    given: dict[str, Configuration] = {}
-    free = now.cluster.capacity
-    for name, job in now.jobs.items():
-        held = job.allocation
-        if held is not None and held.gpus <= free.get(held.type, 0):
-            given[name] = held
-            free[held.type] -= held.gpus
-    return given, free
-
-
-def speeds_of(job: Job, cluster: Cluster) -> dict[Configuration, float]:
-    """Return the progress per second of a job on each type of the cluster that can run it."""
+def fastest(job: Job, cluster: Cluster) -> list[Configuration]:
+    """Return the configuration of a rigid job on each type that can run it, the fastest first."""
     if job.gpus is None:
         raise PolicyError(f"job {job.name!r}: kind = {job.kind}: must be rigid for this policy")
     there = [cluster.packed(type.name, job.gpus) for type in cluster.types if job.gpus <= type.gpus]
-    return {one: speed for one in there if (speed := job.speed(one)) > 0}
+    speeds = {one: speed for one in there if (speed := job.speed(one)) > 0}
+    return sorted(speeds, key=speeds.__getitem__, reverse=True)
+
+
+def take_first(options: Iterable[Configuration], free: dict[str, int]) -> Configuration | None:
+    """Return the first configuration whose GPUs are free, and take them; None without one."""
+    for one in options:
+        if one.gpus <= free.get(one.type, 0):
+            free[one.type] -= one.gpus
+            return one
+    return None
+
+
+def seconds_left(job: Job, one: Configuration) -> float:
+    """Return the expected seconds that a job still needs with a configuration."""
+    return max(job.work - job.progress, 0.0) / job.speed(one)
 
 
 @dataclass
@@ -116,7 +119,7 @@ class Reservation:
 
     def admits(self, job: Job, one: Configuration, now: float) -> bool:
         """Return whether a job may start now; it takes from the spare GPUs if it ends after the time."""
-        if one.type != self.type or now + _left(job) / job.speed(one) <= self.time:
+        if one.type != self.type or now + seconds_left(job, one) <= self.time:
             return True
         if one.gpus > self.spare:
             return False
@@ -137,7 +140,7 @@ def reservation(
         for name, held in given.items():
             if held.type == one.type:
                 job = now.jobs[name]
-                ends.append((max(job.restart_until, now.time) + _left(job) / job.speed(held), held.gpus))
+                ends.append((max(job.restart_until, now.time) + seconds_left(job, held), held.gpus))
         there = free[one.type]
         for time, gpus in [(now.time, 0), *sorted(ends)]:
             there += gpus
@@ -146,7 +149,3 @@ def reservation(
                     best = Reservation(one.type, time, there - one.gpus)
                 break
     return best
-
-
-def _left(job: Job) -> float:
-    return max(job.work - job.progress, 0.0)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.policy import ClusterState, kept
 from copter.problems.cluster.workload import Kind
-from copter.problems.policies.backfill import running, speeds_of
+from copter.problems.policies.backfill import fastest, take_first
 from copter.problems.policies.mechanism import ROUND_SECONDS
 
 
@@ -27,15 +27,15 @@ class FirstCome:
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Return configurations of running jobs, and of waiting ones in order of arrival."""
-        given, free = running(now)
+        free = now.cluster.capacity
+        given = kept(now.jobs.values(), free)
         for name, job in now.jobs.items():
             if name in given:
                 continue
-            speeds = speeds_of(job, now.cluster)
-            room = [one for one in speeds if one.gpus <= free[one.type]]
-            if room:
-                given[name] = chosen = max(room, key=speeds.__getitem__)
-                free[chosen.type] -= chosen.gpus
-            elif speeds:
+            options = fastest(job, now.cluster)
+            chosen = take_first(options, free)
+            if chosen is not None:
+                given[name] = chosen
+            elif options:
                 break
         return given

@@ -7,8 +7,8 @@ GPUs or wants some is a request that takes all of its GPUs on one type, or none:
                                 GPUs of a tenant's jobs within its quota <= quota
 
 A job has a column for each type that can run it and, if there are quotas, a second one for GPUs that its
-tenant borrows, which does not count in the quota and is worth less.  The worth of a job for each of its GPUs
-decides who comes first:
+tenant borrows, which does not count in the quota and is worth less.  Jobs come first by their worth for each
+of their GPUs:
 
 | job | worth of a GPU |
 | --- | --- |
@@ -44,7 +44,7 @@ from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, pinned
 from copter.problems.cluster.workload import JobSubmission, Kind
-from copter.problems.policies.backfill import Reservation, reservation, speeds_of
+from copter.problems.policies.backfill import Reservation, fastest, reservation, seconds_left, take_first
 from copter.program.program import ContinualProgram, SharedColumns
 from copter.shims.choose_one import ChooseOneShim
 from copter.solvers.registry import make_solver, repeatable_solver
@@ -92,7 +92,7 @@ class Queue:
     ----------
     quotas : str or mapping of str to int
         Number of GPUs of each tenant, such as ``"vision=64,speech=32"``; empty for no quotas.  Tenants
-        without a quota, and tenants above theirs, borrow GPUs that others do not use.
+        without a quota, and tenants above their quota, borrow GPUs that others do not use.
     patience_seconds : float
         P of the module: GPU seconds of a job that is half as urgent as a very short one, and the waiting time
         after which a job is twice as urgent as a new one.
@@ -108,8 +108,8 @@ class Queue:
     Attributes
     ----------
     figures : dict of str to float
-        Of the last round: gap, jobs that wait, jobs that it stopped, and whether it is proved (1 or 0) that
-        no other choice has a higher worth.
+        Figures of the last round: gap, number of waiting jobs, number of stopped jobs, and 1 if it is proved
+        that no other choice has a higher worth.
     """
 
     name = "queue"
@@ -153,13 +153,13 @@ class Queue:
         taken = {
             name: choice.configuration
             for name, choice in wanted.items()
-            if jobs[name].allocation is not None and _take(choice.configuration, free)
+            if jobs[name].allocation is not None and take_first([choice.configuration], free)
         }
         waits = (name for name, job in jobs.items() if job.allocation is None and name not in wanted)
         oldest = next((jobs[name] for name in waits if self._known[name].choices), None)
         held, rank = Reservation(), -1 if oldest is None else self._known[oldest.name].rank
         if oldest is not None and now.time - oldest.submitted >= self._reserve:
-            held = reservation(now, given | taken, free, _fastest(oldest, now.cluster))
+            held = reservation(now, given | taken, free, fastest(oldest, now.cluster))
         for name in self._order(jobs, wanted, now.time):
             if name in taken:
                 continue
@@ -167,13 +167,13 @@ class Queue:
             if name in wanted:
                 options.insert(0, wanted[name].configuration)
             if jobs[name].allocation is not None:  # it was to be stopped, and may restart elsewhere
-                options += _fastest(jobs[name], now.cluster)
+                options += fastest(jobs[name], now.cluster)
             for one in options:
                 fits = one.gpus <= free.get(one.type, 0)
                 first = one == jobs[name].allocation or jobs[name] is oldest or self._known[name].rank > rank
                 if fits and (first or held.admits(jobs[name], one, now.time)):
                     taken[name] = one
-                    _take(one, free)
+                    free[one.type] -= one.gpus
                     break
         stopped = sum(job.allocation is not None and name not in taken for name, job in jobs.items())
         self.figures |= {"waiting": len(jobs) - len(taken), "stopped": stopped}
@@ -185,7 +185,7 @@ class Queue:
         return given | taken
 
     def why(self, job: str) -> list[str]:
-        """Return sentences about what a job may have, and who has it after the last round."""
+        """Return sentences about the GPUs that a job may have, and the jobs that hold them after a round."""
         known = self._known.get(job)
         if known is None or job in self._after:
             return []
@@ -264,14 +264,17 @@ class Queue:
 
     def _columns(self, cluster: Cluster, job: Job, rank: int) -> tuple[_Columns, list[float]]:
         """Return the columns of a job that is new in the program, and what each is worth."""
-        configurations, gpus, tenant = _configurations(job, cluster), job.gpus or 1, job.submission.tenant
+        configurations = fastest(job, cluster) if job.allocation is None else [job.allocation]
+        gpus, tenant = job.gpus or 1, job.submission.tenant
         own = not self.quotas or tenant in self.quotas
         each = _BASE**rank * (_KEEP if job.allocation is not None else 1.0)
-        lent = _BORROWED_KEEP if job.allocation is not None else _BORROWED
-        small = 1.0 / (1.0 + gpus * _seconds(job, configurations) / self._patience)
-        lending = [False] * own + [True] * bool(self.quotas)
-        choices = tuple(_Choice(one, borrowed) for one in configurations for borrowed in lending)
-        worths = [gpus * (lent if choice.borrowed else each) for choice in choices]
+        each_borrowed = _BORROWED_KEEP if job.allocation is not None else _BORROWED
+        runs = bool(configurations) and job.speed(configurations[0]) > 0
+        seconds = seconds_left(job, configurations[0]) if runs else 0.0
+        small = 1.0 / (1.0 + gpus * seconds / self._patience)
+        kinds = [False] * own + [True] * bool(self.quotas)
+        choices = tuple(_Choice(one, borrowed) for one in configurations for borrowed in kinds)
+        worths = [gpus * (each_borrowed if choice.borrowed else each) for choice in choices]
         self._known[job.name] = _Known(job.submission, job.allocation, rank, choices, small)
         rows = [
             (("gpus", one.type),) if borrowed or not self.quotas else (("gpus", one.type), ("quota", tenant))
@@ -328,7 +331,7 @@ class Queue:
         return age * self._known[job.name].small
 
     def _order(self, jobs: Mapping[str, Job], wanted: Mapping[str, _Choice], time: float) -> list[str]:
-        """Return the jobs in the order in which they take GPUs, after running jobs that keep theirs.
+        """Return the jobs in the order in which they take GPUs, after running jobs that keep their GPUs.
 
         A job that was to be stopped comes before chosen jobs that may not stop it, so that it is stopped for
         no job of its own rank.  Jobs that were not chosen come last, by rank and urgency.
@@ -346,12 +349,6 @@ class Queue:
             return -float(known.rank), -urgency
 
         return sorted((name for name in jobs if self._known[name].choices), key=place)
-
-
-def _seconds(job: Job, configurations: Sequence[Configuration]) -> float:
-    """Return the expected seconds that a job still needs, on the type on which it is fastest."""
-    speed = max((job.speed(one) for one in configurations), default=0.0)
-    return max(job.work - job.progress, 0.0) / speed if speed > 0 else 0.0
 
 
 def _quotas(given: str | Mapping[str, int]) -> dict[str, int]:
@@ -387,22 +384,3 @@ def _ranks(jobs: Iterable[Job]) -> dict[int, int]:
         priority: max(0, rank + min(_RANKS, len(present)) - len(present))
         for rank, priority in enumerate(present)
     }
-
-
-def _configurations(job: Job, cluster: Cluster) -> list[Configuration]:
-    """Return what a job may have: its present configuration, or one of each type, the fastest first."""
-    return _fastest(job, cluster) if job.allocation is None else [job.allocation]
-
-
-def _fastest(job: Job, cluster: Cluster) -> list[Configuration]:
-    """Return the configuration of a job on each type that can run it, the fastest first."""
-    speeds = speeds_of(job, cluster)
-    return sorted(speeds, key=speeds.__getitem__, reverse=True)
-
-
-def _take(one: Configuration, free: dict[str, int]) -> bool:
-    """Take the GPUs of a configuration if they are free."""
-    if one.gpus > free.get(one.type, 0):
-        return False
-    free[one.type] -= one.gpus
-    return True
