@@ -96,9 +96,9 @@ class ColumnReason:
     prices : mapping of resource id to float
         Dual price times use of one unit, of the resources with a price.
     lacking : mapping of resource id to float
-        Of resources that the column uses, with a positive coefficient, and that have too little left for
-        `most` units: the amount that is missing, if all other requests keep what they have and this one gives
-        back all that it has.
+        Missing amounts of the resources that the column uses with a positive coefficient and that have too
+        little left for `most` units, if all other requests keep what they have and this one gives back all
+        that it has.
     loss : float
         Every allocation with `most` units of the column is at least this much worse than the solution. 0 if
         it may be as good. Infinite if no allocation has as much.
@@ -124,7 +124,7 @@ class ColumnReason:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a request has in a solution, and why it has nothing else; ``str`` returns it as sentences.
+    """Columns of a request in a solution, and reasons why it has no others; ``str`` returns sentences.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ def explain(
 ) -> Explanation:
     """Explain an allocation x and dual prices y (row slots,) of a program for one request.
 
-    See :meth:`copter.Solution.explain`, which checks that they are of the program as it is now.
+    :meth:`copter.Solution.explain` calls it after it has checked that they are of the present program.
     """
     if request not in program.slot_of:
         raise UnknownIdError(request, "the program has no such request")
@@ -186,7 +186,7 @@ def explain(
 
 
 class _Facts(NamedTuple):
-    """What is known of a whole solution: certificate, prices and sums of the rows, by row slot."""
+    """Certificate, prices and sums of the rows of a whole solution, by row slot."""
 
     program: ContinualProgram
     x: SparseX
@@ -226,6 +226,7 @@ class _Request(NamedTuple):
     value: NDArray[np.float64]
     uses: list[dict[int, float]]  # of each column: coefficient by row slot
     p: list[Fraction]
+    most: NDArray[np.float64]  # the most of each column that bounds and total allow, possibly infinite
     alone: NDArray[np.float64]  # the most of each column, also by the rows' upper bounds; 1 if unlimited
     least: Fraction | None  # m_q, or a larger value; None if unknown
 
@@ -247,17 +248,16 @@ class _Request(NamedTuple):
             Fraction(c) + sum((Fraction(facts.y[i]) * Fraction(a) for i, a in use.items()), Fraction())
             for c, use in zip(cost.tolist(), uses, strict=True)
         ]
-        alone = np.minimum(upper, total if relation != NO_TOTAL else math.inf)
+        most = np.minimum(upper, total if relation != NO_TOTAL else math.inf)
+        alone = most.copy()
         for j, use in enumerate(uses):
             limits = [float(store.rows.upper[i]) / a for i, a in use.items() if a > 0.0]
             alone[j] = min([alone[j], *(limit for limit in limits if limit > 0.0)])
         alone[~np.isfinite(alone)] = 1.0
-        one = cls(slot, names, cost, upper, relation, total, value, uses, p, alone, None)
-        return one.with_term(TermBatch.of(store)) if slot in store.terms.slots() else one.without_term()
-
-    def without_term(self) -> _Request:
-        """Return the request with m_q."""
-        return self._replace(least=_least(self, None, Fraction()))
+        one = cls(slot, names, cost, upper, relation, total, value, uses, p, most, alone, None)
+        if slot in store.terms.slots():
+            return one.with_term(TermBatch.of(store))
+        return one._replace(least=_least(one, None, Fraction()))
 
     def with_term(self, batch: TermBatch) -> _Request:
         """Return the request with its term's tangent in p; m_q is replaced by p'x of the tangent."""
@@ -275,11 +275,6 @@ class _Request(NamedTuple):
             return self
         error = Fraction(_SLOPE_ERROR * abs(slope) * reach)
         return self._replace(p=p, least=sum((a * b for a, b in zip(p, z, strict=True)), error))
-
-    @property
-    def most(self) -> NDArray[np.float64]:
-        """The most of each column that bounds and total allow, possibly infinite."""
-        return np.minimum(self.upper, self.total if self.relation != NO_TOTAL else math.inf)
 
     @property
     def waits(self) -> bool:
@@ -355,7 +350,7 @@ class _Request(NamedTuple):
 
 
 def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | None:
-    """Return min p'z over the z of a request, with z = `amount` in column `fixed`; None if there is none.
+    """Return min p'z over the z of a request, with z = `amount` in column `fixed`; None if no z has it.
 
     A column without any bound counts as p = 0 if p < 0: the bound contains such columns separately.
     """
