@@ -18,3 +18,6 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 The folder may import all of copter; nothing else in copter imports it.  `training/` (except `torch.py`) needs
 no extra, and `backends/agent.py` needs the standard library only, because both run in the jobs.
 """
+
+ENDINGS = ("completed", "failed", "cancelled")
+"""Statuses of jobs that have ended.  They are here so that commands need not import the service."""

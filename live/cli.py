@@ -13,14 +13,14 @@ import typer
 
 from copter.cli.console import say, table
 from copter.cli.options import existing_file, positive
+from copter.live import ENDINGS
 
 if TYPE_CHECKING:
     from copter.live.client import Client
 
 _PORT = 8421
 _FOLDER = Path("runs/live")
-_ENDINGS = ("completed", "failed", "cancelled")
-_STATUSES = ("queued", "starting", "running", "stopping", *_ENDINGS)
+_STATUSES = ("queued", "starting", "running", "stopping", *ENDINGS)
 _WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 """Text that clears a terminal."""
@@ -259,7 +259,7 @@ def jobs(
             raise typer.BadParameter(f"{one!r}: must be one of {', '.join(_STATUSES)}", param_hint="--status")
     if watch and (as_json or why is not None):
         raise typer.BadParameter("not with --json or --why", param_hint="--watch")
-    over = over or any(one in _ENDINGS for one in wanted)
+    over = over or any(one in ENDINGS for one in wanted)
     with _client(service, token_file) as client:
         if why is not None:
             _print_why(client.why(why), as_json)

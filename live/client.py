@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from copter.errors import CopterError
 from copter.extras import extra
+from copter.live import ENDINGS
 
 if TYPE_CHECKING:
     from copter.live.files import JobFile
@@ -28,7 +29,6 @@ _MOST_JOBS = 10_000
 """Largest number of jobs in one response."""
 _TAIL_BYTES = 64 * 1024
 """Bytes at the end of a log that are read first for its last lines."""
-_OVER = ("completed", "failed", "cancelled")
 
 
 class ServiceError(CopterError, RuntimeError):
@@ -173,7 +173,7 @@ class Client:
     def follow(self, name: str, *, tail: int | None = None) -> Iterator[str]:
         """Yield the output of a job, through all its runs, until the job has ended.
 
-        With `tail`, begin with so many lines at the end of the last run.
+        With `tail`, begin with this number of lines at the end of the last run.
         """
         run, after, text = (None, 0, "") if tail is None else self._tail(name, None, tail)
         if text:
@@ -199,7 +199,7 @@ class Client:
             else:
                 view = self.job(name)
                 newer = run is not None and len(view["all_runs"]) > run
-                last = view["status"] in _OVER
+                last = view["status"] in ENDINGS
                 if not newer and not last:
                     time.sleep(_POLL_SECONDS)
 
@@ -210,7 +210,7 @@ class Client:
         return int(answer.headers["x-run"]), answer.text, int(answer.headers["x-next"])
 
     def _tail(self, name: str, run: int | None, lines: int) -> tuple[int | None, int, str]:
-        """Return the number of a run, the end of its log, and so many lines before the end."""
+        """Return the number of a run, the end of its log, and the given number of lines before it."""
         number, _, end = self._part(name, run, 0, tail=1)
         size, run = _TAIL_BYTES, number or run
         while True:
@@ -258,7 +258,7 @@ class Client:
             there = {job["name"] for job in self.jobs()}
             for name in [name for name in left if name not in there]:
                 view = self.job(name)
-                if view["status"] in _OVER:
+                if view["status"] in ENDINGS:
                     ended[name] = view
                     left.remove(name)
             if not left:

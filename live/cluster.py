@@ -10,6 +10,7 @@ recovers its state from the journal after a restart, and a recorded run can be r
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import cast
 
@@ -244,6 +245,14 @@ class LiveCluster:
     def host(self, type: str, node: int) -> str:
         """Return the backend's name of a node."""
         return next(one.host(node) for one in self.file.gpus if one.type == type)
+
+    def given(self) -> Counter[str]:
+        """Return the number of GPUs of each type that jobs have been given."""
+        given: Counter[str] = Counter()
+        for job in self.jobs.values():
+            if job.allocation is not None:
+                given[job.allocation.type] += job.allocation.gpus
+        return given
 
     def running(self) -> list[LiveJob]:
         """Return the jobs with a run that has not ended."""

@@ -152,7 +152,7 @@ class LiveRounds:
         if answer is not None:
             try:
                 self._rounds.carry_out(answer.decision)
-            except Exception as raised:  # the decision has places that are none
+            except Exception as raised:  # a place in the decision does not exist
                 _log.exception("round %d", now.index)
                 error = described(raised)
         places, state.changes = state.changes, {}
@@ -202,7 +202,7 @@ class LiveRounds:
         self._thread.close(_CLOSE_SECONDS)
 
     async def _answer(self, now: ClusterState) -> _Answer:
-        """Return the answer of the policy; raise PolicyFailedError if there is none.
+        """Return the answer of the policy; raise PolicyFailedError if it failed.
 
         The reports are fitted before the deadline begins, so that an abandoned thread never changes a job.
         """

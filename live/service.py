@@ -96,7 +96,7 @@ class Service:
         soon_seconds: float | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        _pace_profiles(cluster)  # raises an error before there is a folder
+        profiles = _pace_profiles(cluster)  # raises an error before there is a folder
         make_folder(folder)
         self.folder, self.backend = folder.resolve(), backend
         os.close(open_private(folder / "lock"))
@@ -105,6 +105,7 @@ class Service:
             self._open(
                 folder,
                 cluster,
+                profiles,
                 clock or steady_clock(),
                 url=url,
                 policy=policy,
@@ -124,13 +125,14 @@ class Service:
         self,
         folder: Path,
         cluster: ClusterFile,
+        profiles: dict[str, GoodputProfile],
         clock: Callable[[], float],
         *,
         url: str,
         **rounds: Any,
     ) -> None:
         """Read or begin the journal, and make the parts of the service."""
-        backend, profiles = self.backend, _pace_profiles(cluster)
+        backend = self.backend
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
         journal = _journal(folder)
         began = _began(folder / BEGAN, clock)

@@ -191,10 +191,6 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
         }
         for type, node, gpus in state.nodes()
     ]
-    given: Counter[str] = Counter()
-    for job in state.jobs.values():
-        if job.allocation is not None:
-            given[job.allocation.type] += job.allocation.gpus
     goodput = record.past.goodput(record.now(), record.state)
     return {
         "time": record.now(),
@@ -207,7 +203,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
         "over": dict(record.over),
         "queued": sum(job.status == "queued" for job in state.jobs.values()),
         "statuses": Counter(job.status for job in state.jobs.values()),
-        "given": given,
+        "given": state.given(),
         "goodput": {
             "predicted": goodput.predicted,
             "measured": goodput.measured,

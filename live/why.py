@@ -1,4 +1,4 @@
-"""Why a job is where it is: sentences about its state, the free GPUs and the last rounds.
+"""Reasons why a job waits or has its GPUs: sentences about its state, the free GPUs and the last rounds.
 
 Every sentence follows from the state of the service and its journal alone.  Sentences of the policy itself
 come from the policy's method ``why`` if it has one (:class:`copter.problems.cluster.policy.Explains`).
@@ -7,12 +7,11 @@ come from the policy's method ``why`` if it has one (:class:`copter.problems.clu
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from copter.live.cluster import LiveCluster
-from copter.live.events import Closed, Decided
+from copter.live.events import Closed
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
 from copter.live.record import ServiceRecord
@@ -88,18 +87,13 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
 
 def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
     """Yield what took a job's GPUs: the policy's decision, or a node that went out of use."""
-    last = _last_change(record, job)
+    last = next((each for each in reversed(record.past.rounds) if job.name in each.places), None)
     if last is not None and last.places[job.name] is None and last.time >= job.since - 1e-6:
         instead = _names([name for name, place in last.places.items() if place is not None])
         others = f", in which it gave GPUs to {instead}" if instead else ""
         yield f"The policy took them away in a round{others}."
     else:
         yield "Their node went out of use, or the round in which it lost them is not kept any more."
-
-
-def _last_change(record: ServiceRecord, job: LiveJob) -> Decided | None:
-    """Return the last kept round that changed the place of a job."""
-    return next((each for each in reversed(record.past.rounds) if job.name in each.places), None)
 
 
 def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
@@ -109,10 +103,7 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
         yield "The cluster has none of the types that it may use."
         return
     usable = {type: state.cluster.capacity[type] for type in types}
-    given: Counter[str] = Counter()
-    for one in state.jobs.values():
-        if one.allocation is not None:
-            given[one.allocation.type] += one.allocation.gpus
+    given = state.given()
     free = {type: usable[type] - given[type] for type in types}
     need = f"It needs {'' if job.gpus is not None else 'at least '}{least} GPUs of one type"
     if all(gpus < least for gpus in usable.values()):
