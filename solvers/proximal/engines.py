@@ -6,10 +6,10 @@ when a warm round of the proximal-point method took longer than :data:`WORTH`, a
 next rounds are solved by dual and by primal simplex.  From then on the engine that was fastest in its last
 rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured
 seconds, and the next engine depends on nothing else.  The first optimum of a model may take many rounds'
-time.  It gets half of the time that the program's rounds have taken so far, and if that is too little, half
-again when that time has doubled.  A first optimum that is not reached in a round continues from the basis
-that was.  If the proximal-point method misses the deadline, simplex gets most of each round.
-``Solution.details["engine"]`` names the engine of a round.
+time.  The search for it gets half of the time that the program's rounds have taken so far, the first round
+included.  A search that is cut short goes on from its basis when that time has grown by a quarter; one that
+has to begin again waits until it has doubled.  If the proximal-point method misses the deadline, simplex gets
+most of each round.  ``Solution.details["engine"]`` names the engine of a round.
 
 Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time, and the best
 engine continues the round.  If that is simplex and it has no certified optimum within its limit either, the
@@ -49,6 +49,8 @@ _PATIENCE, _LEAST = 1.5, 0.01
 """A trial may take this many times the best engine's time, and at least these seconds."""
 _INVESTED = 0.5
 """Share of the time of all rounds so far that the first optimum of a model may take."""
+_GROWN, _DOUBLED = 1.25, 2.0
+"""Factors on the time of all rounds after which the search for a first optimum goes on, or begins again."""
 _MOST_OF_A_ROUND = 0.8
 """Share of the time until the deadline that the best engine may take, so that its answer can be certified."""
 _SECONDS_A_COLUMN = 1e-6
@@ -141,8 +143,8 @@ class Engines:
     def __init__(self, choices: dict[bool, Choice] | None = None) -> None:
         self._choices = {few: Choice() for few in (False, True)} if choices is None else choices
         self._few = False
-        # Seconds of the program's rounds, and those at which simplex next tries to find a first optimum.
-        self._spent = self._enough = 0.0
+        # Seconds of the program's rounds, those at which the search for a first optimum goes on, and its own.
+        self._spent = self._enough = self._invested = 0.0
         self._late = False  # True if the proximal-point method missed the last deadline
         self._cut = False  # True if the deadline left less than the limit of the last simplex run
         self._failures: list[Engine] = []  # of the present round
@@ -182,7 +184,7 @@ class Engines:
         if self._program is not None:
             self._choices = {each: Choice() for each in self._choices}
         self._program, self._model, self.has_model = program, None, False
-        self._spent, self._enough, self._late = 0.0, 0.0, False
+        self._spent, self._enough, self._invested, self._late = 0.0, 0.0, 0.0, False
 
     def point(self, run: SolveContext, engine: Engine) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Return the optimum of a simplex engine, to be certified; None without one within its limit.
@@ -193,11 +195,12 @@ class Engines:
         from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
 
         clock, trial = run.budget.clock, engine is not self._choices[self._few].best
-        limit = self._choices[self._few].limit(engine) if self.has_model else _INVESTED * self._spent
+        searched = _INVESTED * self._spent - self._invested
+        limit = self._choices[self._few].limit(engine) if self.has_model else searched
         left = clock.left() * (_MOST_OF_A_ROUND if self._late or not trial else 0.5)
         self._cut = left < limit
         limit = left if self._late else min(limit, left)
-        until = Clock(limit, parent=clock)
+        until, begin = Clock(limit, parent=clock), clock()
         model, self._model = self._model, None  # a model whose run was abandoned cannot be used again
         try:
             if model is None:
@@ -218,6 +221,7 @@ class Engines:
             log.debug("    simplex cannot solve this round: %s", error or "other units")
             return None
         self._model = model
+        self._invested += clock() - begin
         run.simplex_iterations += iterations_of(model.highs)[0]
         if status_of(model.highs)[0] is Status.OPTIMAL:
             return model.point()
@@ -228,11 +232,16 @@ class Engines:
     def failed(self, engine: Engine) -> None:
         """Remember that an engine had no certified optimum, unless the deadline cut its run short."""
         if not self.has_model:
-            self._enough = 2.0 * self._spent
+            self._enough = (_DOUBLED if self._model is None else _GROWN) * self._spent
+            self._invested *= self._model is not None
             return
         self.has_model = self._model is not None
         if engine is Engine.PROXIMAL or not self._cut:
             self._failures.append(engine)
+
+    def began(self, seconds: float) -> None:
+        """Record the seconds of a cold round."""
+        self._spent += seconds
 
     def solved(self, engine: Engine, seconds: float, *, late: bool = False) -> None:
         """Record the seconds of a warm round, and the engines that failed in it.

@@ -134,8 +134,11 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
         engines.failed(engine)
         engine, limit = engines.other(engine), math.inf
     run.engine, late = engine, end.status is Status.DEADLINE
-    if run.begin.how.warm and (late or end.status is Status.OPTIMAL):
-        engines.solved(engine, clock() - begin - (compile_seconds() - compiled), late=late)
+    seconds = clock() - begin - (compile_seconds() - compiled)
+    if not run.begin.how.warm:
+        engines.began(seconds)
+    elif late or end.status is Status.OPTIMAL:
+        engines.solved(engine, seconds, late=late)
     return end
 
 

@@ -116,6 +116,26 @@ def test_simplex_solves_later_rounds_with_the_same_optimum(at_once):
     assert solver.solve(program).details["engine"] is PROXIMAL, "nothing changed: the last answer is given"
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_search_that_is_cut_short_goes_on_soon_and_one_that_begins_again_waits(at_once, monkeypatch, kept):
+    def cut(*_, **__):
+        if not kept:
+            raise Interrupted  # HiGHS had to be abandoned
+
+    monkeypatch.setattr("copter.models.highs.run_until", cut)
+    began, solved = engines.Engines.began, engines.Engines.solved
+    monkeypatch.setattr(engines.Engines, "began", lambda self, _: began(self, 4.0))
+    monkeypatch.setattr(engines.Engines, "solved", lambda self, engine, _, **late: solved(self, engine, 1.0))
+    searched, point = [], engines.Engines.point
+    monkeypatch.setattr(engines.Engines, "point", lambda *these: searched.append(number) or point(*these))
+    program, change = binding()
+    solver = make_solver("copter")
+    for number in range(20):
+        change()
+        assert solver.solve(program).details["engine"] == "proximal", number
+    assert searched == ([2, 4, 6, 9, 13, 18] if kept else [2, 8])  # after 5, 7, 9, ... seconds, or 5 and 11
+
+
 def test_only_the_name_copter_measures():
     program, change = binding()
     for solver in (ProximalPoint(), make_solver("copter", engine="proximal"), make_solver("copter-rebuild")):
