@@ -128,7 +128,7 @@ class PaperClaim:
     the figure is below or above the figure of that row, or its ratio to it. `other_column`: column of that
     row, by default `column`. `better`: "more", "less", or "near" if a difference in either direction is
     worse. `share`: True for a percentage of a whole, whose distance from 100% is compared. `why`: reason if
-    the claim is missed. `unlike`: reason why it is not comparable.
+    the claim is missed. `unlike`: reason why it cannot be met or beaten, and is not comparable unless missed.
     """
 
     says: str

@@ -29,8 +29,11 @@ than that. "Near" means that a difference in either direction is worse.
 - A range is met by a value within it. Outside of it, the tolerance applies to the end that is nearer.
 - A bound is met if the measured value keeps it, and missed otherwise. There is no tolerance.
 - "Better by p%", of completion times, means a time that is p% below the other in all rows.
-- If the program, the jobs or the baseline differ so that the comparison is easier or void, or if nothing
-  is measured, the claim is *not comparable*, whatever the values are.
+- If the program, the jobs or the baseline differ so that the comparison is easier or void, the claim is
+  neither met nor beaten but *not comparable*. If the measured value misses it all the same, it is missed.
+- The same holds if the paper prints the baseline's own value, and the baseline is worse here by more than
+  {TOLERANCE:.0%}.
+- A claim of which nothing is measured is not comparable.
 """
 _PRINTED = re.compile(
     r"(?:about |up to |≈ ?)?(?P<bound>[<>≤≥]?) ?(?P<low>[-+]?[\d,.]*\d)(?:-(?P<high>[\d,.]*\d))?"
@@ -118,15 +121,39 @@ def measured_value(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> t
     return (change, "%") if claim.above else (-change, "%")
 
 
+def weaker_baseline(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return by how much a claim's baseline is worse than the paper prints, in words; "" if it is not.
+
+    The baseline is the row that the claim's row is compared with, or the claim's own row if the value is its
+    ratio to ours. A larger figure of the baseline counts as worse.
+    """
+    ours = claim.over and claim.better != "less"
+    if not (claim.below or claim.over):
+        return ""
+    other = (claim.below or claim.over, claim.other_column or claim.column)
+    place = (claim.row, claim.column) if ours else other
+    for one in figures:
+        if (one["row"], one["column"]) == place and one.get("paper"):
+            change = one["ours"] / one["paper"] - 1.0
+            if change > TOLERANCE:
+                return f"{place[0]}: {place[1]} is {change:.0%} above the printed one."
+    return ""
+
+
 def judge(known: Mapping[str, Reproduction], documents: Mapping[str, Mapping[str, Any]]) -> Iterator[Judged]:
     """Yield all claims with their verdicts, by name of the reproduction."""
     for name, one in known.items():
-        figures = documents[name]["figures"] if name in documents else ()
+        document = documents.get(name, {"figures": (), "differs": one.differs})
         for claim in one.claims:
-            value, unit = measured_value(claim, figures)
-            text = "" if math.isnan(value) else with_unit(value, unit)
-            reason = claim.unlike or ("Not measured." if not text else "")
-            if not reason and documents[name]["differs"] != one.differs:
-                reason = "Measured with an earlier set-up; to be measured again."
-            decided = "not comparable" if reason else verdict(claim, value)
-            yield Judged(claim, name, text, decided, reason or (claim.why if decided == "missed" else ""))
+            value, unit = measured_value(claim, document["figures"])
+            if math.isnan(value):
+                yield Judged(claim, name, "", "not comparable", claim.unlike or "Not measured.")
+                continue
+            decided, reason = verdict(claim, value), ""
+            if document["differs"] != one.differs:
+                decided, reason = "not comparable", "Measured with an earlier set-up; to be measured again."
+            elif decided == "missed":
+                reason = claim.why or claim.unlike
+            elif excuse := claim.unlike or weaker_baseline(claim, document["figures"]):
+                decided, reason = "not comparable", excuse
+            yield Judged(claim, name, with_unit(value, unit), decided, reason)

@@ -59,6 +59,7 @@ _UNITS = {
     "makespan": "s",
     "average JCT": "s",
     "unfair": "%",
+    "unfair, FTF above 1.1": "%",
     "leases extended": "%",
     **{f"mean end, {name}": "rounds" for name in _QUARTERS},
 }
@@ -131,6 +132,7 @@ def _shown(metrics: MarketMetrics) -> dict[str, float]:
         "average JCT": metrics.average_jct,
         "worst FTF": metrics.worst_ftf,
         "unfair": 100.0 * metrics.unfair_fraction,
+        "unfair, FTF above 1.1": 100.0 * metrics.unfair_fraction_tolerant,
     }
 
 

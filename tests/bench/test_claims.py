@@ -105,6 +105,7 @@ def test_what_cannot_be_compared_has_no_other_verdict():
         claim("1h", "less", why="Reason."),
         claim("2h", "less", why="Not needed."),
         replace(claim("2h"), row="", unlike="Nothing is measured."),
+        claim("1h", "less", unlike="Other jobs."),
     )
     one = Reproduction("table", "A table", "Table 0", "As printed.", lambda effort: [], claims=claims)
     figures = [{"row": "ours", "column": "JCT", "unit": "h", "ours": 1.5}]
@@ -116,9 +117,36 @@ def test_what_cannot_be_compared_has_no_other_verdict():
         ("missed", "1.50 h", "Reason."),
         ("beaten", "1.50 h", ""),
         ("not comparable", "", "Nothing is measured."),
+        ("missed", "1.50 h", "Other jobs."),
     ]
     for documents in ({}, {"table": document | {"differs": "Smaller."}}):
         assert {each.verdict for each in judge({"table": one}, documents)} == {"not comparable"}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words", "expected"),
+    [
+        (3.0, {"printed": "50%", "below": "theirs"}, "not comparable"),  # printed 2.5: a fifth worse
+        (3.0, {"printed": "90%", "below": "theirs"}, "missed"),
+        (2.8, {"printed": "45%", "below": "theirs"}, "met"),
+        (2.0, {"printed": "25%", "below": "theirs"}, "met"),  # a better baseline than the printed one
+        (3.0, {"printed": "2x", "row": "theirs", "over": "ours"}, "not comparable"),
+        (2.8, {"printed": "2x", "row": "theirs", "over": "ours"}, "met"),
+        (3.0, {"printed": "0.6x", "better": "less", "over": "theirs"}, "not comparable"),
+        (2.6, {"printed": "0.6x", "better": "less", "over": "theirs"}, "met"),
+        (3.0, {"printed": "2.5h", "better": "near", "row": "theirs"}, "missed"),
+    ],
+)
+def test_a_baseline_that_is_weaker_than_printed_meets_nothing(theirs, words, expected):
+    one = replace(claim("1"), **words)
+    table = Reproduction("table", "A table", "Table 0", "As printed.", lambda effort: [], claims=(one,))
+    figures = [
+        {"row": row, "column": "JCT", "unit": "h", "ours": ours, "paper": paper}
+        for row, ours, paper in (("ours", 1.5, None), ("theirs", theirs, 2.5))
+    ]
+    (judged,) = judge({"table": table}, {"table": {"differs": "As printed.", "figures": figures}})
+    assert judged.verdict == expected
+    assert (judged.verdict == "not comparable") == ("the printed one" in judged.reason)
 
 
 @pytest.mark.parametrize(("name", "one"), CLAIMS, ids=[f"{name}: {one.says}" for name, one in CLAIMS])
