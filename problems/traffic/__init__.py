@@ -1,10 +1,10 @@
 """WAN traffic engineering: the choice of paths for the demands of a network (thesis section 5.1.2).
 
 Read `topology.py` (networks), `paths.py` (sets of paths) and `model.py` (the continual program) first;
-`state.py` is the state of a round for the model and a checker.  `search.py` finds paths, by `yen.py` or
-`disjoint.py`, and caches them on disk.  `matrices.py` makes or reads demands; `baselines.py` has methods that
-do not solve the whole program. `cli.py`, `report.py`, `course.py` and `reproductions.py` are commands,
-benchmarks and figures.
+`state.py` is the state of a round for the model and a checker.  `fairness.py` has max-min fair flows.
+`search.py` finds paths, by `yen.py` or `disjoint.py`, and caches them on disk.  `matrices.py` makes or reads
+demands; `baselines.py` has methods that do not solve the whole program. `cli.py`, `report.py`, `course.py`
+and `reproductions.py` are commands, benchmarks and figures.
 """
 
 from typing import Literal, TypeAlias, get_args
@@ -17,6 +17,8 @@ __getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 Objective: TypeAlias = Literal["max-flow", "min-mlu"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+MAX_MIN = "max-min"
+"""Name of max-min fairness, :mod:`copter.problems.traffic.fairness`."""
 
 MODELS = ("gravity", "poisson", "poisson-flat", "bimodal")
 """Models of traffic matrices; see :mod:`copter.problems.traffic.matrices`."""

@@ -7,6 +7,8 @@ from copter.problems.traffic.baselines import shortest_path as shortest_path
 from copter.problems.traffic.course import TrafficEvent as TrafficEvent
 from copter.problems.traffic.course import drift as drift
 from copter.problems.traffic.course import failures as failures
+from copter.problems.traffic.fairness import FairRound as FairRound
+from copter.problems.traffic.fairness import MaxMinFlows as MaxMinFlows
 from copter.problems.traffic.matrices import POISSON_FLAT as POISSON_FLAT
 from copter.problems.traffic.matrices import MatrixError as MatrixError
 from copter.problems.traffic.matrices import bimodal as bimodal
@@ -30,6 +32,7 @@ from copter.problems.traffic.topology import load_topology as load_topology
 
 Objective: TypeAlias = Literal["max-flow", "min-mlu"]
 OBJECTIVES: tuple[Objective, ...]
+MAX_MIN: str
 MODELS: tuple[str, ...]
 Drift: TypeAlias = Literal["independent", "source", "global", "permute"]
 DRIFTS: tuple[Drift, ...]

@@ -15,7 +15,7 @@ from copter.cli.command import BenchOptions, CommandOptions, OverActors, RunOpti
 from copter.cli.console import errors, progress, seconds
 from copter.cli.options import Tolerance, one_of, positive, solver_option, solvers_option
 from copter.cli.solvers import Names, check_known
-from copter.problems.traffic import CHANGES, METHODS, MODELS, OBJECTIVES, PATH_KINDS, Objective, PathKind
+from copter.problems.traffic import CHANGES, MAX_MIN, METHODS, MODELS, OBJECTIVES, PATH_KINDS, PathKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from copter.problems.traffic.topology import Topology
 
 _OTHER_NAMES = {"flat-poisson": "poisson-flat"}
+_OBJECTIVES = (*OBJECTIVES, MAX_MIN)
 
 _RUN_EXAMPLES = """\b
 Examples:
   copter run traffic --topology Kdl.graphml --matrix gravity --demands 20000 --out runs/kdl
   copter run traffic --topology B4.json --matrix b4_real_tm.npz --objective min-mlu --rounds 36
   copter run traffic --topology topozoo/Abilene --change failures --json
+  copter run traffic --topology topozoo/Abilene --objective max-min --rounds 12
 """
 _BENCH_EXAMPLES = """\b
 Examples:
@@ -115,7 +117,7 @@ class _NetworkOptions(CommandOptions):
     objective: Annotated[
         str,
         typer.Option(
-            "--objective", callback=one_of(OBJECTIVES, "objective"), help=f"{' or '.join(OBJECTIVES)}."
+            "--objective", callback=one_of(_OBJECTIVES, "objective"), help=f"{' or '.join(_OBJECTIVES)}."
         ),
     ] = "max-flow"
     rounds: _Rounds = 10
@@ -182,7 +184,12 @@ def _bench_traffic(options: TrafficBenchOptions) -> None:
 def _prepare(options: _Chosen, *, quiet: bool = False) -> tuple[_Chosen, Instance]:
     """Read or draw the demands and find their paths; return the options with the changes, and both."""
     from copter.problems.traffic import load_topology
+    from copter.problems.traffic.baselines import is_method
 
+    names = options.solvers if isinstance(options, TrafficBenchOptions) else (options.solver,)
+    method = next(filter(is_method, names), None)
+    if options.objective == MAX_MIN and method is not None:
+        raise typer.BadParameter(f"{method}: must be a solver of linear programs for max-min")
     network = load_topology(options.topology, capacity=options.capacity)
     matrices = _matrices(options, network)
     change = options.change or ("sequence" if len(matrices) > 1 else "independent")
@@ -235,7 +242,7 @@ def _course(folder: Path, instance: Instance, options: _NetworkOptions) -> Traff
     return prepare(
         folder,
         instance,
-        cast(Objective, options.objective),
+        options.objective,
         rounds=options.rounds,
         changes=(options.change or "independent").split(","),
         seed=options.seed,

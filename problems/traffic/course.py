@@ -16,24 +16,27 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.arrays import Flags, Floats, Ints
-from copter.bench.course import Course, Figure, Play, method_round
+from copter.bench.course import COMPLETE, Course, Figure, Play, method_round
 from copter.bench.domain import record_round
 from copter.bench.settings import Record
 from copter.problems.pop import pop_name
-from copter.problems.traffic import CHANGES, DRIFTS, Drift, Objective, PathKind
+from copter.problems.traffic import CHANGES, DRIFTS, MAX_MIN, Drift, Objective, PathKind
 from copter.problems.traffic.baselines import is_method, run_method
+from copter.problems.traffic.fairness import MaxMinFlows, accuracy_of
 from copter.problems.traffic.model import TrafficDomain, TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.rounds.rounds import Rounds
+from copter.solution import Status
 
 if TYPE_CHECKING:
     from copter.bench.result_files import SolverResult
@@ -309,13 +312,76 @@ class UtilisationCourse(TrafficCourse):
     )
 
 
-_COURSES: dict[str, type[TrafficCourse]] = {"max-flow": TrafficCourse, "min-mlu": UtilisationCourse}
+@dataclass(frozen=True)
+class FairCourse(TrafficCourse):
+    """Rounds of max-min fairness, by solvers of linear programs."""
+
+    figures: ClassVar[Sequence[Figure]] = (
+        Figure("total_flow", "flow", "median", ",.1f"),
+        Figure("limited", "limited demands", "median", ",.0f"),
+        Figure("bottlenecks", "bottlenecks", "median", ",.0f"),
+        Figure("shortfall", "shortfall", "max", ".1e"),
+        Figure("solves", "solves", "median", ".0f"),
+    )
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Return the rounds of a solver."""
+        instance = Instance.load(self.data)
+        events = _schedule(instance, self.changes, self.rounds, self.seed)
+        tight = replace(settings, tolerance=accuracy_of(settings.tolerance))
+        solvers = tight.make(), tight.make()
+        traffic = MaxMinFlows(
+            instance.topology, instance.paths, tolerance=settings.tolerance, solvers=solvers
+        )
+        return Play(self._fair_rounds(traffic, events, settings.name), solvers[0].stopping())
+
+    def _fair_rounds(
+        self, traffic: MaxMinFlows, events: Iterator[tuple[str, TrafficEvent]], name: str
+    ) -> Iterator[Record]:
+        for number, (change, event) in enumerate(events):
+            begin = perf_counter()
+            event.apply(traffic)
+            edited = perf_counter()
+            done = traffic.round()
+            seconds = perf_counter() - edited
+            check, loads = traffic.check(done.path_flows), traffic.loads_of(done.path_flows)
+            if self.on_loads is not None:
+                self.on_loads(traffic, loads)
+            yield method_round(
+                name,
+                number,
+                edit_seconds=edited - begin,
+                solve_seconds=seconds,
+                answer_objective=-check.total_flow,
+                change=change,
+                overload=traffic.overload(loads),
+                parallel_seconds_estimated=seconds,
+                total_flow=check.total_flow,
+                limited=int((done.bottleneck >= 0).sum()),
+                bottlenecks=len(done.prices),
+                status=str(Status.OPTIMAL) if done.shortfall <= traffic.tolerance else COMPLETE,
+                gap=done.shortfall,
+                answer_gap=done.shortfall,
+                warm_started=number > 0,
+                shortfall=done.shortfall,
+                solves=done.solves,
+            )
+
+    def compare(self, measured: Sequence[SolverResult]) -> None:
+        """Add nothing: each solver's shortfall is its own certificate."""
+
+
+_COURSES: dict[str, type[TrafficCourse]] = {
+    "max-flow": TrafficCourse,
+    "min-mlu": UtilisationCourse,
+    MAX_MIN: FairCourse,
+}
 
 
 def prepare(
     folder: Path,
     instance: Instance,
-    objective: Objective,
+    objective: str,
     *,
     rounds: int,
     changes: Sequence[str],
@@ -324,8 +390,8 @@ def prepare(
 ) -> TrafficCourse:
     """Write an instance and its warm-up to a folder, and return the course over them.
 
-    `folder`: must exist. `rounds`, `changes`, `seed`: see `_schedule`. `split`: see
-    :func:`.baselines.run_method`.
+    `folder`: must exist. `objective`: max-flow, min-mlu or max-min. `rounds`, `changes`, `seed`: see
+    `_schedule`. `split`: see :func:`.baselines.run_method`.
     """
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
     instance.save(data)

@@ -13,7 +13,8 @@ from copter.cli.command import RunOptions
 from copter.cli.run import COLUMNS, RoundsRun
 from copter.cli.runfolder import RunFolder
 from copter.extras import extra
-from copter.problems.traffic.course import Instance, TrafficCourse
+from copter.problems.traffic import MAX_MIN
+from copter.problems.traffic.course import FairCourse, Instance, TrafficCourse
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 
@@ -30,6 +31,12 @@ _ROUND = {
 _MEASURES = {
     "total_flow": "sum of all feasible flows",
     "mlu": "largest used share of a link's capacity",
+}
+_FAIR = {
+    "limited": "demands that a bottleneck limits (max-min)",
+    "bottlenecks": "groups of links that limit demands (max-min)",
+    "shortfall": "largest share of its fair rate that a demand lacks (max-min)",
+    "solves": "linear programs that the round solved (max-min)",
 }
 _LINK = {
     "tail": "node at which the link begins",
@@ -56,10 +63,11 @@ class TrafficRun(RoundsRun):
         self._last: tuple[Floats, Floats, Floats] | None = None
         network, measure = instance.topology, course.measure
         what = f"{network.name}, {instance.paths.n_pairs:,} demands, {chosen.name}"
-        columns = {**COLUMNS, **_ROUND, measure: _MEASURES[measure]}
+        fair = isinstance(course, FairCourse)
+        columns = {**COLUMNS, **_ROUND, measure: _MEASURES[measure], **(_FAIR if fair else {})}
         config = {"nodes": network.n_nodes, "links": network.n_links}
         left = course.left_out
-        title = f"Traffic engineering, {course.objective}: {what}"
+        title = f"Traffic engineering, {MAX_MIN if fair else course.objective}: {what}"
         super().__init__(options, path, title, columns, course.figures, left_out=left, config=config)
 
     def _observe(self, traffic: TrafficState, loads: Floats) -> None:

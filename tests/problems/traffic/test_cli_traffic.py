@@ -198,6 +198,20 @@ def test_run_prints_one_json_object(topology_file, matrices_file, solver, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_max_min_rounds_have_a_shortfall_within_the_tolerance(topology_file, tmp_path):
+    path = tmp_path / "bench.json"
+    options = (
+        "--objective max-min --scale 4e3 --rounds 4 --no-isolate --solvers copter,highs-hot --json".split()
+    )
+    invoke("bench", "traffic", "--topology", topology_file, *options, path)
+    found = json.loads(path.read_text())
+    mine, theirs = ([r for r in found["records"] if r["solver"] == name] for name in ("copter", "highs-hot"))
+    for ours, other in zip(mine, theirs, strict=True):
+        assert ours["status"] == other["status"] == "optimal" and ours["gap"] <= 1e-4 >= other["gap"]
+        assert ours["total_flow"] == pytest.approx(other["total_flow"], rel=1e-3) and ours["overload"] <= 1e-9
+        assert 0 < ours["limited"] <= 42 and ours["bottlenecks"] > 0 and ours["solves"] > 0
+
+
 def test_bench_writes_the_document(topology_file, tmp_path):
     path = tmp_path / "bench.json"
     options = (
@@ -241,7 +255,8 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
         (["--matrix", "fog"], "'fog': must be one of gravity"),
         (["--demands", "0"], "'0': must be all or a positive number"),
         (["--demands", "some"], "'some': must be all or a positive number"),
-        (["--objective", "max-fun"], "there are: max-flow, min-mlu"),
+        (["--objective", "max-fun"], "there are: max-flow, min-mlu, max-min"),
+        (["--objective", "max-min", "--solver", "pop-2"], "pop-2: must be a solver of linear programs"),
         (["--path-kind", "scenic"], "there are: edge-disjoint, shortest"),
         (["--change", "all"], "there are: independent, source"),
         (["--change", "source,all"], "no change is called 'all'"),
