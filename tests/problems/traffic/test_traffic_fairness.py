@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from copter.problems.traffic import Topology, k_shortest_paths
 from copter.problems.traffic.fairness import Cut, MaxMinFlows, water_filling
-from support.amounts import some
+from support.amounts import seeds, some
 
 CLOSE = 1e-4
 
@@ -53,11 +53,11 @@ def rates_of(flows):
     return filled(np.vstack([own, loads]), room, flows.volume)
 
 
-def network(rng):
+def network(rng, tolerance=1e-6):
     graph = nx.gnm_random_graph(int(rng.integers(5, 8)), 9, seed=int(rng.integers(1 << 30)))
     graph = nx.compose(graph, nx.path_graph(graph.number_of_nodes())).to_directed()
     topology = Topology.from_networkx(graph, capacity=1.0)
-    flows = MaxMinFlows(topology, k_shortest_paths(topology, None, 3, cache=False), tolerance=1e-6)
+    flows = MaxMinFlows(topology, k_shortest_paths(topology, None, 3, cache=False), tolerance=tolerance)
     flows.set_capacities(rng.uniform(0.5, 4.0, topology.n_links))
     return flows
 
@@ -96,6 +96,25 @@ def test_rates_are_those_of_linear_programs_level_by_level(first):
             solves.append(done.solves)
     assert all(seen[kind] >= 10 for kind in ("limited", "served", "without a path", "levels")), seen
     assert max(solves) > 3, solves
+
+
+@pytest.mark.parametrize("seed", seeds(3, 12))
+def test_rates_of_a_loose_tolerance_are_as_fair_but_for_it(seed):
+    """Capacities differ by orders of magnitude: no small demand pays for the tolerance of large ones."""
+    tolerance, rng = 1e-2, np.random.default_rng(seed)
+    flows, limited = network(rng, tolerance), 0
+    for _ in range(3):
+        flows.set_capacities(10.0 ** rng.uniform(-1, 2, flows.topology.n_links))
+        flows.set_volumes(10.0 ** rng.uniform(-1, 1.5, flows.paths.n_pairs))
+        done, expected = flows.round(), np.sort(rates_of(flows))
+        found = np.sort(done.fair_rates)
+        less = np.flatnonzero(found < expected * (1 - CLOSE))
+        more = np.flatnonzero(found > expected * (1 + CLOSE))
+        assert not less.size or (more.size and more[0] < less[0]), "lexicographically at least"
+        assert (np.sort(done.rates) >= 0.9 * expected).all()
+        assert (done.rates >= (1 - tolerance - 1e-12) * done.fair_rates).all()
+        limited += int((done.bottleneck >= 0).sum())
+    assert limited > 5
 
 
 def test_prices_prove_that_no_rate_can_grow():
