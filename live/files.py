@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from copter.errors import CopterError
 from copter.extras import extra
+from copter.live.backends.base import LOG_BYTES
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.workload import JobSubmission, Kind
 
@@ -263,6 +264,14 @@ class ClusterFile(Strict):
         int,
         Field(ge=0, le=10_000_000, description="Number of ended jobs whose folders are kept, latest first."),
     ] = 1000
+    log_bytes: Annotated[
+        int,
+        Field(
+            ge=10_000,
+            le=10**15,
+            description="Bytes that the log of a run may take on each node; a larger log is cut.",
+        ),
+    ] = LOG_BYTES
     max_jobs: Annotated[
         int,
         Field(ge=1, le=1_000_000, description="Limit of jobs that have not ended; further ones are refused."),

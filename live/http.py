@@ -355,8 +355,9 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
     """Return the number of a run, a part of its log, and where the next part begins.
 
     `home` has the folders of the job's runs, which the job can write; only regular files are read.  By
-    default, the run is the last one.  With `tail`, the part has at most that many bytes and begins at a line.
-    Raises RefusedError if there is no such run, or its log is missing or not a regular file.
+    default, the run is the last one.  A log that is shorter than `after` was cut, and is read from its begin.
+    With `tail`, the part has at most that many bytes and begins at a line.  Raises RefusedError if there is
+    no such run, or its log is missing or not a regular file.
     """
     try:
         numbers = [int(name) for name in names_in(home) if name.isascii() and name.isdecimal()]
@@ -369,6 +370,8 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
         size = size_of(path)
         if size is None:
             return number, "", after
+        if after > size:  # the agent has cut the log
+            after = 0
         begin = after if tail is None else max(after, size - tail)
         content = read_bytes(path, _MOST_LOG_BYTES, begin=begin)
         ended = size_of(path.with_name("ended-0.json")) is not None

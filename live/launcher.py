@@ -395,6 +395,7 @@ class Launcher:
                 once=not file.elastic,
                 environment=file.environment,
                 options=file.options,
+                log_bytes=self._file.log_bytes,
             )
             self._watched[key] = _Watched(run)
         return self._watched[key]

@@ -7,7 +7,8 @@ folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json
 exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
 the processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
 that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
-``log-NODE.txt`` has the output of the processes.
+``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
+more than ``log_bytes`` of run.json.
 
 The processes of a part are the descendants of the agent, and the processes whose environment names the part.
 The agent is a child subreaper, so orphans stay its descendants, also in another session.  If the agent itself
@@ -34,6 +35,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
@@ -50,6 +52,10 @@ _SCAN_SECONDS = 0.01
 """Time between two searches for processes that are left."""
 _KILLED_SECONDS = 2.0
 """Time that :func:`kill_part` waits for the end of the processes that it kills."""
+_LOG_SECONDS = 1.0
+"""Time between two checks of what the log takes."""
+_KEPT_LOG_BYTES = 1024 * 1024
+"""Largest part at the end of a log that stays when the log is cut."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -78,17 +84,21 @@ def main(folder: str, node: int) -> int:
     if not claim(folder, node, identity(os.getpid())):
         print(f"{run['job']}.{run['number']}: another agent has claimed this part", file=sys.stderr)
         return 1
-    began = time.time()
+    began, over, limiter = time.time(), threading.Event(), None
     try:
-        with open(os.path.join(folder, f"log-{node}.txt"), "ab", buffering=0) as log:
+        with open(os.path.join(folder, f"log-{node}.txt"), "a+b", buffering=0) as log:
             for process in start(run, folder, node, log):
                 processes.append(process)
                 if told:  # a signal arrived while the processes were being started
                     terminate(process, run["once"])
+            limiter = start_limiter(os.dup(log.fileno()), run["log_bytes"], over)
         outcome = wait(processes, told)
     except OSError as error:
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
     _end_the_rest(folder, node)
+    if limiter is not None:
+        over.set()
+        limiter.join()
     write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
     return int(outcome["code"]) if outcome["code"] in (0, STOPPED) else 1
 
@@ -283,6 +293,47 @@ def die_with(parent: int, number: int = signal.SIGKILL) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # the parent ended before the call of prctl
         os._exit(1)
+
+
+def start_limiter(log: int, most: int, over: threading.Event) -> threading.Thread:
+    """Start the thread that limits a log; all signals go to the main thread, whose wait they interrupt."""
+    limiter = threading.Thread(target=limit_log, args=(log, most, over), daemon=True)
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    limiter.start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, former)
+    return limiter
+
+
+def limit_log(log: int, most: int, over: threading.Event) -> None:
+    """Cut a log every second if it takes more than `most` bytes, and once more when its run is `over`."""
+    last = ""
+    while True:
+        is_last = over.wait(_LOG_SECONDS)
+        try:
+            cut_log(log, most)
+        except OSError as error:  # such as a full disk; the next check may succeed
+            if str(error) != last:
+                print(f"the log cannot be cut: {error}", file=sys.stderr, flush=True)
+            last = str(error)
+        if is_last:
+            return
+
+
+def cut_log(log: int, most: int) -> None:
+    """Cut a log that takes more than `most` bytes to its last lines, after a line that says so.
+
+    Processes that append to the log go on behind these lines.  The parts of a file that were never written
+    take nothing.
+    """
+    found = os.fstat(log)
+    if min(found.st_size, 512 * found.st_blocks) <= most:
+        return
+    begin = found.st_size - min(_KEPT_LOG_BYTES, most // 2)
+    kept = os.pread(log, found.st_size - begin, begin)
+    kept = kept[kept.find(b"\n") + 1 :]
+    gone = found.st_size - len(kept)
+    os.ftruncate(log, 0)
+    os.write(log, f"copter: the log took more than {most} bytes; {gone} bytes were dropped\n".encode() + kept)
 
 
 def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str, Any]:

@@ -42,6 +42,8 @@ PASSED_ON = (
     "USER",
 ) + ("CONDA_PREFIX", "VIRTUAL_ENV")
 """Variables of the service or of a node that jobs get; a backend's option `environment` adds others."""
+LOG_BYTES = 1_000_000_000
+"""Default of the largest number of bytes that a log of a run may take."""
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "lost"]
 
 
@@ -85,6 +87,8 @@ class Run:
         Variables in addition to the node's own.
     options : mapping of str to str
         Options of the job for the backend: ``account``, ``partition``, ``time`` (minutes) on Slurm.
+    log_bytes : int
+        Largest number of bytes that the log of a node may take; the agent cuts a larger log.
     training : mapping
         Data for the training script; :mod:`copter.live.training.plan` reads it.
     """
@@ -101,6 +105,7 @@ class Run:
     once: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    log_bytes: int = LOG_BYTES
     training: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -247,6 +247,21 @@ def test_logs_come_in_parts_and_from_no_other_place(service, http):
         assert http.get(f"/v1/jobs/{name}/log").status_code in (404, 422)
 
 
+def test_a_log_that_was_cut_is_read_from_its_begin(service, http):
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    folder = service.folder / "jobs" / "one" / "runs" / "1"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log-0.txt").write_text("x" * 1000)
+    answer = http.get("/v1/jobs/one/log")
+    (folder / "log-0.txt").write_text("said\nlast\n")
+    answer = http.get("/v1/jobs/one/log", params={"after": answer.headers["x-next"]})
+    assert (answer.text, answer.headers["x-next"]) == ("said\nlast\n", "10")
+    (folder / "log-0.txt").write_text("")
+    answer = http.get("/v1/jobs/one/log", params={"after": 10})
+    assert (answer.text, answer.headers["x-next"]) == ("", "0")
+
+
 def test_what_is_shown_of_jobs_and_nodes(service, http):
     service.admission.submit(named(RIGID, "one"))
     service.admission.submit(named(ELASTIC, "two"))

@@ -3,11 +3,14 @@
 import os
 import signal
 import sys
+import threading
 import time
+from pathlib import Path
 
 import pytest
 from live_runs import STUBBORN, read_run, state, until_ended
 
+from copter.live.backends.agent import cut_log, start_limiter
 from copter.live.backends.base import BackendError, Run, RunState, begun, claim
 from copter.live.backends.local import LocalBackend
 
@@ -358,3 +361,61 @@ def test_parts_of_one_run_on_a_machine_end_apart(backend, tmp_path):
     backend.start(run)
     assert until_ended(backend, run) == RunState("completed")
     assert (run.folder / "log-1.txt").read_text() == "done\n"
+
+
+FLOOD = """
+import os, sys, time
+for number in range(200):
+    os.write(1, b"".join(b"line %d of %d\\n" % (number, k) for k in range(100)))
+    time.sleep(0.01)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.0, 600.0], ids=["ends", "goes on"])
+def test_a_log_that_takes_too_much_is_cut(backend, tmp_path, seconds):
+    command = (sys.executable, "-S", "-c", FLOOD, str(seconds))
+    run = run_of(tmp_path, *command, log_bytes=40_000)
+    backend.start(run)
+    printed(run, "line 199 of 99\n")
+    if seconds:
+        deadline = time.monotonic() + 30.0
+        while (run.folder / "log-0.txt").stat().st_size > 41_000:  # until the next check
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        backend.kill(run)
+    assert until_ended(backend, run).outcome == ("lost" if seconds else "completed")
+    log = (run.folder / "log-0.txt").read_text()
+    notes = [line for line in log.splitlines() if not line.startswith("line ")]
+    assert notes and len(log) < 41_000  # a line that is written during a cut may come before the note
+    assert all(note.startswith("copter: the log took more than 40000 bytes; ") for note in notes)
+    assert "line 199 of 99\n" in log
+
+
+def test_signals_go_to_the_thread_that_waits(tmp_path):
+    """A signal that another thread gets would not interrupt the wait for the processes."""
+    over = threading.Event()
+    with open(tmp_path / "log", "a+b", buffering=0) as log:
+        limiter = start_limiter(log.fileno(), 1000, over)
+        status = Path(f"/proc/self/task/{limiter.native_id}/status").read_text()
+        over.set()
+        limiter.join()
+    (blocked,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:"))
+    for number in (signal.SIGTERM, signal.SIGURG, signal.SIGUSR2):
+        assert int(blocked, 16) >> (number - 1) & 1
+        assert number not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_holes_of_a_log_do_not_count(tmp_path):
+    with open(tmp_path / "log", "a+b", buffering=0) as log:
+        os.truncate(log.fileno(), 2**40)
+        log.write(b"one\ntwo\n")
+        cut_log(log.fileno(), 100_000)
+        assert os.fstat(log.fileno()).st_size == 2**40 + 8
+        os.truncate(log.fileno(), 0)
+        log.write(b"x" * 99_999 + b"\nlast\n")
+        cut_log(log.fileno(), 100_000)
+        log.write(b"more\n")
+    said, *lines = (tmp_path / "log").read_text().splitlines()
+    assert said == "copter: the log took more than 100000 bytes; 100000 bytes were dropped"
+    assert lines == ["last", "more"]
