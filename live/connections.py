@@ -22,7 +22,7 @@ IDLE_SECONDS = 10.0
 """Seconds within which a request must be complete."""
 _MOST_FILES = 65_536
 """Soft limit of descriptors that is sufficient; some programs take long if the limit is a billion."""
-_QUEUE = 1024
+_QUEUE = 65_535
 """Number of new connections that the system keeps until the server accepts them."""
 _MOST_WAITING = 1024
 """Largest number of connections that wait."""

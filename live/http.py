@@ -15,7 +15,7 @@ import math
 import os
 import sqlite3
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -39,9 +39,13 @@ with extra("live"):
     from fastapi.security import HTTPBearer
     from pydantic import BaseModel, Field
     from starlette.exceptions import HTTPException
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 256 * 1024
 """Largest body of a request, in bytes."""
+_MOST_IGNORED_BYTES = 64 * MOST_BYTES
+"""Largest body, in bytes, that is read although it is refused."""
+_CLOSE = {"Connection": "close"}
 _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
@@ -141,17 +145,10 @@ def make_app(service: Service) -> FastAPI:
 
     app = FastAPI(title="copter", version="1", lifespan=running, docs_url=None, redoc_url=None)
 
+    app.add_middleware(_WholeRequests)
+
     def user(request: Request) -> None:
         _check(request, service.token)
-
-    @app.middleware("http")
-    async def limit(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        said = request.headers.get("content-length", "0")
-        if "transfer-encoding" in request.headers:
-            return _refused(411, "a request with a body needs a content-length")
-        if not said.isdecimal() or len(said) > 15 or int(said) > MOST_BYTES:
-            return _refused(413, f"the body must have at most {MOST_BYTES} bytes")
-        return await call(request)
 
     @app.exception_handler(RefusedError)
     async def refused(_: Request, error: RefusedError) -> Response:
@@ -176,6 +173,52 @@ def make_app(service: Service) -> FastAPI:
     _add_runs(app, service)
     _add_page(app, service)
     return app
+
+
+class _WholeRequests:
+    """Application that refuses bodies that are too large, and hands on a request when its body is complete.
+
+    A request whose body never arrives costs little, because no route is called for it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        said = headers.get(b"content-length", b"0").decode("latin-1")
+        length = int(said) if said.isdecimal() and len(said) <= 15 else math.inf
+        if b"transfer-encoding" in headers:
+            answer = _refused(411, "a request with a body needs a content-length", _CLOSE)
+        elif length > MOST_BYTES:
+            # The rest of a body that is not much too large is read, so that the client sees the answer.
+            close = _CLOSE if length > _MOST_IGNORED_BYTES else None
+            answer = _refused(413, f"the body must have at most {MOST_BYTES} bytes", close)
+        else:
+            await self._hand_on(scope, receive, send)
+            return
+        await answer(scope, receive, send)
+
+    async def _hand_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body of a request and call the application, unless the client goes away before."""
+        body = b""
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        left = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def whole() -> Message:
+            return left.pop() if left else await receive()
+
+        await self._app(scope, whole, send)
 
 
 def _add_jobs(router: APIRouter, service: Service) -> None:
