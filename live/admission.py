@@ -14,12 +14,17 @@ from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend
 from copter.live.events import Closed, Drained, Reported, Submitted
 from copter.live.files import ClusterFile, JobFile
-from copter.live.jobs import LiveJob
+from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.training.plan import Orders, TrainingReport
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.rounds import can_run
+
+_REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
+"""Mean rate at which the reports of a run are accepted, and how many are accepted at once.
+
+A report counts once, and once more for every four times of steps in it."""
 
 
 class RefusedError(CopterError, ValueError):
@@ -120,13 +125,14 @@ class Admission:
         Raises
         ------
         RefusedError
-            If the run is not the present run of its job.  The run must end then.
+            If the run is not the present run of its job, which must end then; or if it reports too often.
         """
         record = self._record
         job = record.state.jobs.get(name)
         if job is None or job.run is None or job.run.number != number:
             raise RefusedError(410, f"run {number} of job {name!r} has ended")
         now = record.now()
+        _count(job.run, report, now)
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
         held = job.run.configuration
         record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
@@ -171,6 +177,18 @@ class Admission:
                 return False
             free[max(fits, key=lambda type: free[type])] -= gpus
         return True
+
+
+def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:
+    """Count a report of a run; raise RefusedError if the run reports too often.
+
+    Without a limit a run could fill the disk of the journal.
+    """
+    before = max(run.counted - (now - run.counted_at) * _REPORTS_PER_SECOND, 0.0)
+    counted = before + 1 + len(report.times) // 4
+    if counted > _MOST_AT_ONCE:
+        raise RefusedError(429, f"a run may send {_REPORTS_PER_SECOND:g} reports a second on average")
+    run.counted, run.counted_at = counted, now
 
 
 def _new_name(file: JobFile) -> str:

@@ -45,6 +45,10 @@ MOST_BYTES = 256 * 1024
 """Largest body of a request, in bytes."""
 _MOST_IGNORED_BYTES = 64 * MOST_BYTES
 """Largest body, in bytes, that is read although it is refused."""
+_MOST_TIMES = 64
+"""Largest number of times of steps in a report.
+
+A run reports one time for each local batch that it used since its last report."""
 _CLOSE = {"Connection": "close"}
 _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
@@ -68,7 +72,7 @@ class ReportBody(Strict):
     progress: _Share
     steps: _Whole
     running_seconds: _Share
-    times: Annotated[tuple[Times, ...], Field(max_length=1000, strict=False)] = ()
+    times: Annotated[tuple[Times, ...], Field(max_length=_MOST_TIMES, strict=False)] = ()
     squared_norm: _Finite | None = None
     variance: Annotated[float, Field(ge=0, le=1e300, allow_inf_nan=False)] | None = None
     batch_size: Annotated[int, Field(ge=0, le=2**31)]
@@ -123,6 +127,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     411: {"model": Refusal, "description": "The request has no content-length."},
     413: {"model": Refusal, "description": "The body is too large."},
     422: {"model": Refusal, "description": "A field is invalid; the error names it with the reason."},
+    429: {"model": Refusal, "description": "The run reports too often."},
     503: {"model": Refusal, "description": "The service has too many jobs."},
 }
 

@@ -34,6 +34,8 @@ _TRIED_BATCHES = 3
 """Number of local batch sizes to try on each type before the best one is used.
 
 Three sizes separate the cost of a pass from the cost of each example."""
+_MOST_FITTED = 256
+"""Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type."""
 LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
 
@@ -58,6 +60,8 @@ class ActiveRun:
         The batch that the run was last ordered to use.
     waiting : bool
         True while the run is being submitted or, according to the backend, has not begun.
+    counted, counted_at : float
+        Reports that count against the limit of their rate, and the time of the last of them.
     """
 
     number: int
@@ -71,6 +75,8 @@ class ActiveRun:
     saved: float = 0.0
     batch: Batch | None = None
     waiting: bool = False
+    counted: float = 0.0
+    counted_at: float = -math.inf
 
     @property
     def configuration(self) -> Configuration:
@@ -228,6 +234,9 @@ class LiveJob(Job):
             return
         for times in report.times:
             held = run.configuration
+            known = self.learned.reports[held.type].keys
+            if len(known) >= _MOST_FITTED and (held.nodes, held.gpus, times.local_batch) not in known:
+                continue
             if self.learned.report(held, times.local_batch, times.log_seconds, times.count):
                 self._stale[held.type] = None
         if report.squared_norm is not None and report.variance is not None:
@@ -239,7 +248,8 @@ class LiveJob(Job):
         """Record a measurement of gradient noise, with a limit for gradients that vanish in the noise."""
         initial = self.file.batch_size or 1
         most = 1e6 * initial
-        noise = most if squared_norm <= 0 else min(float(noise_scale(squared_norm, variance, initial)), most)
+        vanishes = squared_norm <= 0 or initial * variance >= most * squared_norm
+        noise = most if vanishes else float(noise_scale(squared_norm, variance, initial))
         if math.isnan(self.noise) or abs(noise - self.noise) > _CHANGE * self.noise:
             self.noise = noise
             self._stale |= {"": None}

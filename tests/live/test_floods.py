@@ -1,4 +1,4 @@
-"""Bodies and connections without end: what one job sends costs the others little."""
+"""Reports, bodies and connections without end: what one job sends costs the others little."""
 
 import asyncio
 import http.client
@@ -9,10 +9,13 @@ import time
 
 import pytest
 
+from copter.live.admission import RefusedError
 from copter.live.connections import bound_socket
-from copter.live.http import MOST_BYTES, _WholeRequests, make_app
+from copter.live.events import Reported
+from copter.live.http import MOST_BYTES, ReportBody, _WholeRequests, make_app
 from copter.live.process import ServiceProcess
-from support.live_cases import make_service
+from copter.live.training.plan import StepTimes
+from support.live_cases import ELASTIC, make_service, named, report, step
 
 SECONDS = 60.0
 
@@ -20,8 +23,74 @@ SECONDS = 60.0
 @pytest.fixture
 def service(tmp_path):
     made = make_service(tmp_path / "live")
+    made.admission.submit(named(ELASTIC, "one"))
+    made.admission.submit(named(ELASTIC, "two"))
+    step(made)
     yield made
     made.close()
+
+
+def accepted(service, count, times=()):
+    """Send some reports at the same time; return how many were accepted."""
+    for number in range(count):
+        try:
+            service.admission.report("one", 1, report(7.0, times=times))
+        except RefusedError as refused:
+            assert refused.status == 429 and "reports a second" in str(refused)
+            return number
+    return count
+
+
+def test_a_run_that_reports_too_often_is_refused_and_others_are_not(service):
+    assert accepted(service, 1000) == 200
+    assert accepted(service, 1) == 0
+    service.admission.report("two", 1, report(7.0))
+    service.record.clock.time += 1.0
+    assert accepted(service, 1000) == 40
+    service.record.clock.time += 1e6
+    for _ in range(400):  # twenty a second, the most that a job may ask for
+        service.record.clock.time += 0.05
+        assert accepted(service, 1) == 1
+    service.record.clock.time += 100.0
+    assert accepted(service, 1000, tuple(StepTimes(one, 1, 0.0) for one in range(1, 65))) == 200 // 17
+    service.record.note("written")
+    service.record.journal.flush()
+    written = [event for _, event in service.record.journal.events(kind=Reported.__name__)]
+    assert len(written) == 200 + 1 + 40 + 400 + 200 // 17
+
+
+def test_a_report_has_few_times_of_steps():
+    fields = {"progress": 0.0, "steps": 0, "running_seconds": 0.0, "batch_size": 1, "saved_progress": 0.0}
+    times = [{"local_batch": one, "count": 1, "log_seconds": 0.0} for one in range(1, 66)]
+    assert len(ReportBody(**fields, times=times[:64]).times) == 64
+    with pytest.raises(ValueError, match="at most 64"):
+        ReportBody(**fields, times=times)
+
+
+def test_only_so_many_batches_of_a_job_are_fitted(service):
+    job = service.record.state.jobs["one"]
+    for first in range(1, 1000, 50):
+        service.record.clock.time += 60.0
+        times = tuple(StepTimes(one, 1, 0.0) for one in range(first, first + 50))
+        service.admission.report("one", 1, report(7.0, times=times))
+    reports = job.learned.reports[job.run.configuration.type]
+    assert len(reports.keys) == 256 and reports.total == 256
+    service.record.clock.time += 60.0
+    service.admission.report("one", 1, report(7.0, times=(StepTimes(1, 4, 0.0), StepTimes(999, 4, 0.0))))
+    assert len(reports.keys) == 256 and reports.total == 260  # those that are known are counted
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("norm", [1e-300, 0.0, 1e300, -1e300])
+@pytest.mark.parametrize("variance", [0.0, 1.0, 1e300])
+def test_noise_at_the_ends_of_what_is_allowed(service, norm, variance):
+    service.admission.report("one", 1, report(7.0, squared_norm=norm, variance=variance))
+    assert 0.0 <= service.record.state.jobs["one"].noise <= 1e6 * 32
+    step(service, 60.0)
+    assert not service.trouble
+
+
+# ---- requests -------------------------------------------------------------------------------------
 
 
 def asked(headers, *messages):
