@@ -1,0 +1,396 @@
+"""A hostile hour: malicious jobs, kills, a full disk, a clock that jumps and a policy that hangs.
+
+Every fifth job is malicious (`support.hostile_jobs`).  The service is killed, its disk is full, its clock
+jumps and its policy hangs (`support.troubled_service`).  Every honest job must complete once, and no GPU may
+be given away while a process uses it.
+
+`make test-cluster` plays a short version.  The variable COPTER_HOSTILE_JOBS is the number of jobs; with 200
+jobs there are the 20 kills of the whole hour.
+"""
+
+import http.client
+import json
+import os
+import random
+import statistics
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from copter.live.client import ServiceError
+from copter.live.events import Closed, Ended, Launched, Submitted
+from copter.live.files import ClusterFile, read_toml
+from copter.live.journal import JOURNAL, LiveJournal
+from copter.live.process import ServiceProcess
+from copter.live.replay import play_again
+from support import hostile_jobs, troubled_service
+
+pytestmark = pytest.mark.cluster
+
+JOBS = int(os.environ.get("COPTER_HOSTILE_JOBS", "40"))
+KILLS = JOBS // 10
+SEED = int(os.environ.get("COPTER_HOSTILE_SEED", "1"))
+PACE_SECONDS = 0.75
+"""Mean time between two submissions."""
+HEALTH_SECONDS = 10.0
+"""Largest time in which the service must answer /health; much less on a machine that does nothing else."""
+PATIENCE = 180.0
+"""Seconds within which what is awaited must happen."""
+CLUSTER = """\
+gpus = [
+  { type = "a100", gpus_per_node = 4, nodes = 2 },
+  { type = "t4", gpus_per_node = 4, nodes = 2 },
+]
+grace_seconds = 2.0
+lease_seconds = 60.0
+decision_seconds = 6.0
+keep_jobs = 100000
+log_bytes = 20_000_000
+"""
+MOST_LOG_BYTES = 300_000_000
+"""Largest log: what is written between two checks, in addition to the limit."""
+SCRIPT, SERVICE = Path(hostile_jobs.__file__), Path(troubled_service.__file__)
+
+
+def honest_job(rng):
+    """A job that does a number of steps and, if it is elastic, reports them."""
+    steps = rng.randrange(8, 24)
+    job = {"steps": steps, "preemptible": True}
+    if rng.random() < 0.25:
+        elastic = {"kind": "strong-scaling", "work": float(steps), "batch_size": 16, "max_gpus": 1}
+        return job | elastic | {"report_seconds": 1.0, "silence_seconds": 120.0}
+    return job | {"gpus": rng.choice([1, 1, 2]), "preemptible": rng.random() < 0.5}
+
+
+def malicious_job(kind, rng):
+    """A job of a malicious kind; one that reports must be elastic, because only these have a token."""
+    elastic = {"kind": "adaptive", "work": 1e6, "batch_size": 16, "max_batch_size": 64, "max_gpus": 1}
+    return {"retries": 1} | (elastic if kind == "reports" else {"gpus": rng.choice([1, 1, 2])})
+
+
+def jobs_of(seed, count):
+    """The jobs in the order of their submission: name, kind and fields."""
+    rng, made = random.Random(seed), []
+    for number in range(count):
+        if number % 5 == 4:
+            kind = list(hostile_jobs.KINDS)[number // 5 % len(hostile_jobs.KINDS)]
+            made.append((f"evil-{number}", kind, malicious_job(kind, rng)))
+        else:
+            made.append((f"good-{number}", "honest", honest_job(rng)))
+    return made
+
+
+@dataclass
+class Answers:
+    """How the service answered /health: the longest time, and each failure."""
+
+    longest: float = 0.0
+    count: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Hour:
+    """A service, its honest and malicious users, and what happens to its machine."""
+
+    def __init__(self, folder, seed, count, *, hostile):
+        self.folder, self.hostile, self.rng = folder, hostile, random.Random(seed)
+        self.jobs = [job for job in jobs_of(seed, count) if hostile or job[1] == "honest"]
+        for name in ("traces", "devices", "trouble"):
+            (folder / name).mkdir(parents=True)
+        cluster = folder / "cluster.toml"
+        cluster.write_text(CLUSTER)
+        read_toml(cluster, ClusterFile)
+        arguments = ("--round-seconds", "1", "--soon-seconds", "0.2")
+        self.service = ServiceProcess(folder / "live", cluster, arguments)
+        trouble = str(folder / "trouble")
+        self.service._command[1:3] = [str(SERVICE), trouble]
+        self.submitted, self.answers = {}, Answers()
+        self.happened = dict.fromkeys(("kills", "full", "forward", "back", "hang"), 0)
+        self._starts, self._up, self._over = 0, False, threading.Event()
+        self._errors = []
+        self._handed_in = threading.Event()
+
+    # ---- users ------------------------------------------------------------------------------------
+
+    def _command(self, name, kind, fields):
+        number = str(fields.get("steps", self.rng.randrange(10**6)))
+        trace, devices = str(self.folder / "traces" / name), str(self.folder / "devices")
+        return [sys.executable, "-S", str(SCRIPT), kind, number, devices, trace, self.service.url]
+
+    def submit(self):
+        """Hand in all jobs, again and again while the service does not accept them."""
+        with self.service.client(patience=PATIENCE) as client:
+            for name, kind, fields in self.jobs:
+                job = {key: value for key, value in fields.items() if key != "steps"}
+                job |= {"name": name, "command": self._command(name, kind, fields)}
+                began = time.time()
+                while not self._over.is_set():
+                    try:
+                        client.submit(job)
+                        break
+                    except ServiceError as error:
+                        if error.status == 409 and error.retried:  # its first answer was lost
+                            break
+                        assert error.status in (0, 503), error
+                        time.sleep(0.2)
+                self.submitted[name] = began
+                if self._over.wait(PACE_SECONDS if self.hostile else 1.25 * PACE_SECONDS):
+                    return
+        self._handed_in.set()
+
+    def tend(self):
+        """Read the logs of malicious jobs, and cancel them after a while."""
+        seen, evil = {}, {name for name, kind, _ in self.jobs if kind != "honest"}
+        while not self._over.wait(0.3):
+            try:
+                with self.service.client() as client:
+                    there = {job["name"]: job for job in client.jobs()}
+                    for name in evil & there.keys():
+                        if there[name]["status"] in ("starting", "running"):
+                            seen.setdefault(name, time.monotonic() + self.rng.uniform(4.0, 8.0))
+                        self._read(client, name)
+                        if time.monotonic() > seen.get(name, float("inf")):
+                            client.cancel(name)
+            except ServiceError as error:
+                assert error.status in (0, 404, 409, 503), error
+
+    def _read(self, client, name):
+        try:
+            client._part(name, None, 0, tail=1000)
+        except ServiceError as error:
+            assert error.status in (0, 404, 409), error
+
+    def ask_for_health(self):
+        """Ask the service how it is; each answer must come soon while the service is up."""
+        while not self._over.wait(0.2):
+            starts, began = self._starts, time.monotonic()
+            while self._up and self._starts == starts and not self._answered():
+                if time.monotonic() - began > PATIENCE:
+                    self.answers.wrong.append("no answer")
+                    return
+                time.sleep(0.05)
+            if self._up and self._starts == starts:
+                self.answers.longest = max(self.answers.longest, time.monotonic() - began)
+                self.answers.count += 1
+
+    def _answered(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=PATIENCE)
+        try:
+            connection.request("GET", "/health")
+            answer = connection.getresponse()
+            body = json.loads(answer.read())
+            if answer.status not in (200, 503):
+                self.answers.wrong.append(f"{answer.status} {body}")
+            return True
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    # ---- the machine ------------------------------------------------------------------------------
+
+    def start(self):
+        self.service.start()
+        self._starts, self._up = self._starts + 1, True
+
+    def kill(self, ahead=None):
+        """Kill the service, and start it again, with a clock that is ahead if that is given."""
+        self._up = False
+        self.service.kill()
+        self.happened["kills"] += 1
+        if ahead is not None:
+            (self.folder / "trouble" / troubled_service.CLOCK).write_text(str(ahead))
+            self.happened["forward" if ahead else "back"] += 1
+        time.sleep(self.rng.uniform(0.0, 1.0))
+        self.start()
+
+    def fill_disk(self):
+        path = self.folder / "trouble" / troubled_service.FULL
+        path.touch()
+        time.sleep(3.0)
+        path.unlink()
+        self.happened["full"] += 1
+
+    def hang(self):
+        """Let the next decision hang, and wait until there is one."""
+        (self.folder / "trouble" / troubled_service.HANG).touch()
+        self.until((self.folder / "trouble" / troubled_service.HUNG).exists)
+        time.sleep(7.0)
+        self.happened["hang"] += 1
+
+    def disturb(self, kills):
+        """Let everything happen at random moments, until all jobs have been handed in."""
+        first, second = sorted(self.rng.sample(range(kills), 2))
+        acts = [self.kill] * kills
+        acts[first], acts[second] = (lambda: self.kill(3600.0)), (lambda: self.kill(0.0))
+        acts.insert(self.rng.randrange(kills), self.fill_disk)
+        acts.insert(self.rng.randrange(kills), self.hang)
+        pause = len(self.jobs) * PACE_SECONDS / (len(acts) + 1)
+        for act in acts:
+            time.sleep(self.rng.uniform(0.5, 1.0) * pause)
+            act()
+
+    # ---- the hour ---------------------------------------------------------------------------------
+
+    def _noting(self, act):
+        """Act as a user, and note an error for the thread of the test."""
+        try:
+            act()
+        except BaseException as error:
+            self._errors.append(error)
+            raise
+
+    def until(self, reached):
+        deadline = time.monotonic() + PATIENCE
+        while not reached():
+            assert not self._errors, self._errors
+            assert time.monotonic() < deadline, self.status()
+            time.sleep(0.1)
+
+    def status(self):
+        with self.service.client() as client:
+            return [(job["name"], job["status"], job["reason"]) for job in client.jobs()]
+
+    def _all_over(self):
+        with self.service.client(patience=PATIENCE) as client:
+            return not client.jobs()
+
+    def play(self, kills):
+        """Play the hour until every job has ended; the service is then ended."""
+        users = (self.submit, self.tend, self.ask_for_health)
+        threads = [threading.Thread(target=self._noting, args=(one,)) for one in users]
+        try:
+            self.start()
+            for thread in threads:
+                thread.start()
+            if self.hostile:
+                self.disturb(kills)
+            self.until(self._handed_in.is_set)
+            self.until(self._all_over)
+            self.until(lambda: not self.left())
+        finally:
+            self._over.set()
+            for thread in threads:
+                if thread.is_alive():
+                    thread.join()
+            left = self.left()
+            self._up = False
+            self.service.end()
+            for pid in left:
+                os.kill(pid, 9)
+
+    def left(self):
+        """The processes of jobs that live: their command lines have the folder of the traces."""
+        mark, found = os.fsencode(self.folder / "traces"), []
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            try:
+                if mark in Path(f"/proc/{name}/cmdline").read_bytes():
+                    found.append(int(name))
+            except OSError:  # it has ended
+                continue
+        return found
+
+    # ---- judgement --------------------------------------------------------------------------------
+
+    def lines(self, name, ending):
+        path = self.folder / "traces" / f"{name}.{ending}"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def _logs(self):
+        """The logs of the jobs that write without end."""
+        names = [name for name, kind, _ in self.jobs if kind in ("logs", "honest")]
+        return [path for name in names for path in self.service.folder.glob(f"jobs/{name}/runs/*/log-0.txt")]
+
+    def seconds(self):
+        """Seconds from the submission of each honest job to the end of its work, by name."""
+        return {
+            name: float(self.lines(name, "done")[0].split()[1]) - self.submitted[name]
+            for name, kind, _ in self.jobs
+            if kind == "honest"
+        }
+
+    def running_seconds(self):
+        """Seconds from the first to the last step of each honest job, by name."""
+        began = {
+            name: float(self.lines(name, "steps")[0].split()[2]) - self.submitted[name]
+            for name, kind, _ in self.jobs
+            if kind == "honest"
+        }
+        return {name: seconds - began[name] for name, seconds in self.seconds().items()}
+
+    def judge(self):
+        """Raise if a job was lost, ran twice, or shared a GPU; return how often each malicious kind acted."""
+        acted = dict.fromkeys(hostile_jobs.KINDS, 0)
+        assert not list((self.folder / "traces").glob("*.conflict")), [
+            path.read_text() for path in (self.folder / "traces").glob("*.conflict")
+        ]
+        journal = LiveJournal(self.service.folder / JOURNAL, read_only=True)
+        assert journal.sound()
+        events = [event for _, event in journal.events()]
+        journal.close()
+        handed_in = [event.job for event in events if isinstance(event, Submitted)]
+        endings = {event.job: event for event in events if isinstance(event, Closed)}
+        assert sorted(handed_in) == sorted(name for name, _, _ in self.jobs)
+        assert len(endings) == sum(isinstance(event, Closed) for event in events) == len(self.jobs)
+        running, launched = {}, {}
+        for event in events:
+            if isinstance(event, Launched):
+                assert event.job not in running, f"{event.job} runs twice"
+                running[event.job] = event.number
+                launched[event.job] = launched.get(event.job, 0) + 1
+            elif isinstance(event, Ended):
+                assert running.pop(event.job) == event.number
+        assert not running
+        for name, kind, fields in self.jobs:
+            if kind == "honest":
+                assert endings[name].ending == "completed", (name, endings[name])
+                assert len(self.lines(name, "done")) == 1, (name, self.lines(name, "done"))
+                steps = [int(line.split()[0]) for line in self.lines(name, "steps")]
+                assert steps == list(range(fields["steps"])), (name, steps)
+            else:
+                acted[kind] += bool(self.lines(name, "evil"))
+        sizes = [path.stat().st_size for path in self._logs()]
+        assert max(sizes) < MOST_LOG_BYTES
+        times = [event.time for event in events]
+        assert times == sorted(times)
+        assert play_again(self.service.folder)[1] == []
+        runs = sum(launched.get(name, 0) for name, kind, _ in self.jobs if kind == "honest")
+        figures = {"runs of honest jobs": runs, "events": len(events), "largest log": max(sizes)}
+        return acted, figures
+
+
+def test_every_honest_job_completes_once_in_a_hostile_hour(tmp_path):
+    calm = Hour(tmp_path / "calm", SEED, JOBS, hostile=False)
+    calm.play(0)
+    calm.judge()
+    hour = Hour(tmp_path / "hostile", SEED, JOBS, hostile=True)
+    hour.play(KILLS)
+    acted, figures = hour.judge()
+    before, after = calm.seconds(), hour.seconds()
+    ratios = sorted(after[name] / before[name] for name in before)
+    ratio = sum(after.values()) / sum(before.values())
+    running = sum(hour.running_seconds().values()) / sum(calm.running_seconds().values())
+    figures |= {
+        "seed": SEED,
+        "jobs": JOBS,
+        "happened": hour.happened,
+        "acted": acted,
+        "health": {"asked": hour.answers.count, "longest seconds": round(hour.answers.longest, 2)},
+        "journal bytes": (hour.service.folder / JOURNAL).stat().st_size,
+        "calm health": round(calm.answers.longest, 2),
+        "seconds of honest jobs": [round(statistics.fmean(one.values()), 2) for one in (before, after)],
+        "ratio of the means": round(ratio, 2),
+        "ratio of the running times": round(running, 2),
+        "ratios": {"median": round(statistics.median(ratios), 2), "largest": round(ratios[-1], 2)},
+    }
+    print(json.dumps(figures))
+    evil = sum(kind != "honest" for _, kind, _ in hour.jobs)
+    assert hour.happened == {"kills": KILLS, "full": 1, "forward": 1, "back": 1, "hang": 1}
+    assert sum(acted.values()) >= 0.9 * evil and min(acted.values()) > 0, acted
+    for answers in (calm.answers, hour.answers):
+        assert not answers.wrong and answers.longest < HEALTH_SECONDS, answers
+    assert ratio < 5.0, figures
