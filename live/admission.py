@@ -1,6 +1,9 @@
 """Requests of users and runs: each request is checked, then written to the record or refused.
 
 Users submit and cancel jobs and drain nodes; runs report their progress.  A refused request changes nothing.
+
+The role of the author of a request decides what the author may do.  An admin may do everything, a user may
+submit jobs and change the jobs of the same author, and the role ``read`` may only read.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
+from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.rounds import can_run
@@ -61,14 +65,16 @@ class Admission:
         self._record, self._rounds, self._file, self._backend = record, rounds, file, backend
         self._profiled = profiled
 
-    def submit(self, file: JobFile) -> str:
+    def submit(self, file: JobFile, author: Author = ADMIN) -> str:
         """Accept a job and return its name; the job is in the journal when this returns.
 
         Raises
         ------
         RefusedError
-            The name is taken, there are too many jobs, or the cluster cannot run the job.
+            The name is taken, there are too many jobs, the cluster cannot run the job, or the author may not
+            submit jobs.
         """
+        _check_role(author, "submit jobs", "admin", "user")
         record, name = self._record, file.name or _new_name(file)
         state = record.state
         if record.journal.knows(name):
@@ -88,36 +94,53 @@ class Admission:
             raise RefusedError(
                 422, "reserved: the whole cluster has no room for this job and the other reserved jobs"
             )
-        record.write(Submitted(time=record.now(), job=name, file=file.model_dump(mode="json")))
+        record.write(
+            Submitted(time=record.now(), job=name, file=file.model_dump(mode="json"), author=author.name)
+        )
         return name
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: str, author: Author = ADMIN) -> None:
         """End a job; the service stops its run at the next tick, and kills it after the grace period.
 
         Raises
         ------
         RefusedError
-            If there is no such job, or the job has ended.
+            If there is no such job, the job has ended, or the author may not change it.
         """
+        _check_role(author, "cancel jobs", "admin", "user")
+        record, owner = self._record, self._owner(name)
+        if author.role != "admin" and author.name != owner:
+            raise RefusedError(403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not cancel it")
+        reason = f"cancelled by {author.name}"
+        record.write(
+            Closed(time=record.now(), job=name, ending="cancelled", reason=reason, author=author.name)
+        )
+
+    def _owner(self, name: str) -> str:
+        """Return the owner of a job; raise RefusedError if there is no such job, or it has ended."""
         record = self._record
         if not record.journal.knows(name):
             raise RefusedError(404, f"there is no job {name!r}")
         if record.is_over(name):
             raise RefusedError(409, f"job {name!r} has ended")
-        record.write(Closed(time=record.now(), job=name, ending="cancelled", reason="cancelled by its user"))
+        job = record.state.jobs.get(name)
+        if job is not None:
+            return job.owner
+        return next(event.author for event in record.pending() if event.job == name)
 
-    def drain(self, type: str, node: int, *, back: bool = False) -> None:
+    def drain(self, type: str, node: int, author: Author = ADMIN, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use.
 
         Raises
         ------
         RefusedError
-            If there is no such node.
+            If there is no such node, or the author may not drain nodes.
         """
+        _check_role(author, "drain nodes", "admin")
         record = self._record
         if (type, node) not in {(one, number) for one, number, _ in record.state.nodes()}:
             raise RefusedError(404, f"there is no node {node} of type {type!r}")
-        record.write(Drained(time=record.now(), type=type, node=node, back=back))
+        record.write(Drained(time=record.now(), type=type, node=node, back=back, author=author.name))
 
     def report(self, name: str, number: int, report: TrainingReport) -> Orders:
         """Write the report of a run, and return the orders for the run.
@@ -189,6 +212,12 @@ def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:
     if counted > _MOST_AT_ONCE:
         raise RefusedError(429, f"a run may send {_REPORTS_PER_SECOND:g} reports a second on average")
     run.counted, run.counted_at = counted, now
+
+
+def _check_role(author: Author, what: str, *roles: Role) -> None:
+    """Raise RefusedError unless the author has one of some roles."""
+    if author.role not in roles:
+        raise RefusedError(403, f"the token {author.name!r} has the role {author.role!r}: it may not {what}")
 
 
 def _new_name(file: JobFile) -> str:

@@ -1,4 +1,4 @@
-"""`copter serve` and its clients: `submit`, `jobs`, `cancel`, `logs`, `drain`; and `copter replay`."""
+"""`copter serve` and its clients, such as `submit`, `jobs`, `cancel` and `events`; and `copter replay`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -44,6 +45,11 @@ Examples:
   copter jobs --over --json
   copter jobs --watch --status running --tenant vision
 """
+_EVENTS_EXAMPLES = """\b
+Examples:
+  copter events
+  copter events --author alice --limit 1000
+"""
 _LOGS_EXAMPLES = """\b
 Examples:
   copter logs train-1
@@ -58,6 +64,7 @@ def register(app: typer.Typer) -> None:
     app.command("jobs", epilog=_JOBS_EXAMPLES)(jobs)
     app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n")(cancel)
     app.command("logs", epilog=_LOGS_EXAMPLES)(logs)
+    app.command("events", epilog=_EVENTS_EXAMPLES)(events)
     app.command("replay", epilog="\b\nExamples:\n  copter replay runs/live\n")(replay)
     app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
 
@@ -112,6 +119,13 @@ def serve(
     url: Annotated[
         str | None, typer.Option(help="Address at which jobs reach the service; default: http://HOST:PORT.")
     ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            callback=existing_file("give a file of tokens"),
+            help="File of further tokens with names and roles; it is read again when it changes.",
+        ),
+    ] = None,
     show_token: Annotated[
         bool, typer.Option("--show-token", help="Print the address of the page with the token.")
     ] = False,
@@ -157,6 +171,7 @@ def serve(
         make_backend(backend, folder.resolve(), file),
         policy,
         settings=settings,
+        tokens=tokens,
         url=address,
         round_seconds=round_seconds,
         soon_seconds=soon_seconds,
@@ -245,6 +260,9 @@ def jobs(
         typer.Option(metavar="STATUS", help="List jobs with this status only; may be repeated."),
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="List the jobs of this tenant only.")] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="List the jobs that were submitted with the token of this name only.")
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Print the table again every 2 s until Ctrl-C.")
     ] = False,
@@ -269,7 +287,9 @@ def jobs(
                 there = [
                     job
                     for job in client.jobs(over=over)
-                    if (not wanted or job["status"] in wanted) and tenant in (None, job["tenant"])
+                    if (not wanted or job["status"] in wanted)
+                    and tenant in (None, job["tenant"])
+                    and owner in (None, job["owner"])
                 ]
                 if as_json:
                     import json
@@ -356,6 +376,33 @@ def logs(
         parts = client.follow(name, tail=tail) if follow else client.parts(name, run, tail=tail)
         for text in parts:
             typer.echo(text, nl=False)
+
+
+def events(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of the last events to read.")] = 50,
+    author: Annotated[
+        str | None, typer.Option(help="Print only those of the requests with the token of this name.")
+    ] = None,
+    as_json: _JsonOut = False,
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
+) -> None:
+    """Print the last events of the journal, without reports and rounds, with the author of each request."""
+    import json
+
+    from copter.live.untrusted import words
+
+    with _client(service, token_file) as client:
+        there = [one for one in client.events(limit=limit) if author in (None, one["author"])]
+        if as_json:
+            typer.echo(json.dumps(there))
+            return
+        began = client.cluster()["began"]
+    rows = []
+    for one in there:
+        at = datetime.fromtimestamp(began + one["time"]).isoformat(" ", "seconds")
+        rows.append((at, one["what"], one["job"] or "", one["author"], words(one["text"])))
+    table("", ("time", "event", "job", "author", "details"), rows, text_columns=5)
 
 
 def drain(

@@ -1,4 +1,4 @@
-"""The client of a service in Python; `copter submit`, `jobs`, `cancel`, `logs` and `drain` use it.
+"""The client of a service in Python; the commands such as `copter submit` use it.
 
 client = Client("http://127.0.0.1:8421", token)
 name = client.submit("job.toml")
@@ -55,7 +55,7 @@ class Client:
     url : str
         Address of the service, such as ``http://127.0.0.1:8421``.
     token : str
-        The text of the file ``token`` in the service's folder.
+        The text of the file ``token`` in the service's folder, or a token of the service's file of tokens.
     patience : float
         Seconds for which a request is repeated while the service cannot be reached.
 
@@ -234,6 +234,10 @@ class Client:
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use."""
         self._ask("POST", f"/v1/nodes/{type}/{node}/{'undrain' if back else 'drain'}")
+
+    def events(self, after: int = 0, *, limit: int = 200) -> list[dict[str, Any]]:
+        """Return events without reports and rounds: the last ones, or the first ones after a number."""
+        return list(self._ask("GET", "/v1/events", params={"after": after, "limit": limit}).json())
 
     def metrics(self) -> str:
         """Return the service's metrics in Prometheus' text format."""

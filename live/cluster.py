@@ -165,7 +165,7 @@ class LiveCluster:
 
     def _submit(self, event: Submitted) -> None:
         file = JobFile.model_validate(dict(event.file))
-        job = LiveJob(file, event.job, self.timer, self.cluster, self.policy_kind)
+        job = LiveJob(file, event.job, self.timer, self.cluster, self.policy_kind, owner=event.author)
         self.jobs[event.job] = job
         self._arrived.append(job)
 

@@ -59,9 +59,18 @@ class Opened(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted(JobEvent):
-    """A job was submitted; `file` has the fields of its :class:`.files.JobFile`."""
+    """A job was submitted.
+
+    Attributes
+    ----------
+    file : mapping
+        The fields of its :class:`.files.JobFile`.
+    author : str
+        Name of the token of the request; the owner of the job.
+    """
 
     file: Mapping[str, Any]
+    author: str = "admin"  # the only token of earlier versions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +153,11 @@ class Reported(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Closed(JobEvent):
-    """A job ended."""
+    """A job ended; `author` is the name of the token of the request, empty if the service ended the job."""
 
     ending: Ending
     reason: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +174,7 @@ class Drained(Event):
     type: str
     node: int
     back: bool = False
+    author: str = "admin"
 
 
 @dataclass(frozen=True, kw_only=True)

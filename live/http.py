@@ -1,9 +1,9 @@
 """The HTTP interface of the service for users, jobs, monitoring and the page, described by OpenAPI.
 
 Every route except ``/health``, ``/openapi.json`` and the page's files needs ``Authorization: Bearer TOKEN``.
-The token is the service's for users, and the run's own for a report.  A body is JSON of at most
-:data:`MOST_BYTES`.  The response to an invalid request is ``{"error": "the reason"}``, and the request has no
-effect.
+The token is one of the service's tokens (:mod:`.tokens`), and the run's own for a report.  A body is JSON of
+at most :data:`MOST_BYTES`.  The response to an invalid request is ``{"error": "the reason"}``, and the
+request has no effect.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from copter.live.admission import RefusedError
 from copter.live.files import NAME, WORD, JobFile, Strict, describe
 from copter.live.folder import JOBS, run_token
 from copter.live.service import Service
+from copter.live.tokens import Author
 from copter.live.training.plan import TrainingReport
 from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
@@ -121,6 +122,7 @@ _Since = Annotated[
 _Number = Annotated[int, InPath(ge=0, le=2**31)]
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Refusal, "description": "The token is missing or invalid."},
+    403: {"model": Refusal, "description": "The role of the token does not allow it."},
     404: {"model": Refusal, "description": "There is no object of this name."},
     409: {"model": Refusal, "description": "The name is taken, or the job has ended."},
     410: {"model": Refusal, "description": "The run has ended: its processes must end."},
@@ -133,7 +135,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 # They describe the tokens for OpenAPI; _check reads the header.
-_USER = HTTPBearer(scheme_name="user", description="The token of the service.", auto_error=False)
+_USER = HTTPBearer(scheme_name="user", description="A token of the service.", auto_error=False)
 _RUN = HTTPBearer(scheme_name="run", description="The token of the run.", auto_error=False)
 
 
@@ -153,7 +155,10 @@ def make_app(service: Service) -> FastAPI:
     app.add_middleware(_WholeRequests)
 
     def user(request: Request) -> None:
-        _check(request, service.token)
+        author = service.author(_token(request))
+        if author is None:
+            raise _unauthorized(request)
+        request.state.author = author
 
     @app.exception_handler(RefusedError)
     async def refused(_: Request, error: RefusedError) -> Response:
@@ -230,9 +235,9 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     """Add the routes of jobs."""
 
     @router.post("/v1/jobs", status_code=201)
-    async def submit(job: JobFile) -> JobName:
+    async def submit(job: JobFile, author: _Author) -> JobName:
         """Submit a job."""
-        return JobName(name=service.admission.submit(job))
+        return JobName(name=service.admission.submit(job, author))
 
     @router.get("/v1/jobs")
     async def list_jobs(
@@ -253,9 +258,9 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return await why(service.record, service.rounds, name)
 
     @router.delete("/v1/jobs/{name}")
-    async def cancel(name: _JobName) -> JobName:
+    async def cancel(name: _JobName, author: _Author) -> JobName:
         """End a job."""
-        service.admission.cancel(name)
+        service.admission.cancel(name, author)
         return JobName(name=name)
 
     @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
@@ -299,15 +304,15 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         return events_view(service.record, after, limit)
 
     @router.post("/v1/nodes/{type}/{node}/drain")
-    async def drain(type: _TypeName, node: _Number) -> JobName:
+    async def drain(type: _TypeName, node: _Number, author: _Author) -> JobName:
         """Take a node out of use: its jobs continue elsewhere."""
-        service.admission.drain(type, node)
+        service.admission.drain(type, node, author)
         return JobName(name=f"{type}-{node}")
 
     @router.post("/v1/nodes/{type}/{node}/undrain")
-    async def undrain(type: _TypeName, node: _Number) -> JobName:
+    async def undrain(type: _TypeName, node: _Number, author: _Author) -> JobName:
         """Put a node back into use."""
-        service.admission.drain(type, node, back=True)
+        service.admission.drain(type, node, author, back=True)
         return JobName(name=f"{type}-{node}")
 
     @router.get("/metrics", response_class=PlainTextResponse)
@@ -322,7 +327,8 @@ def _add_runs(app: FastAPI, service: Service) -> None:
     @app.post("/v1/runs/{name}/{number}", responses=_REFUSALS, dependencies=[Security(_RUN)])
     async def report(name: _JobName, number: _Number, body: ReportBody, request: Request) -> OrdersBody:
         """Accept the report of a run, and return the orders for the run."""
-        _check(request, run_token(service.token, name, number))
+        if not hmac.compare_digest(_token(request).encode(), run_token(service.token, name, number).encode()):
+            raise _unauthorized(request)
         orders = service.admission.report(name, number, body.report())
         batch = None if orders.batch is None else BatchBody(**orders.batch._asdict())
         return OrdersBody(lease_seconds=orders.lease_seconds, stop=orders.stop, batch=batch)
@@ -333,11 +339,12 @@ def _add_page(app: FastAPI, service: Service) -> None:
 
     @app.get("/health", responses={503: {"model": Refusal}})
     async def health(request: Request) -> Response:
-        """Return whether the service works; with the token, also the details of the trouble."""
+        """Return whether the service works; with a token, also the details of the trouble."""
         trouble = service.trouble
         if trouble:
             # The details may have paths of the service's machine.
-            return _refused(503, trouble if _has(request, service.token) else trouble.partition(":")[0])
+            known = service.author(_token(request)) is not None
+            return _refused(503, trouble if known else trouble.partition(":")[0])
         return JSONResponse({"status": "well"})
 
     @app.get("/", include_in_schema=False)
@@ -381,18 +388,26 @@ def _end_with(task: asyncio.Task[None]) -> None:
         os._exit(1)
 
 
-def _has(request: Request, token: str) -> bool:
-    """Return whether a request has the token."""
+def _token(request: Request) -> str:
+    """Return the token of a request; empty if it has none."""
     kind, _, shown = request.headers.get("authorization", "").partition(" ")
-    return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode())
+    return shown.strip() if kind.lower() == "bearer" else ""
 
 
-def _check(request: Request, token: str) -> None:
-    """Raise HTTPException if a request does not have the token."""
-    if not _has(request, token):
-        said = "authorization" in request.headers
-        why = "the token is invalid" if said else "a token is needed: Authorization: Bearer TOKEN"
-        raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
+def _unauthorized(request: Request) -> HTTPException:
+    """Return the error of a request without a valid token."""
+    said = "authorization" in request.headers
+    why = "the token is invalid" if said else "a token is needed: Authorization: Bearer TOKEN"
+    return HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
+
+
+def _author_of(request: Request) -> Author:
+    """Return the author of a request whose token is valid."""
+    author: Author = request.state.author
+    return author
+
+
+_Author = Annotated[Author, Depends(_author_of)]
 
 
 def _refused(status: int, why: str, headers: Any = None) -> Response:

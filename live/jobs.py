@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from copter.live.events import Place
 from copter.live.files import JobFile
+from copter.live.tokens import ADMIN
 from copter.live.training.plan import Batch, TrainingReport
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.estimation.learned import NOMINAL, Learned
@@ -89,6 +90,8 @@ class LiveJob(Job):
 
     Attributes
     ----------
+    owner : str
+        Name of the token with which the job was submitted.
     run : ActiveRun or None
         The present run.  While the job is being resized, this is still the run on its former GPUs.
     runs : int
@@ -103,12 +106,21 @@ class LiveJob(Job):
         Gradient noise scale in examples; NaN before it is measured.
     """
 
-    def __init__(self, file: JobFile, name: str, timer: Timer, cluster: Cluster, policy_kind: Kind) -> None:
+    def __init__(
+        self,
+        file: JobFile,
+        name: str,
+        timer: Timer,
+        cluster: Cluster,
+        policy_kind: Kind,
+        *,
+        owner: str = ADMIN.name,
+    ) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
         prior = _prior(file, name, cluster)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
-        self.file, self._prior = file, prior
+        self.file, self.owner, self._prior = file, owner, prior
         self.learned: Learned | None = None
         if isinstance(self.profile, GoodputProfile):
             self.learned = Learned(self.profile, cluster.names)

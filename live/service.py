@@ -34,6 +34,7 @@ from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
+from copter.live.tokens import Author, Tokens
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 
@@ -57,6 +58,8 @@ class Service:
         Backend that starts and stops runs.
     policy, settings : str, mapping
         Name of a policy, and its settings.
+    tokens : Path, optional
+        File of further tokens (:mod:`.tokens`).
     url : str
         Address to which jobs report.
     round_seconds : float, optional
@@ -69,7 +72,7 @@ class Service:
     Attributes
     ----------
     token : str
-        Token for users.
+        The generated token.
     record : ServiceRecord
         Journal and state.
     admission : Admission
@@ -91,6 +94,7 @@ class Service:
         policy: str = "sia",
         *,
         settings: Mapping[str, Any] | None = None,
+        tokens: Path | None = None,
         url: str = "",
         round_seconds: float | None = None,
         soon_seconds: float | None = None,
@@ -107,6 +111,7 @@ class Service:
                 cluster,
                 profiles,
                 clock or steady_clock(),
+                tokens=tokens,
                 url=url,
                 policy=policy,
                 settings=settings or {},
@@ -128,12 +133,14 @@ class Service:
         profiles: dict[str, GoodputProfile],
         clock: Callable[[], float],
         *,
+        tokens: Path | None,
         url: str,
         **rounds: Any,
     ) -> None:
         """Read or begin the journal, and make the parts of the service."""
         backend = self.backend
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
+        self._tokens = Tokens(self.token, tokens)
         journal = _journal(folder)
         began = _began(folder / BEGAN, clock)
         self.record = ServiceRecord(journal, cluster, clock, began)
@@ -168,6 +175,13 @@ class Service:
         if not self.rounds.trouble:
             return ""
         return f"the policy failed: {self.rounds.trouble}"
+
+    def author(self, token: str) -> Author | None:
+        """Return the author of requests with a token; None if the token is invalid."""
+        news = self._tokens.refresh()
+        if news:
+            self.record.note(news)
+        return self._tokens.author(token)
 
     def figures(self) -> str:
         """Return the metrics in Prometheus' text format."""

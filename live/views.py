@@ -37,6 +37,7 @@ def _waiting(event: Submitted) -> dict[str, Any]:
         "application": event.file["application"],
         "tenant": event.file["tenant"],
         "kind": event.file["kind"],
+        "owner": event.author,
     }
 
 
@@ -68,6 +69,7 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "application": job.submission.application,
         "tenant": job.submission.tenant,
         "kind": job.kind,
+        "owner": job.owner,
         "submitted": job.submitted,
         "started": _finite(job.started),
         "type": None if held is None else held.type,
@@ -102,7 +104,7 @@ def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
     changes = 0
     for one in _story(journal, event.job):
         if isinstance(one, Submitted):
-            view |= {"submitted": one.time, "application": one.file["application"]}
+            view |= {"submitted": one.time, "application": one.file["application"], "owner": one.author}
             view |= {"tenant": one.file["tenant"], "kind": one.file["kind"], "work": one.file["work"]}
         elif isinstance(one, Launched):
             view["started"] = one.time if view["started"] is None else view["started"]
@@ -261,10 +263,17 @@ def _event(number: int, event: Event) -> dict[str, Any]:
     fields.pop("file", None)
     fields.pop("cluster", None)
     fields.pop("devices", None)
-    who = fields.pop("job", None)
+    job, author = fields.pop("job", None), fields.pop("author", "")
     said = {key: value for key, value in fields.items() if value is not False and value not in ("", None, {})}
     text = " ".join(f"{key}={_plain(key, value)}" for key, value in said.items())
-    return {"number": number, "time": event.time, "what": type(event).__name__, "job": who, "text": text}
+    return {
+        "number": number,
+        "time": event.time,
+        "what": type(event).__name__,
+        "job": job,
+        "author": author,
+        "text": text,
+    }
 
 
 def _plain(key: str, value: Any) -> str:

@@ -273,6 +273,7 @@ export class Detail {
       ["Application", job.application],
       ["Kind", job.file?.kind ?? job.kind],
       ["Tenant", job.tenant || null],
+      ["Owner", job.owner],
       ["Waited", duration(waited(job, now))],
       [isOver(job) ? "JCT" : "Age", duration(age(job, now))],
       ["Restarts", String(job.restarts)],

@@ -293,6 +293,7 @@ function makeEvent(one) {
     button.addEventListener("click", () => open(one.job));
     parts.push(button);
   }
+  if (one.author) parts.push(h("span", { class: "author" }, `by ${one.author}`));
   const bad = /outcome=(failed|lost)|ending=failed/.test(one.text) || one.what === "Noted";
   return h("li", { class: bad ? "bad" : "" }, ...parts, h("span", { class: "text" }, one.text));
 }

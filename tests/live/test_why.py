@@ -160,7 +160,7 @@ def test_over_http_and_for_jobs_without_a_state(tmp_path):
     assert http.get("/v1/jobs/one/why").json()["position"] == 1
     service.admission.cancel("one")
     look(service)
-    assert http.get("/v1/jobs/one/why").json()["sentences"] == ["It is cancelled: cancelled by its user."]
+    assert http.get("/v1/jobs/one/why").json()["sentences"] == ["It is cancelled: cancelled by admin."]
     with service.record.deferring():
         service.admission.submit(named(RIGID, "two"))
         assert "while the policy was deciding" in asked(service, "two")["sentences"][0]

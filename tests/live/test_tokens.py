@@ -1,0 +1,239 @@
+"""Tokens with names and roles: who may do what, what the journal says of it, and which files are refused."""
+
+import contextlib
+import hashlib
+import json
+import os
+
+import pytest
+import typer
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from copter.live import cli
+from copter.live.client import Client
+from copter.live.events import made
+from copter.live.files import JobFileError
+from copter.live.http import make_app
+from copter.live.tokens import Author, Tokens
+from copter.live.views import job_view
+from support.live_cases import RIGID, make_service, named, step
+
+SECRETS = {name: f"the-secret-of-{name}" for name in ("alice", "bob", "root", "eyes")}
+ROLES = {"alice": "user", "bob": "user", "root": "admin", "eyes": "read"}
+JOB = {"command": ["true"], "gpus": 1}
+
+
+def entry(name, role=None, **fields):
+    fields = fields or {"sha256": hashlib.sha256(SECRETS[name].encode()).hexdigest()}
+    lines = {"name": name, "role": role or ROLES[name]} | fields
+    return "[[tokens]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
+
+
+def write(path, *entries, mode=0o600):
+    path.write_text("\n".join(entries))
+    path.chmod(mode)
+    return path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write(tmp_path / "tokens.toml", *map(entry, ROLES))
+
+
+@pytest.fixture
+def service(tmp_path, path):
+    made = make_service(tmp_path / "service", tokens=path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def http(service):
+    """Send a request with somebody's token; return the status and the body."""
+    client = TestClient(make_app(service), raise_server_exceptions=False)
+    secrets = SECRETS | {"admin": service.token}
+
+    def call(who, method, path, **more):
+        token = secrets.get(who, who)
+        answer = client.request(method, path, headers={"Authorization": f"Bearer {token}"}, **more)
+        return answer.status_code, answer.json()
+
+    return call
+
+
+def authors(service):
+    return [
+        (type(event).__name__, event.author)
+        for _, event in service.record.journal.events()
+        if getattr(event, "author", "")
+    ]
+
+
+def test_the_author_of_each_request_is_in_the_journal(service, http):
+    for who in ("alice", "bob", "root", "admin"):
+        assert http(who, "POST", "/v1/jobs", json=JOB | {"name": f"of-{who}"})[0] == 201
+    assert http("alice", "DELETE", "/v1/jobs/of-alice")[0] == 200
+    assert http("root", "DELETE", "/v1/jobs/of-bob")[0] == 200
+    assert http("root", "POST", "/v1/nodes/t4/0/drain")[0] == 200
+    submitted = [("Submitted", who) for who in ("alice", "bob", "root", "admin")]
+    assert authors(service) == [*submitted, ("Closed", "alice"), ("Closed", "root"), ("Drained", "root")]
+    jobs = {one["name"]: one for one in http("eyes", "GET", "/v1/jobs?over=true")[1]}
+    assert {name: one["owner"] for name, one in jobs.items()} == {f"of-{who}": who for _, who in submitted}
+    assert jobs["of-bob"]["reason"] == "cancelled by root"
+    shown = http("eyes", "GET", "/v1/events")[1]
+    assert [(one["what"], one["author"]) for one in shown if one["author"]] == authors(service)
+    assert not any("author" in one["text"] for one in shown)
+
+
+def test_a_job_that_the_service_ends_has_no_author(service):
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    service.backend.end("one.1")
+    step(service)
+    assert authors(service) == [("Submitted", "admin")]
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "route", "words"),
+    [
+        ("bob", "DELETE", "/v1/jobs/of-alice", ("of-alice", "belongs to 'alice'", "'bob'")),
+        ("bob", "POST", "/v1/nodes/t4/0/drain", ("'bob'", "'user'", "drain nodes")),
+        ("bob", "POST", "/v1/nodes/t4/0/undrain", ("'bob'", "'user'", "drain nodes")),
+        ("eyes", "POST", "/v1/jobs", ("'eyes'", "'read'", "submit jobs")),
+        ("eyes", "DELETE", "/v1/jobs/of-alice", ("'eyes'", "'read'", "cancel jobs")),
+        ("eyes", "POST", "/v1/nodes/t4/0/drain", ("'eyes'", "'read'", "drain nodes")),
+    ],
+)
+@pytest.mark.parametrize("deciding", [False, True])
+def test_what_a_role_may_not_do_changes_nothing(service, http, who, method, route, words, deciding):
+    service.record.deciding = deciding  # the job is in an event that waits
+    http("alice", "POST", "/v1/jobs", json=JOB | {"name": "of-alice"})
+    before = list(service.record.journal.events())
+    status, body = http(who, method, route, json=JOB if route == "/v1/jobs" else None)
+    assert status == 403 and all(word in body["error"] for word in words)
+    assert list(service.record.journal.events()) == before
+    if "of-alice" in route:
+        assert http("alice", method, route)[0] == 200
+
+
+def test_every_role_may_read(service, http):
+    http("alice", "POST", "/v1/jobs", json=JOB | {"name": "one"})
+    for who in (*ROLES, "admin"):
+        for route in ("jobs", "jobs/one", "jobs/one/why", "cluster", "rounds", "events"):
+            assert http(who, "GET", f"/v1/{route}")[0] == 200, (who, route)
+
+
+def test_owners_are_recovered(tmp_path):
+    service = make_service(tmp_path)
+    service.admission.submit(named(RIGID, "one"), Author("alice", "user"))
+    service.close()
+    again = make_service(tmp_path)
+    try:
+        assert again.record.state.jobs["one"].owner == "alice"
+        assert job_view(again.record, "one")["owner"] == "alice"
+    finally:
+        again.close()
+
+
+def test_events_of_earlier_versions_are_of_the_only_token_there_was():
+    assert made("Submitted", 1.0, {"job": "a", "file": {}}).author == "admin"
+    assert made("Drained", 1.0, {"type": "t4", "node": 0}).author == "admin"
+    assert made("Closed", 1.0, {"job": "a", "ending": "completed"}).author == ""
+
+
+def test_the_file_is_read_again_when_it_changes(service, http, path):
+    write(path, entry("bob"))
+    assert http("alice", "GET", "/v1/jobs")[0] == 401
+    assert http("bob", "GET", "/v1/jobs")[0] == http("admin", "GET", "/v1/jobs")[0] == 200
+    write(path, entry("bob"), entry("alice"), "nonsense")
+    assert http("bob", "GET", "/v1/jobs")[0] == 200 and http("alice", "GET", "/v1/jobs")[0] == 401
+    path.unlink()
+    assert http("bob", "GET", "/v1/jobs")[0] == 200
+    write(path, entry("alice", token=SECRETS["alice"]), mode=0o644)
+    assert http("alice", "GET", "/v1/jobs")[0] == 401
+    path.chmod(0o640)
+    assert http("alice", "GET", "/v1/jobs")[0] == 200 and http("bob", "GET", "/v1/jobs")[0] == 401
+    service.record.journal.flush()
+    notes = [one["text"] for one in http("admin", "GET", "/v1/events")[1] if one["what"] == "Noted"]
+    for note, word in zip(notes, ("1 tokens", "TOML", "No such file", "chmod 600", "1 tokens"), strict=True):
+        assert word in note
+        assert not any(secret in note for secret in SECRETS.values())
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ([entry("alice"), entry("alice", token="x" * 16)], ("'alice'", "once")),
+        ([entry("alice"), entry("bob", token=SECRETS["alice"])], ("'alice'", "'bob'", "same token")),
+        ([entry("alice", token="x" * 16, sha256="0" * 64)], ("alice", "either token or sha256")),
+        ([entry("alice", role="user", note="")], ("tokens.0.note", "no such field")),
+        ([entry("alice", token="short")], ("tokens.0.token",)),
+        ([entry("alice", sha256="0" * 63)], ("tokens.0.sha256",)),
+        ([entry("alice", role="boss")], ("tokens.0.role",)),
+        ([entry("admin", role="user", token="x" * 16)], ("'admin'", "generates")),
+        ([entry("alice", token="generated" * 3)], ("'alice'", "generated token")),
+        (["tokens = 3"], ("tokens",)),
+    ],
+)
+def test_files_that_are_refused(tmp_path, entries, words):
+    path = write(tmp_path / "tokens.toml", *entries)
+    with pytest.raises(JobFileError) as raised:
+        Tokens("generated" * 3, path)
+    assert all(word in str(raised.value) for word in (*words, str(path)))
+    assert "x" * 16 not in str(raised.value) and "short" not in str(raised.value)
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o620, 0o666, 0o601])
+def test_files_that_others_can_use_are_refused(tmp_path, mode):
+    path = write(tmp_path / "tokens.toml", entry("alice"), mode=mode)
+    with pytest.raises(JobFileError, match=rf"{path}: mode {mode:04o}.*chmod 600"):
+        Tokens("generated", path)
+
+
+def test_a_service_with_an_invalid_file_leaves_its_folder_to_the_next(tmp_path, path):
+    path.chmod(0o644)
+    with pytest.raises(JobFileError):
+        make_service(tmp_path / "service", tokens=path)
+    path.chmod(0o600)
+    make_service(tmp_path / "service", tokens=path).close()
+
+
+@pytest.fixture
+def command(service, monkeypatch):
+    """Call a command with somebody's token; return the exit code and the output."""
+    app = typer.Typer()
+    cli.register(app)
+
+    def call(who, *words):
+        with contextlib.closing(Client("http://x", "")) as client:
+            client._http.close()
+            headers = {"Authorization": f"Bearer {SECRETS[who]}"}
+            client._http = TestClient(make_app(service), headers=headers)
+            monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+            done = CliRunner().invoke(app, words, env={"COLUMNS": "160", "TZ": "UTC"})
+            return done.exit_code, done.output + str(done.exception or "")
+
+    return call
+
+
+def test_commands_show_owners_and_authors(tmp_path, command):
+    (tmp_path / "job.toml").write_text('command = ["true"]\n')
+    for who in ("alice", "bob"):
+        assert command(who, "submit", str(tmp_path / "job.toml"), "--name", f"of-{who}")[0] == 0
+    code, said = command("alice", "cancel", "of-bob")
+    assert code == 1 and "belongs to 'bob'" in said
+    assert command("root", "cancel", "of-bob")[0] == 0
+    found = json.loads(command("eyes", "jobs", "--over", "--json")[1])
+    assert {one["name"]: one["owner"] for one in found} == {"of-alice": "alice", "of-bob": "bob"}
+    found = json.loads(command("eyes", "jobs", "--over", "--owner", "bob", "--json")[1])
+    assert [one["name"] for one in found] == ["of-bob"]
+    shown = command("eyes", "events")[1]
+    assert "cancelled by root" in shown and "1970-01-01 00:16:40" in shown
+    found = json.loads(command("eyes", "events", "--author", "root", "--json")[1])
+    assert [(one["what"], one["job"]) for one in found] == [("Closed", "of-bob")]
+
+
+def test_the_file_may_be_a_link(tmp_path, path):
+    os.symlink(path, tmp_path / "link")
+    assert Tokens("generated", tmp_path / "link").author(SECRETS["eyes"]).role == "read"
