@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _PORT = 8421
 _FOLDER = Path("runs/live")
 _STATUSES = ("queued", "starting", "running", "stopping", *ENDINGS)
+_TIME, _UNITS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII), (86400, 3600, 60, 1)
+"""Pattern of a time, and the seconds of its units."""
 _WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 """Text that clears a terminal."""
@@ -37,6 +40,7 @@ _SUBMIT_EXAMPLES = """\b
 Examples:
   copter submit job.toml
   copter submit job.toml --name second --wait
+  copter submit job.toml --time-limit 2h30m
   copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
 """
 _JOBS_EXAMPLES = """\b
@@ -78,6 +82,14 @@ _TokenFile: TypeAlias = Annotated[
 ]
 _JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 _LOCAL = f"http://127.0.0.1:{_PORT}"
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a time such as 1d12h."""
+    found = _TIME.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise typer.BadParameter(f"{text!r}: must be a time with units, such as 90m, 2h or 1d12h")
+    return float(sum(int(count or 0) * unit for count, unit in zip(found.groups(), _UNITS, strict=True)))
 
 
 def _client(url: str, token_file: Path) -> Client:
@@ -231,6 +243,14 @@ def replay(
 def submit(
     job: Annotated[Path, typer.Argument(help="File of the job, such as job.toml.")],
     name: Annotated[str | None, typer.Option(help="Name that replaces the one in the file.")] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            parser=_seconds,
+            metavar="TIME",
+            help="Running time after which the job fails, such as 90m, 2h or 1d12h.",
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 unless it completed.")
     ] = False,
@@ -241,7 +261,8 @@ def submit(
     from copter.live.untrusted import words
 
     with _client(service, token_file) as client:
-        taken = client.submit(job, **({} if name is None else {"name": name}))
+        given = {"name": name, "time_limit_seconds": time_limit}
+        taken = client.submit(job, **{key: value for key, value in given.items() if value is not None})
         typer.echo(taken)
         if wait:
             ended = client.wait([taken])[taken]

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from copter.live.events import (
+    Begun,
     Closed,
     Decided,
     Drained,
@@ -145,7 +146,7 @@ class LiveCluster:
                 devices = tuple(tuple(one) for one in event.devices)
                 place, hosts = as_place(event.place), tuple(event.hosts)
                 self.jobs[event.job].launch(event.number, place, hosts, devices)
-            case Told() | Ended() | Reported():
+            case Begun() | Told() | Ended() | Reported():
                 self._of_run(event, learn)
 
     def _open(self, event: Opened) -> None:
@@ -176,12 +177,14 @@ class LiveCluster:
         self._sizes |= event.sizes
         self._use_nodes()  # nodes that were drained in the meantime are taken away again
 
-    def _of_run(self, event: Told | Ended | Reported, learn: bool) -> None:
+    def _of_run(self, event: Begun | Told | Ended | Reported, learn: bool) -> None:
         """Apply an event of a run; ignore it unless the run is the present run of its job."""
         job = self.jobs.get(event.job) or self.leftover.get(event.job)
         if job is None or job.run is None or job.run.number != event.number:
             return
-        if isinstance(event, Told):
+        if isinstance(event, Begun):
+            job.begin(event.time)
+        elif isinstance(event, Told):
             job.tell()
         elif isinstance(event, Reported):
             job.hear(TrainingReport.from_dict(event.report), learn=learn)
@@ -192,7 +195,7 @@ class LiveCluster:
             if in_a_row and math.isnan(job.run.told):
                 wait = _FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
                 job.retry_at = event.time + min(wait, _LONGEST_BACKOFF)
-            job.end_run()
+            job.end_run(event.time)
             self.leftover.pop(job.name, None)
 
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:

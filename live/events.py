@@ -128,6 +128,13 @@ class Launched(JobEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Begun(JobEvent):
+    """A run of a job with a time limit does not wait for its nodes any more: its time counts from now on."""
+
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Told(JobEvent):
     """A run was sent the signal to write a checkpoint and end."""
 
@@ -188,7 +195,8 @@ class Noted(Event):
 KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
-        Opened, Submitted, Decided, Launched, Told, Ended, Reported, Closed, NodesChanged, Drained, Noted,
+        Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Closed, NodesChanged, Drained,
+        Noted,
     )
 }  # fmt: skip
 

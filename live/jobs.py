@@ -49,8 +49,9 @@ class ActiveRun:
     ----------
     devices : tuple of tuple of int
         Numbers of its GPUs on each node.
-    launched, told : float
-        Times in seconds; `told` is NaN until the run is sent the stop signal.
+    launched, begun, told : float
+        Times in seconds; `told` is NaN until the run is sent the stop signal.  `begun` is NaN until a job
+        with a time limit has begun to run; it is always NaN for other jobs.
     running_seconds : float
         Reported time since the run's first step.
     heard : float
@@ -71,6 +72,7 @@ class ActiveRun:
     devices: tuple[tuple[int, ...], ...]
     launched: float
     heard: float
+    begun: float = math.nan
     told: float = math.nan
     running_seconds: float = 0.0
     saved: float = 0.0
@@ -131,7 +133,7 @@ class LiveJob(Job):
         self._restart_seconds = file.restart_seconds
         self.noise = math.nan
         self._stale: dict[str, None] = {}
-        self._run_seconds = self._gpu_seconds = 0.0
+        self._run_seconds = self._gpu_seconds = self._used_seconds = 0.0
         self._since = timer.time
         self._waits_since = math.nan
 
@@ -156,6 +158,12 @@ class LiveJob(Job):
             return self._run_seconds
         now = self.run.running_seconds if self.file.elastic else self._timer.time - self.run.launched
         return self._run_seconds + now
+
+    def used_seconds(self, now: float) -> float:
+        """Return the seconds of all runs until now that count for the time limit."""
+        if self.run is None or math.isnan(self.run.begun):
+            return self._used_seconds
+        return self._used_seconds + max(now - self.run.begun, 0.0)
 
     @property
     def gpu_seconds(self) -> float:
@@ -224,9 +232,14 @@ class LiveJob(Job):
         assert self.run is not None
         self.run.told = self._waits_since = self._timer.time
 
-    def end_run(self) -> None:
+    def begin(self, time: float) -> None:
+        """Note that the run does not wait for its nodes any more."""
+        assert self.run is not None
+        self.run.begun = time
+
+    def end_run(self, time: float) -> None:
         """Note that the run has ended."""
-        self._run_seconds = self.run_seconds
+        self._run_seconds, self._used_seconds = self.run_seconds, self.used_seconds(time)
         self.run = None
 
     def hear(self, report: TrainingReport, *, learn: bool = True) -> None:

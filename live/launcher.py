@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
-from copter.live.events import Closed, Ended, Ending, Launched, NodesChanged, Told
+from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
@@ -200,12 +200,25 @@ class Launcher:
                     if not waiting or Closed in waiting:  # else the effect of the end depends on what waits
                         self._end(job, active, state)
                     continue
+                self._limit(job, active)
                 await self._end_if_wanted(job, active, watched)
             except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
                 continue
             except UntrustedFileError as error:  # it concerns the folder of this run only
                 watched.killed = watched.killed or str(error)
                 await self._ask(self._backend.kill, run)
+
+    def _limit(self, job: LiveJob, run: ActiveRun) -> None:
+        """Write that a run of a job with a time limit has begun, and that the job failed at its limit."""
+        record, limit = self._record, job.file.time_limit_seconds
+        if limit is None or self._is_former(job):
+            return
+        now = record.now()
+        if math.isnan(run.begun) and not run.waiting and Begun not in record.waiting_of(job.name):
+            record.write(Begun(time=now, job=job.name, number=run.number))
+        if job.used_seconds(now) >= limit:  # as a job that was cancelled, its run is told to end, then killed
+            reason = f"time limit of {limit:g} s"
+            record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
 
     async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
         """Kill a run if there is a reason, or stop a run whose job is to run elsewhere or has ended."""

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from copter.live.cluster import LiveCluster
 from copter.live.events import (
+    Begun,
     Closed,
     Decided,
     Drained,
@@ -197,7 +198,7 @@ class ServiceRecord:
         job = self.state.jobs.get(event.job) or self.state.leftover.get(event.job)
         if job is None:
             raise ValueError(f"job {event.job!r} was not submitted before")
-        elif isinstance(event, Told | Ended | Reported) and event.number > job.runs:
+        elif isinstance(event, Begun | Told | Ended | Reported) and event.number > job.runs:
             raise ValueError(f"run {event.number} of job {event.job!r} was not launched before")
 
     def _continue_times(self) -> None:

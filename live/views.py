@@ -149,6 +149,7 @@ def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
         view = _live(record, job) | {
             "run_seconds": job.run_seconds,
             "gpu_seconds": job.gpu_seconds,
+            "used_seconds": job.used_seconds(record.now()),
             "restart_seconds": job.profile.restart_seconds,
             "noise": _finite(job.noise),
             "throughput": {}

@@ -279,6 +279,7 @@ export class Detail {
       ["Restarts", String(job.restarts)],
       ["Failures", job.failures ? String(job.failures) : null],
       ["A restart takes", "restart_seconds" in job ? duration(job.restart_seconds) : null],
+      ["Time limit", job.file?.time_limit_seconds ? duration(job.file.time_limit_seconds) : null],
       ["GPU time", "gpu_seconds" in job ? duration(job.gpu_seconds) : null],
       ["Command", job.file?.command.join(" ") ?? null],
     ].filter((one) => one[1] !== null);

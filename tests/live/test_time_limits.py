@@ -1,0 +1,193 @@
+"""Time limits of jobs: what counts, what happens at the limit, and what is known after a restart."""
+
+import asyncio
+import shutil
+
+import pytest
+import typer
+
+from copter.live.backends.base import RunState
+from copter.live.cli import _seconds
+from copter.live.events import Begun, Closed, Ended
+from copter.live.views import job_view
+from copter.live.why import why
+from support.live_cases import CLUSTER, ELASTIC, RIGID, look, make_service, named, report, step
+
+
+@pytest.fixture
+def service(tmp_path):
+    made = make_service(tmp_path)
+    yield made
+    made.close()
+
+
+def limited(name="one", seconds=100.0, **changes):
+    return named(RIGID, name, time_limit_seconds=seconds, **changes)
+
+
+def of(service, kind, name="one"):
+    return [event for _, event in service.record.journal.events(kind=kind.__name__, job=name)]
+
+
+def status(service, name="one"):
+    view = job_view(service.record, name)
+    return view["status"], view["reason"]
+
+
+@pytest.mark.parametrize("retries", [0, 5])
+def test_a_job_that_has_used_its_time_is_stopped_then_killed_and_has_failed(service, retries):
+    service.backend.ignores_stop = True
+    service.admission.submit(limited(retries=retries))
+    step(service)
+    look(service, 98.0)
+    assert status(service) == ("running", "") and not service.backend.stopped
+    look(service, 2.0)
+    assert status(service) == ("failed", "time limit of 100 s")
+    assert service.backend.stopped == ["one.1"] and not service.backend.killed
+    look(service, CLUSTER.grace_seconds)
+    assert not service.backend.killed
+    look(service, 1.0)
+    assert service.backend.killed == ["one.1"]
+    for _ in range(3):
+        step(service, 100.0)
+    assert len(service.backend.started) == 1 and not service.record.state.leftover
+    (closed,) = of(service, Closed)
+    assert (closed.ending, closed.author) == ("failed", "")
+
+
+def test_jobs_without_a_limit_write_and_suffer_nothing(service):
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    look(service, 1e6)
+    assert status(service)[0] == "running" and not of(service, Begun)
+
+
+def test_a_run_that_completes_in_time_completes(service):
+    service.admission.submit(limited())
+    step(service)
+    service.record.clock.time += 1000.0
+    service.backend.end("one.1")
+    look(service)
+    assert status(service)[0] == "completed"
+
+
+def test_waiting_for_gpus_and_for_nodes_does_not_count(service):
+    states, waits = service.backend.states, True
+    service.backend.states = lambda runs: {
+        id: RunState(waiting=waits) if state.outcome is None else state for id, state in states(runs).items()
+    }
+    service.admission.submit(limited())
+    look(service, 1000.0)
+    step(service)
+    look(service, 1000.0)
+    assert status(service)[0] == "starting"
+    waits = False
+    look(service, 1.0)
+    look(service, 99.0)
+    assert status(service)[0] == "running"
+    look(service, 1.0)
+    assert status(service)[0] == "failed"
+
+
+def test_the_time_of_all_runs_counts(service):
+    service.admission.submit(limited(seconds=200.0, preemptible=True))
+    step(service)
+    for number in (1, 2, 3):
+        look(service)
+        service.record.clock.time += 60.0
+        service.backend.end(f"one.{number}", "lost")
+        look(service)
+        assert service.record.state.jobs["one"].used_seconds(service.record.now()) == pytest.approx(
+            60.0 * number, abs=1.0
+        )
+        step(service, 500.0)  # it waits for its next run
+    look(service)
+    look(service, 15.0)
+    assert status(service)[0] == "running"
+    look(service, 10.0)
+    assert status(service)[0] == "failed"
+
+
+def test_a_report_does_not_extend_an_elastic_job(service):
+    service.admission.submit(named(ELASTIC, "one", time_limit_seconds=50.0))
+    step(service)
+    for seconds in (20.0, 20.0, 5.0):
+        service.admission.report("one", 1, report(seconds))
+        look(service, seconds)
+    assert status(service)[0] == "running"
+    look(service, 6.0)
+    assert status(service)[0] == "failed" and service.backend.stopped == ["one.1"]
+
+
+def test_a_limit_holds_while_the_policy_decides(service):
+    service.admission.submit(limited())
+    step(service)
+
+    async def meanwhile():
+        with service.record.deferring():
+            service.record.clock.time += 101.0
+            for _ in range(3):
+                await service.launcher.tick()
+            assert service.backend.stopped == ["one.1"] and "one" in service.record.state.jobs
+
+    asyncio.run(meanwhile())
+    assert status(service) == ("failed", "time limit of 100 s") and len(of(service, Closed)) == 1
+
+
+def test_a_run_begins_once_also_while_the_policy_decides(service):
+    async def play():
+        await service.rounds.ask()
+        await service.launcher.tick()
+        await service.launcher.starts()
+        with service.record.deferring():
+            for _ in range(3):
+                await service.launcher.tick()
+
+    service.admission.submit(limited())
+    asyncio.run(play())
+    look(service)
+    assert len(of(service, Begun)) == 1
+
+
+def test_a_service_that_was_killed_knows_what_was_used(tmp_path, service):
+    service.admission.submit(limited(preemptible=True))
+    step(service)
+    look(service, 30.0)
+    service.backend.end("one.1", "lost")
+    look(service)
+    step(service, 100.0)
+    look(service, 20.0)
+    used = service.record.state.jobs["one"].used_seconds(service.record.now())
+    service.record.journal.flush()
+    shutil.copytree(tmp_path, tmp_path / "copy", ignore=shutil.ignore_patterns("copy"))
+    assert used == pytest.approx(50.0, abs=2.0) and len(of(service, Ended)) == 1
+    later = make_service(tmp_path / "copy", service.backend, service.record.clock)
+    try:
+        assert later.record.state.jobs["one"].used_seconds(later.record.now()) == used
+        look(later, 60.0)
+        assert status(later) == ("failed", "time limit of 100 s")
+    finally:
+        later.close()
+
+
+def test_the_limit_is_shown(service):
+    service.admission.submit(limited())
+    step(service)
+    look(service, 30.0)
+    sentences = asyncio.run(why(service.record, service.rounds, "one"))["sentences"]
+    assert "It has run for 30 s of its time limit of 100 s." in sentences
+    assert job_view(service.record, "one")["used_seconds"] == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90m", 5400.0), ("2h", 7200.0), ("1d12h", 129600.0), ("1h30m5s", 5405.0), ("45s", 45.0)],
+)
+def test_times_of_the_command_line(text, seconds):
+    assert _seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "1.5h", "-2h", "2h1d", "2 h", "٣h", "2w"])
+def test_times_without_a_meaning_are_refused(text):
+    with pytest.raises(typer.BadParameter, match="such as 90m"):
+        _seconds(text)
