@@ -1,6 +1,7 @@
 """Requests of users and runs: each request is checked, then written to the record or refused.
 
-Users submit and cancel jobs and drain nodes; runs report their progress.  A refused request changes nothing.
+Users submit, cancel, hold and release jobs and drain nodes; runs report their progress.  A refused request
+changes nothing.
 
 The role of the author of a request decides what the author may do.  An admin may do everything, a user may
 submit jobs and change the jobs of the same author, and the role ``read`` may only read.
@@ -10,12 +11,14 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend
-from copter.live.events import Closed, Drained, Reported, Submitted
+from copter.live.events import Closed, Drained, Held, Released, Reported, Submitted
 from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
@@ -29,6 +32,7 @@ _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
 """Mean rate at which the reports of a run are accepted, and how many are accepted at once.
 
 A report counts once, and once more for every four times of steps in it."""
+_Change: TypeAlias = Literal["cancel", "hold", "release"]
 
 
 class RefusedError(CopterError, ValueError):
@@ -99,34 +103,105 @@ class Admission:
         )
         return name
 
-    def cancel(self, name: str, author: Author = ADMIN) -> None:
-        """End a job; the service stops its run at the next tick, and kills it after the grace period.
+    def cancel(self, *names: str, author: Author = ADMIN) -> list[str]:
+        """End jobs; the service stops their runs at the next tick, and kills them after the grace period.
+
+        Parameters
+        ----------
+        *names : str
+            Names, or patterns with ``*``, ``?`` or ``[...]`` for all matching jobs that the author can
+            cancel.
+
+        Returns
+        -------
+        list of str
+            Names of the jobs.
 
         Raises
         ------
         RefusedError
-            If there is no such job, the job has ended, or the author may not change it.
+            If there is no such job, a job has ended, the author may not change it, or no job matches a
+            pattern.  Then nothing has changed.
         """
-        _check_role(author, "cancel jobs", "admin", "user")
-        record, owner = self._record, self._owner(name)
-        if author.role != "admin" and author.name != owner:
-            raise RefusedError(403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not cancel it")
+        jobs, now = self._chosen("cancel", names, author), self._record.now()
         reason = f"cancelled by {author.name}"
-        record.write(
-            Closed(time=record.now(), job=name, ending="cancelled", reason=reason, author=author.name)
+        self._record.write(
+            *(
+                Closed(time=now, job=job, ending="cancelled", reason=reason, author=author.name)
+                for job in jobs
+            )
         )
+        return jobs
 
-    def _owner(self, name: str) -> str:
-        """Return the owner of a job; raise RefusedError if there is no such job, or it has ended."""
+    def hold(self, *names: str, author: Author = ADMIN) -> list[str]:
+        """Let queued jobs wait until they are released; arguments and errors are those of `cancel`.
+
+        Raises RefusedError also if a job is not queued, or is held already.
+        """
+        jobs, now = self._chosen("hold", names, author), self._record.now()
+        self._record.write(*(Held(time=now, job=job, author=author.name) for job in jobs))
+        return jobs
+
+    def release(self, *names: str, author: Author = ADMIN) -> list[str]:
+        """Let held jobs start again; arguments and errors are those of `cancel`.
+
+        Raises RefusedError also if a job is not held.
+        """
+        jobs, now = self._chosen("release", names, author), self._record.now()
+        self._record.write(*(Released(time=now, job=job, author=author.name) for job in jobs))
+        return jobs
+
+    def _chosen(self, change: _Change, names: Sequence[str], author: Author) -> list[str]:
+        """Return the jobs to change by names and patterns, each once; raise RefusedError as `cancel` does."""
+        _check_role(author, f"{change} jobs", "admin", "user")
+        chosen: dict[str, None] = {}
+        owners = self._owners()
+        for name in names:
+            if not _is_pattern(name):
+                refusal = self._refusal(change, name, owners.get(name), author)
+                if refusal is not None:
+                    raise refusal
+                chosen[name] = None
+                continue
+            found = [
+                job
+                for job, owner in owners.items()
+                if fnmatchcase(job, name) and self._refusal(change, job, owner, author) is None
+            ]
+            if not found:
+                who = repr(author.name)
+                raise RefusedError(404, f"there is no job that {who} can {change} and that matches {name!r}")
+            chosen |= dict.fromkeys(found)
+        return list(chosen)
+
+    def _owners(self) -> dict[str, str]:
+        """Return the owners of the jobs that have not ended, by job."""
         record = self._record
-        if not record.journal.knows(name):
-            raise RefusedError(404, f"there is no job {name!r}")
-        if record.is_over(name):
-            raise RefusedError(409, f"job {name!r} has ended")
+        closing, jobs = record.closing(), record.state.jobs
+        owners = {name: job.owner for name, job in jobs.items() if name not in closing}
+        return owners | {event.job: event.author for event in record.pending()}
+
+    def _refusal(self, change: _Change, name: str, owner: str | None, author: Author) -> RefusedError | None:
+        """Return why an author cannot change a job; None if the author can.
+
+        `owner` is None if there is no such job, or it has ended.
+        """
+        record = self._record
+        if owner is None:
+            if record.journal.knows(name):
+                return RefusedError(409, f"job {name!r} has ended")
+            return RefusedError(404, f"there is no job {name!r}")
+        if author.role != "admin" and author.name != owner:
+            return RefusedError(
+                403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not {change} it"
+            )
         job = record.state.jobs.get(name)
-        if job is not None:
-            return job.owner
-        return next(event.author for event in record.pending() if event.job == name)
+        if change == "hold" and job is not None and job.status != "queued":
+            return RefusedError(409, f"job {name!r} is {job.status}: only a queued job can be held")
+        if change != "cancel" and record.is_held(name) == (change == "hold"):
+            state = "is held already" if change == "hold" else "is not held"
+            return RefusedError(409, f"job {name!r} {state}")
+        return None
 
     def drain(self, type: str, node: int, author: Author = ADMIN, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use.
@@ -212,6 +287,10 @@ def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:
     if counted > _MOST_AT_ONCE:
         raise RefusedError(429, f"a run may send {_REPORTS_PER_SECOND:g} reports a second on average")
     run.counted, run.counted_at = counted, now
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
 
 
 def _check_role(author: Author, what: str, *roles: Role) -> None:

@@ -66,7 +66,13 @@ def register(app: typer.Typer) -> None:
     app.command("serve", epilog=_SERVE_EXAMPLES)(serve)
     app.command("submit", epilog=_SUBMIT_EXAMPLES)(submit)
     app.command("jobs", epilog=_JOBS_EXAMPLES)(jobs)
-    app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n")(cancel)
+    app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n  copter cancel 'train-*'\n")(
+        cancel
+    )
+    app.command("hold", epilog="\b\nExamples:\n  copter hold train-1 train-2\n  copter hold 'train-*'\n")(
+        hold
+    )
+    app.command("release", epilog="\b\nExamples:\n  copter release train-1\n")(release)
     app.command("logs", epilog=_LOGS_EXAMPLES)(logs)
     app.command("events", epilog=_EVENTS_EXAMPLES)(events)
     app.command("replay", epilog="\b\nExamples:\n  copter replay runs/live\n")(replay)
@@ -79,6 +85,10 @@ _ServiceUrl: TypeAlias = Annotated[
 _TokenFile: TypeAlias = Annotated[
     Path,
     typer.Option(help=f"File with the service's token; the variable {_TOKEN_VARIABLE} takes precedence."),
+]
+_Names: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="JOB...", help="Names of jobs, or patterns such as 'train-*' in quotes."),
 ]
 _JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 _LOCAL = f"http://127.0.0.1:{_PORT}"
@@ -370,13 +380,36 @@ def print_jobs(there: list[dict[str, Any]], now: float) -> None:
 
 
 def cancel(
-    name: Annotated[str, typer.Argument(help="Name of the job.")],
+    names: _Names,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """End a job."""
+    """End jobs, and print their names; if one of them cannot be cancelled, none is."""
     with _client(service, token_file) as client:
-        client.cancel(name)
+        typer.echo("\n".join(client.cancel(*names)))
+
+
+def hold(
+    names: _Names,
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
+) -> None:
+    """Let queued jobs wait until they are released, and print their names; all or none of them.
+
+    A job that has GPUs cannot be held: cancel it, or let it run.
+    """
+    with _client(service, token_file) as client:
+        typer.echo("\n".join(client.hold(*names)))
+
+
+def release(
+    names: _Names,
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
+) -> None:
+    """Let held jobs start again, and print their names; all or none of them."""
+    with _client(service, token_file) as client:
+        typer.echo("\n".join(client.release(*names)))
 
 
 def logs(

@@ -155,9 +155,20 @@ class Client:
         """Return a job's status, its position in the queue, and sentences about why it waits or runs."""
         return dict(self._ask("GET", f"/v1/jobs/{name}/why").json())
 
-    def cancel(self, name: str) -> None:
-        """End a job."""
-        self._ask("DELETE", f"/v1/jobs/{name}")
+    def cancel(self, *names: str) -> list[str]:
+        """End jobs by their names or shell-like patterns: all or none of them; return their names."""
+        return self._change("cancel", names)
+
+    def hold(self, *names: str) -> list[str]:
+        """Let queued jobs wait until they are released, as `cancel` does; return their names."""
+        return self._change("hold", names)
+
+    def release(self, *names: str) -> list[str]:
+        """Let held jobs start again, as `cancel` does; return their names."""
+        return self._change("release", names)
+
+    def _change(self, change: str, names: tuple[str, ...]) -> list[str]:
+        return list(self._ask("POST", f"/v1/{change}", json={"jobs": names}).json()["names"])
 
     def log(self, name: str, run: int | None = None, *, tail: int | None = None) -> str:
         """Return the output of a run of a job, by default of the last run; with `tail`, its last lines."""

@@ -1,7 +1,8 @@
 """The state of a live cluster, which follows from the events of its journal.
 
-Like the simulator, it is a :class:`copter.problems.cluster.rounds.World`, about which policies decide.  Their
-decisions are collected in :attr:`LiveCluster.changes`, and become an event before they are applied.
+Policies decide about the :class:`EligibleJobs` of a live cluster, which are a
+:class:`copter.problems.cluster.rounds.World`, like the simulator.  Their decisions are collected in
+:attr:`LiveCluster.changes`, and become an event before they are applied.
 
 This module reads no clock, file or network, so the same events always produce the same state.  A service
 recovers its state from the journal after a restart, and a recorded run can be replayed.
@@ -21,17 +22,20 @@ from copter.live.events import (
     Drained,
     Ended,
     Event,
+    Held,
     Launched,
     NodesChanged,
     Opened,
     Place,
+    Released,
     Reported,
     Submitted,
     Told,
 )
 from copter.live.files import ClusterFile, JobFile
-from copter.live.jobs import LiveJob
+from copter.live.jobs import Hold, LiveJob
 from copter.live.training.plan import TrainingReport
+from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
 from copter.problems.cluster.workload import Kind
@@ -53,6 +57,9 @@ class LiveCluster:
         Nodes that work and are not drained.
     jobs : dict of str to LiveJob
         Jobs that have not ended, in the order of their submission.
+    eligible : dict of str to LiveJob
+        Those of these jobs that a policy may give GPUs.  Jobs that became so under the present policy are
+        last, in that order; the others are in the order of their submission.
     unusable : dict of (str, int) to str
         Reason why a node is not in use, by type and number.
     failed : dict of (str, int) to str
@@ -70,6 +77,7 @@ class LiveCluster:
         self.timer, self._policy = Timer(), ""
         self.cluster = file.cluster()
         self.jobs: dict[str, LiveJob] = {}
+        self.eligible: dict[str, LiveJob] = {}
         self.unusable: dict[tuple[str, int], str] = {}
         self.drained: set[tuple[str, int]] = set()
         self.changes: dict[str, Place | None] = {}
@@ -79,37 +87,31 @@ class LiveCluster:
         self._arrived: list[LiveJob] = []
         self._left: list[LiveJob] = []
 
-    # ---- a world ---------------------------------------------------------------------------------
-
-    @property
-    def down(self) -> Mapping[str, frozenset[int]]:
-        """Nodes of each type that do not work, or are drained."""
-        down: dict[str, set[int]] = {}
-        for type, node in self.unusable:
-            down.setdefault(type, set()).add(node)
-        return {type: frozenset(nodes) for type, nodes in down.items()}
+    # ---- news for policies -----------------------------------------------------------------------
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
-        """Return the jobs that arrived and the jobs that ended since the last call."""
+        """Return the jobs that became eligible and those that ceased to be so since the last call."""
         arrived, left = tuple(self._arrived), tuple(self._left)
         self._arrived, self._left = [], []
         return arrived, left
 
-    def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job gets its first GPUs."""
-        self._change(job, new)
-
-    def resize(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job gets other GPUs."""
-        self._change(job, new)
-
-    def stop(self, job: LiveJob, now: ClusterState) -> None:
-        """Note that a job loses its GPUs."""
-        self.changes[job.name] = None
-
-    def _change(self, job: LiveJob, new: Allocation) -> None:
-        assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        self.changes[job.name] = as_place(new)
+    def _see(self, job: LiveJob) -> None:
+        """Make a job arrive for the policy, or leave, according to whether it is eligible now."""
+        eligible = job.eligible and self.jobs.get(job.name) is job
+        if eligible == (job.name in self.eligible):
+            return
+        if eligible:
+            self.eligible[job.name] = job
+            if job in self._left:  # the policy has not noticed that it was away
+                self._left.remove(job)
+            else:
+                self._arrived.append(job)
+        else:
+            del self.eligible[job.name]
+            if job in self._arrived:  # no policy has seen the job
+                self._arrived.remove(job)
+            else:
+                self._left.append(job)
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -136,12 +138,14 @@ class LiveCluster:
                 job = self.jobs.pop(event.job, None)
                 if job is not None:
                     job.give(None)
-                    if job in self._arrived:  # no policy has seen the job
-                        self._arrived.remove(job)
-                    else:
-                        self._left.append(job)
+                    self._see(job)
                     if job.run is not None:
                         self.leftover[job.name] = job
+            case Held() | Released():
+                job = self.jobs.get(event.job)
+                if job is not None:
+                    job.hold = Hold(event.author, event.time) if isinstance(event, Held) else None
+                    self._see(job)
             case Launched():
                 devices = tuple(tuple(one) for one in event.devices)
                 place, hosts = as_place(event.place), tuple(event.hosts)
@@ -159,7 +163,9 @@ class LiveCluster:
             one.type: self._sizes[one.type] if before.get(one.type) == one and same else one.nodes
             for one in self.file.gpus  # the nodes that the policy requested, unless the file has changed
         }
-        self._arrived, self._left = list(self.jobs.values()), []
+        # The jobs are in the order of submission, because a recovery may not read when they became eligible.
+        self.eligible = {name: job for name, job in self.jobs.items() if job.eligible}
+        self._arrived, self._left = list(self.eligible.values()), []
         for job in self.jobs.values():
             job.adapt(event.kind)
         self._use_nodes()
@@ -168,7 +174,7 @@ class LiveCluster:
         file = JobFile.model_validate(dict(event.file))
         job = LiveJob(file, event.job, self.timer, self.cluster, self.policy_kind, owner=event.author)
         self.jobs[event.job] = job
-        self._arrived.append(job)
+        self._see(job)
 
     def _decide(self, event: Decided) -> None:
         for name, place in event.places.items():
@@ -275,6 +281,56 @@ class LiveCluster:
                 if (name, node) in free:
                     free[name, node] = [gpu for gpu in free[name, node] if gpu not in devices]
         return free
+
+
+class EligibleJobs:
+    """The world of a policy: a live cluster with the jobs that may get GPUs, and no others."""
+
+    def __init__(self, state: LiveCluster) -> None:
+        self._state = state
+
+    @property
+    def timer(self) -> Timer:
+        """Seconds since the service first began."""
+        return self._state.timer
+
+    @property
+    def cluster(self) -> Cluster:
+        """Nodes that work and are not drained."""
+        return self._state.cluster
+
+    @property
+    def jobs(self) -> dict[str, LiveJob]:
+        """Jobs that a policy may give GPUs."""
+        return self._state.eligible
+
+    @property
+    def down(self) -> Mapping[str, frozenset[int]]:
+        """Nodes of each type that do not work, or are drained."""
+        down: dict[str, set[int]] = {}
+        for type, node in self._state.unusable:
+            down.setdefault(type, set()).add(node)
+        return {type: frozenset(nodes) for type, nodes in down.items()}
+
+    def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
+        """Return the jobs that became eligible and those that ceased to be so since the last call."""
+        return self._state.news()
+
+    def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
+        """Note that a job gets its first GPUs."""
+        self._change(job, new)
+
+    def resize(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
+        """Note that a job gets other GPUs."""
+        self._change(job, new)
+
+    def stop(self, job: LiveJob, now: ClusterState) -> None:
+        """Note that a job loses its GPUs."""
+        self._state.changes[job.name] = None
+
+    def _change(self, job: LiveJob, new: Allocation) -> None:
+        assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
+        self._state.changes[job.name] = as_place(new)
 
 
 class ReportedSpeeds(Estimator):

@@ -159,6 +159,20 @@ class Reported(JobEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Held(JobEvent):
+    """A queued job was held: no policy sees it until it is released."""
+
+    author: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released(JobEvent):
+    """A held job was released."""
+
+    author: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Closed(JobEvent):
     """A job ended; `author` is the name of the token of the request, empty if the service ended the job."""
 
@@ -195,8 +209,8 @@ class Noted(Event):
 KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
-        Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Closed, NodesChanged, Drained,
-        Noted,
+        Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Held, Released, Closed,
+        NodesChanged, Drained, Noted,
     )
 }  # fmt: skip
 

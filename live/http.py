@@ -54,6 +54,7 @@ _CLOSE = {"Connection": "close"}
 _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
+_PATTERN = r"^[A-Za-z0-9_*?\[\]!-]{1,100}$"
 _Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 _Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e15)]
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
@@ -89,6 +90,21 @@ class JobName(BaseModel):
     """Name of a job that was accepted."""
 
     name: str
+
+
+class JobNames(BaseModel):
+    """Names of jobs."""
+
+    names: list[str]
+
+
+class Chosen(Strict):
+    """Names of jobs, and patterns with ``*``, ``?`` or ``[...]`` for all matching jobs."""
+
+    jobs: Annotated[
+        tuple[Annotated[str, Field(pattern=_PATTERN)], ...],
+        Field(min_length=1, max_length=10_000, strict=False),
+    ]
 
 
 class Refusal(BaseModel):
@@ -260,8 +276,23 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     @router.delete("/v1/jobs/{name}")
     async def cancel(name: _JobName, author: _Author) -> JobName:
         """End a job."""
-        service.admission.cancel(name, author)
+        service.admission.cancel(name, author=author)
         return JobName(name=name)
+
+    @router.post("/v1/cancel")
+    async def cancel_jobs(body: Chosen, author: _Author) -> JobNames:
+        """End jobs: all of them, or none if one is refused."""
+        return JobNames(names=service.admission.cancel(*body.jobs, author=author))
+
+    @router.post("/v1/hold")
+    async def hold(body: Chosen, author: _Author) -> JobNames:
+        """Let queued jobs wait until they are released: all of them, or none if one is refused."""
+        return JobNames(names=service.admission.hold(*body.jobs, author=author))
+
+    @router.post("/v1/release")
+    async def release(body: Chosen, author: _Author) -> JobNames:
+        """Let held jobs start again: all of them, or none if one is refused."""
+        return JobNames(names=service.admission.release(*body.jobs, author=author))
 
     @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
     async def job_log(

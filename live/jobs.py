@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from copter.live.events import Place
 from copter.live.files import JobFile
@@ -39,6 +39,13 @@ _MOST_FITTED = 256
 """Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type."""
 LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
+
+
+class Hold(NamedTuple):
+    """Name of the token with which a job was held, and the time."""
+
+    author: str
+    since: float
 
 
 @dataclass
@@ -94,6 +101,8 @@ class LiveJob(Job):
     ----------
     owner : str
         Name of the token with which the job was submitted.
+    hold : Hold or None
+        Who holds the job, and since when; None if the job is not held.
     run : ActiveRun or None
         The present run.  While the job is being resized, this is still the run on its former GPUs.
     runs : int
@@ -123,6 +132,7 @@ class LiveJob(Job):
         prior = _prior(file, name, cluster)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
         self.file, self.owner, self._prior = file, owner, prior
+        self.hold: Hold | None = None
         self.learned: Learned | None = None
         if isinstance(self.profile, GoodputProfile):
             self.learned = Learned(self.profile, cluster.names)
@@ -185,6 +195,11 @@ class LiveJob(Job):
             return "stopping"
         heard = self.run.running_seconds > 0 or not (self.file.elastic or self.run.waiting)
         return "running" if heard else "starting"
+
+    @property
+    def eligible(self) -> bool:
+        """True if a policy may give GPUs to the job."""
+        return self.hold is None
 
     @property
     def saved_progress(self) -> float:

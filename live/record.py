@@ -22,9 +22,11 @@ from copter.live.events import (
     Drained,
     Ended,
     Event,
+    Held,
     JobEvent,
     NodesChanged,
     Noted,
+    Released,
     Reported,
     Submitted,
     Told,
@@ -48,8 +50,8 @@ class ServiceRecord:
     was set back while no service ran, times continue from the last event, and then grow with `clock`.
 
     `over` counts the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is
-    set when a job arrives or ends, or a node changes.  `trouble` is the reason why the journal could not be
-    written at the last attempt; empty if it could.
+    set when a job arrives, ends or is released, or a node changes.  `trouble` is the reason why the journal
+    could not be written at the last attempt; empty if it could.
     """
 
     def __init__(
@@ -128,8 +130,12 @@ class ServiceRecord:
 
     def pending(self) -> list[Submitted]:
         """Return the submissions that wait, without jobs that were cancelled in the meantime."""
-        closed = {event.job for event in self._waiting if isinstance(event, Closed)}
+        closed = self.closing()
         return [event for event in self._waiting if isinstance(event, Submitted) and event.job not in closed]
+
+    def closing(self) -> set[str]:
+        """Return the jobs whose end waits."""
+        return {event.job for event in self._waiting if isinstance(event, Closed)}
 
     def waiting_of(self, job: str) -> set[type[Event]]:
         """Return the kinds of the waiting events of a job."""
@@ -151,6 +157,14 @@ class ServiceRecord:
         """Return whether a job that was once submitted has ended."""
         waiting = self.waiting_of(job)
         return Closed in waiting or (job not in self.state.jobs and Submitted not in waiting)
+
+    def is_held(self, job: str) -> bool:
+        """Return whether a job that has not ended is held, also if the event of that waits."""
+        for event in reversed(self._waiting):
+            if isinstance(event, Held | Released) and event.job == job:
+                return isinstance(event, Held)
+        present = self.state.jobs.get(job)
+        return present is not None and present.hold is not None
 
     def expired(self, keep: int) -> str | None:
         """Drop the job that ended first and return its name; None if at most `keep` jobs have ended.
@@ -224,5 +238,5 @@ class ServiceRecord:
             self.past.rounds.append(event)
         if isinstance(event, Ended):
             self.metrics.ended(event.outcome)
-        if isinstance(event, (Submitted, Closed, NodesChanged, Drained)):
+        if isinstance(event, (Submitted, Closed, Released, NodesChanged, Drained)):
             self.changed.set()

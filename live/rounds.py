@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from copter.live.cluster import LiveCluster, ReportedSpeeds
+from copter.live.cluster import EligibleJobs, LiveCluster, ReportedSpeeds
 from copter.live.events import Decided, Opened
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
@@ -105,7 +105,7 @@ class LiveRounds:
         record, step = self._record, self.round_seconds
         while True:
             begin = record.now()
-            if record.state.jobs:
+            if record.state.eligible:
                 wakes = await self.ask()
                 await looked()  # a policy that takes longer than a round is not asked before that
             else:
@@ -299,7 +299,11 @@ class LiveRounds:
 def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> ClusterRounds[LiveJob]:
     """Make the rounds of a policy on a live or a recorded cluster; default length: the policy's own."""
     return ClusterRounds(
-        policy, state, round_seconds=round_seconds, placer=placer_for(policy), estimator=ReportedSpeeds()
+        policy,
+        EligibleJobs(state),
+        round_seconds=round_seconds,
+        placer=placer_for(policy),
+        estimator=ReportedSpeeds(),
     )
 
 

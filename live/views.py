@@ -24,13 +24,13 @@ _KEPT_OVER = 10_000
 def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, Any]]:
     """Return at most `limit` jobs by submission time; with `over`, also ended jobs, the latest first."""
     jobs = [_live(record, job) for job in islice(record.state.jobs.values(), limit)]
-    jobs += [_waiting(event) for event in record.pending()[: limit - len(jobs)]]
+    jobs += [_waiting(record, event) for event in record.pending()[: limit - len(jobs)]]
     if over and len(jobs) < limit:
         jobs += [_over(record, event) for event in record.journal.closed(limit - len(jobs))]
     return jobs
 
 
-def _waiting(event: Submitted) -> dict[str, Any]:
+def _waiting(record: ServiceRecord, event: Submitted) -> dict[str, Any]:
     """Return the view of a job that was submitted while the policy was computing a round."""
     return _blank(event.job, "queued") | {
         "submitted": event.time,
@@ -38,6 +38,7 @@ def _waiting(event: Submitted) -> dict[str, Any]:
         "tenant": event.file["tenant"],
         "kind": event.file["kind"],
         "owner": event.author,
+        "held": record.is_held(event.job),
     }
 
 
@@ -59,6 +60,7 @@ def _blank(name: str, status: str) -> dict[str, Any]:
         "restarts": 0,
         "runs": 0,
         "failures": 0,
+        "held": False,
         "reason": "",
     }
 
@@ -83,6 +85,8 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "restarts": job.restarts,
         "runs": job.runs,
         "failures": job.failures,
+        "held": job.hold is not None,
+        "reason": "" if job.hold is None else f"held by {job.hold.author}",
     }
 
 
@@ -138,7 +142,7 @@ def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
     job = record.state.jobs.get(name)
     pending = [event for event in record.pending() if event.job == name]
     if job is None and pending:
-        view = _waiting(pending[0])
+        view = _waiting(record, pending[0])
     elif job is None:
         closed = [event for _, event in record.journal.events(kind="Closed", job=name)]
         if not closed:

@@ -26,8 +26,8 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     """Return a job's name, status and position, and sentences about why it has this status.
 
     `position` is the number of the job among the queued jobs in the order of their submission, from 1; None
-    for a job that is not queued. `policy` has the sentences of the policy about its last round. They are
-    empty while it decides.
+    for a job that is not queued, or is held. `policy` has the sentences of the policy about its last round.
+    They are empty while it decides.
 
     Raises
     ------
@@ -43,8 +43,8 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     if Closed in record.waiting_of(name):
         sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
     if job.status == "queued":
-        queued = [one.name for one in record.state.jobs.values() if one.status == "queued"]
-        answer["position"] = queued.index(name) + 1
+        queued = [one.name for one in record.state.jobs.values() if one.status == "queued" and one.eligible]
+        answer["position"] = queued.index(name) + 1 if job.eligible else None
     try:
         answer["policy"] = await rounds.explain(name)
     except PolicyFailedError as error:  # it must not hide what the service knows
@@ -84,7 +84,10 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
     if job.retry_at > now:
         failed = f"Its last run failed or was lost ({job.failures + job.losses} in a row)"
         yield f"{failed}; the next one starts in {job.retry_at - now:.0f} s at the earliest."
-    if job.status == "queued":
+    if job.hold is not None:
+        held = f"It has been held for {now - job.hold.since:.0f} s by {job.hold.author!r}"
+        yield f"{held}: no policy gives it GPUs before it is released (copter release {job.name})."
+    elif job.status == "queued":
         yield from _queued(record, rounds, job)
 
 

@@ -36,15 +36,19 @@ _AnyJob = TypeVar("_AnyJob", bound=Job)
 
 
 class World(Protocol[_AnyJob]):
-    """A cluster with jobs, simulated, live or recorded.
+    """A cluster with jobs, simulated, live or recorded."""
 
-    `timer`: clock in seconds since the start. `cluster`: the working nodes. `jobs`: all present jobs, in
-    order of arrival.
-    """
+    @property
+    def timer(self) -> Timer:
+        """Clock in seconds since the start."""
 
-    timer: Timer
-    cluster: Cluster
-    jobs: dict[str, _AnyJob]
+    @property
+    def cluster(self) -> Cluster:
+        """Nodes that work."""
+
+    @property
+    def jobs(self) -> dict[str, _AnyJob]:
+        """All present jobs, in order of arrival."""
 
     @property
     def down(self) -> Mapping[str, frozenset[int]]:
