@@ -35,6 +35,9 @@ A report counts once, and once more for every four times of steps in it."""
 _Change: TypeAlias = Literal["cancel", "hold", "release"]
 
 
+_HOW = {"failed": "has failed", "cancelled": "was cancelled"}
+
+
 class RefusedError(CopterError, ValueError):
     """The service refused a request.
 
@@ -244,8 +247,13 @@ class Admission:
         return Orders(self._file.lease_seconds, stop, batch)
 
     def _check_fields(self, file: JobFile) -> None:
-        """Raise RefusedError if the file of a job names an unknown type, option or application."""
-        types = self._record.state.cluster.names
+        """Raise RefusedError if the file of a job names an unknown job, type, option or application."""
+        record, types = self._record, self._record.state.cluster.names
+        for name in file.after:
+            if not record.journal.knows(name):
+                raise RefusedError(422, f"after = {name!r}: there is no job of this name")
+            if record.is_over(name) and (ending := record.ending(name)) != "completed":
+                raise RefusedError(409, f"after = {name!r}: must complete first, and {_HOW[ending]}")
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {list(types)}")

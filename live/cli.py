@@ -41,6 +41,7 @@ Examples:
   copter submit job.toml
   copter submit job.toml --name second --wait
   copter submit job.toml --time-limit 2h30m
+  copter submit evaluate.toml --after train-1,train-2
   copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
 """
 _JOBS_EXAMPLES = """\b
@@ -261,6 +262,14 @@ def submit(
             help="Running time after which the job fails, such as 90m, 2h or 1d12h.",
         ),
     ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JOB[,JOB]",
+            help="Start after these jobs have completed; if one of them fails or is cancelled, the job is"
+            " cancelled.",
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 unless it completed.")
     ] = False,
@@ -271,7 +280,8 @@ def submit(
     from copter.live.untrusted import words
 
     with _client(service, token_file) as client:
-        given = {"name": name, "time_limit_seconds": time_limit}
+        others = None if after is None else after.split(",")
+        given = {"name": name, "time_limit_seconds": time_limit, "after": others}
         taken = client.submit(job, **{key: value for key, value in given.items() if value is not None})
         typer.echo(taken)
         if wait:

@@ -119,6 +119,10 @@ class JobFile(Strict):
         float,
         Field(gt=0, le=864000, description="An elastic job without a report for this many seconds fails."),
     ] = 600.0
+    after: Annotated[
+        tuple[Name, ...],
+        Field(max_length=1000, strict=False, description="Jobs that must complete before this one starts."),
+    ] = ()
     time_limit_seconds: Annotated[
         float | None,
         Field(gt=0, le=1e9, description="Running time of all runs together after which the job fails."),

@@ -103,6 +103,8 @@ class LiveJob(Job):
         Name of the token with which the job was submitted.
     hold : Hold or None
         Who holds the job, and since when; None if the job is not held.
+    waits_for : set of str
+        Jobs that must complete before this one starts.
     run : ActiveRun or None
         The present run.  While the job is being resized, this is still the run on its former GPUs.
     runs : int
@@ -133,6 +135,7 @@ class LiveJob(Job):
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
         self.file, self.owner, self._prior = file, owner, prior
         self.hold: Hold | None = None
+        self.waits_for = set[str]()
         self.learned: Learned | None = None
         if isinstance(self.profile, GoodputProfile):
             self.learned = Learned(self.profile, cluster.names)
@@ -199,7 +202,7 @@ class LiveJob(Job):
     @property
     def eligible(self) -> bool:
         """True if a policy may give GPUs to the job."""
-        return self.hold is None
+        return self.hold is None and not self.waits_for
 
     @property
     def saved_progress(self) -> float:

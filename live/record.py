@@ -11,8 +11,9 @@ import asyncio
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from copter.live.cluster import LiveCluster
 from copter.live.events import (
@@ -21,6 +22,7 @@ from copter.live.events import (
     Decided,
     Drained,
     Ended,
+    Ending,
     Event,
     Held,
     JobEvent,
@@ -76,9 +78,11 @@ class ServiceRecord:
     def write(self, *events: Event, durable: bool = True) -> None:
         """Write events to the journal and apply them at once, or after the policy has returned.
 
+        If a job ends otherwise than completed, the events that cancel its dependents are written with it.
         Raises sqlite3.Error if they cannot be written, because the disk is full for example.  Then they have
         no effect.
         """
+        events = (*events, *self._cancelled_with(events))
         try:
             self.journal.add(*events, durable=durable)
         except sqlite3.Error as error:
@@ -91,6 +95,29 @@ class ServiceRecord:
         else:
             for event in events:
                 self._apply(event)
+
+    def _cancelled_with(self, events: Iterable[Event]) -> list[Closed]:
+        """Return the ends of the jobs that were to start after jobs that end in some events."""
+        causes = [event for event in events if isinstance(event, Closed) and event.ending != "completed"]
+        if not causes:
+            return []
+        dependents = {cause: [job.name for job in jobs] for cause, jobs in self.state.dependents.items()}
+        for event in self.pending():
+            for cause in event.file["after"]:
+                dependents.setdefault(cause, []).append(event.job)
+        closed = self.closing() | {event.job for event in events if isinstance(event, Closed)}
+        found = []
+        while causes:
+            cause = causes.pop()
+            how = "failed" if cause.ending == "failed" else "was cancelled"
+            for job in dependents.get(cause.job, ()):
+                if job in closed or self.is_over(job):
+                    continue
+                closed.add(job)
+                reason = f"it was to start after {cause.job!r}, which {how}"
+                found.append(replace(cause, job=job, ending="cancelled", reason=reason))
+                causes.append(found[-1])
+        return found
 
     def note(self, text: str, job: str | None = None) -> None:
         """Write a remark for users to the journal and the log."""
@@ -157,6 +184,12 @@ class ServiceRecord:
         """Return whether a job that was once submitted has ended."""
         waiting = self.waiting_of(job)
         return Closed in waiting or (job not in self.state.jobs and Submitted not in waiting)
+
+    def ending(self, job: str) -> Ending:
+        """Return how a job ended."""
+        closed = self.journal.last_of("Closed", job)
+        assert isinstance(closed, Closed)
+        return closed.ending
 
     def is_held(self, job: str) -> bool:
         """Return whether a job that has not ended is held, also if the event of that waits."""

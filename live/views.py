@@ -86,8 +86,15 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "runs": job.runs,
         "failures": job.failures,
         "held": job.hold is not None,
-        "reason": "" if job.hold is None else f"held by {job.hold.author}",
+        "reason": _why_not_eligible(job),
     }
+
+
+def _why_not_eligible(job: LiveJob) -> str:
+    """Return why no policy sees a job; empty if policies see it."""
+    held = [] if job.hold is None else [f"held by {job.hold.author}"]
+    waits = [f"after {', '.join(sorted(job.waits_for))}"] if job.waits_for else []
+    return "; ".join(held + waits)
 
 
 def _over(record: ServiceRecord, event: Closed) -> dict[str, Any]:

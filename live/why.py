@@ -26,8 +26,8 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     """Return a job's name, status and position, and sentences about why it has this status.
 
     `position` is the number of the job among the queued jobs in the order of their submission, from 1; None
-    for a job that is not queued, or is held. `policy` has the sentences of the policy about its last round.
-    They are empty while it decides.
+    for a job that is not queued, is held or waits for other jobs. `policy` has the sentences of the policy
+    about its last round. They are empty while it decides.
 
     Raises
     ------
@@ -87,7 +87,11 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
     if job.hold is not None:
         held = f"It has been held for {now - job.hold.since:.0f} s by {job.hold.author!r}"
         yield f"{held}: no policy gives it GPUs before it is released (copter release {job.name})."
-    elif job.status == "queued":
+    if job.waits_for:
+        jobs = record.state.jobs
+        waits = _names([f"{name} ({jobs[name].status})" for name in job.file.after if name in job.waits_for])
+        yield f"It starts after these jobs have completed: {waits}."
+    if job.eligible and job.status == "queued":
         yield from _queued(record, rounds, job)
 
 
