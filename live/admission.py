@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend
 from copter.live.events import Closed, Drained, Held, Released, Reported, Submitted
-from copter.live.files import ClusterFile, JobFile
+from copter.live.files import LONGEST_NAME, ClusterFile, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
@@ -81,30 +81,64 @@ class Admission:
             The name is taken, there are too many jobs, the cluster cannot run the job, or the author may not
             submit jobs.
         """
-        _check_role(author, "submit jobs", "admin", "user")
-        record, name = self._record, file.name or _new_name(file)
-        state = record.state
-        if record.journal.knows(name):
-            raise RefusedError(409, f"name = {name!r}: must be new; there is or was a job of this name")
-        if len(state.jobs) + len(record.pending()) >= self._file.max_jobs:
+        name = file.name or _new_name(file)
+        self._record.write(*self._submissions(file, {name: None}, author))
+        return name
+
+    def submit_array(self, file: JobFile, size: int, author: Author = ADMIN) -> list[str]:
+        """Accept `size` jobs that differ in their number, and return their names NAME-0, NAME-1 and so on.
+
+        All of them are in the journal when this returns, or none.
+
+        Raises
+        ------
+        RefusedError
+            One of the jobs is refused, as `submit` does.
+        """
+        stem = file.name or _new_name(file)
+        longest = f"{stem}-{size - 1}"
+        if len(longest) > LONGEST_NAME:
             raise RefusedError(
-                503, f"the service has {self._file.max_jobs} jobs, its limit (max_jobs): submit the job later"
+                422, f"name = {stem!r}: {longest!r} must have at most {LONGEST_NAME} characters"
             )
+        indices: dict[str, int | None] = {f"{stem}-{index}": index for index in range(size)}
+        self._record.write(*self._submissions(file, indices, author))
+        return list(indices)
+
+    def _submissions(
+        self, file: JobFile, indices: Mapping[str, int | None], author: Author
+    ) -> list[Submitted]:
+        """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
+        _check_role(author, "submit jobs", "admin", "user")
+        record, most = self._record, self._file.max_jobs
+        for name in indices:
+            if record.journal.knows(name):
+                raise RefusedError(409, f"name = {name!r}: must be new; there is or was a job of this name")
+        state = record.state
+        if len(state.jobs) + len(record.pending()) + len(indices) > most:
+            raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
         self._check_fields(file)
         policy, whole = self._rounds.policy, self._file.cluster()
-        job = LiveJob(file, name, state.timer, whole, policy.kind)
+        job = LiveJob(file, next(iter(indices)), state.timer, whole, policy.kind)
         if not can_run(policy, job, whole):
             raise RefusedError(
                 422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
             )
-        if job.submission.reserved and not self._has_room(job, whole):
+        if job.submission.reserved and not self._has_room([job] * len(indices), whole):
             raise RefusedError(
                 422, "reserved: the whole cluster has no room for this job and the other reserved jobs"
             )
-        record.write(
-            Submitted(time=record.now(), job=name, file=file.model_dump(mode="json"), author=author.name)
-        )
-        return name
+        now = record.now()
+        return [
+            Submitted(
+                time=now,
+                job=name,
+                file=file.model_dump(mode="json") | ({} if index is None else {"name": name}),
+                author=author.name,
+                index=index,
+            )
+            for name, index in indices.items()
+        ]
 
     def cancel(self, *names: str, author: Author = ADMIN) -> list[str]:
         """End jobs; the service stops their runs at the next tick, and kills them after the grace period.
@@ -269,13 +303,13 @@ class Admission:
                 f"application = {file.application!r}: paced slots need a profile; there are: {profiled}",
             )
 
-    def _has_room(self, job: LiveJob, whole: Cluster) -> bool:
-        """Return whether a reserved job fits next to all other reserved jobs, placing the largest first."""
+    def _has_room(self, jobs: Sequence[LiveJob], whole: Cluster) -> bool:
+        """Return whether reserved jobs fit next to all other reserved jobs, placing the largest first."""
         reserved = [one for one in self._record.state.jobs.values() if one.submission.reserved]
         free = whole.capacity
         needs = [
             (one.gpus or one.submission.min_gpus or 1, one.file.types or whole.names)
-            for one in (*reserved, job)
+            for one in (*reserved, *jobs)
         ]
         for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
             fits = [type for type in types if free.get(type, 0) >= gpus]
@@ -308,5 +342,5 @@ def _check_role(author: Author, what: str, *roles: Role) -> None:
 
 
 def _new_name(file: JobFile) -> str:
-    stem = "".join(c for c in Path(file.command[0]).stem if c.isalnum() or c in "-_")
+    stem = "".join(c for c in Path(file.command[0]).stem if c.isascii() and (c.isalnum() or c in "-_"))
     return f"{stem[:40].lstrip('-_') or 'job'}-{secrets.token_hex(4)}"

@@ -41,6 +41,7 @@ Examples:
   copter submit job.toml
   copter submit job.toml --name second --wait
   copter submit job.toml --time-limit 2h30m
+  copter submit sweep.toml --name sweep --array 20
   copter submit evaluate.toml --after train-1,train-2
   copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
 """
@@ -270,24 +271,35 @@ def submit(
             " cancelled.",
         ),
     ] = None,
+    array: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Submit N jobs, NAME-0 to NAME-(N-1), with their numbers in COPTER_ARRAY_INDEX.",
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 unless it completed.")
     ] = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """Submit a job, and print its name."""
+    """Submit a job, or an array of jobs, and print the names."""
     from copter.live.untrusted import words
 
     with _client(service, token_file) as client:
         others = None if after is None else after.split(",")
         given = {"name": name, "time_limit_seconds": time_limit, "after": others}
-        taken = client.submit(job, **{key: value for key, value in given.items() if value is not None})
-        typer.echo(taken)
+        given = {key: value for key, value in given.items() if value is not None}
+        taken = [client.submit(job, **given)] if array is None else client.submit_array(job, array, **given)
+        typer.echo("\n".join(taken))
         if wait:
-            ended = client.wait([taken])[taken]
-            if ended["status"] != "completed":
-                say(f"{taken} {ended['status']}: {words(ended['reason'])}")
+            ended = client.wait(taken)
+            others = [name for name in taken if ended[name]["status"] != "completed"]
+            for name in others:
+                say(f"{name} {ended[name]['status']}: {words(ended[name]['reason'])}")
+            if others:
                 raise typer.Exit(1)
 
 

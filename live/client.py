@@ -124,13 +124,7 @@ class Client:
         ServiceError
             If the service refuses the job.
         """
-        if not isinstance(job, Mapping):
-            from copter.live.files import JobFile, read_toml  # imports numpy, which other methods do not need
-
-            file = job if isinstance(job, JobFile) else read_toml(job, JobFile)
-            job = file.model_dump(mode="json", exclude_unset=True)
-        fields = dict(job)
-        fields = {"name": f"job-{secrets.token_hex(4)}"} | fields | changes
+        fields = _fields(job, changes)
         try:
             return str(self._ask("POST", "/v1/jobs", json=fields).json()["name"])
         except ServiceError as error:
@@ -138,9 +132,39 @@ class Client:
                 return str(fields["name"])  # the first request was accepted, and the response was lost
             raise
 
+    def submit_array(
+        self, job: JobFile | str | Path | Mapping[str, Any], size: int, **changes: Any
+    ) -> list[str]:
+        """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0; all of them or none.
+
+        Returns
+        -------
+        list of str
+            Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  The other arguments and the
+            errors are those of `submit`.
+        """
+        fields = _fields(job, changes)
+        try:
+            answer = self._ask("POST", "/v1/arrays", json={"job": fields, "size": size})
+            return list(answer.json()["names"])
+        except ServiceError as error:
+            names = [f"{fields['name']}-{index}" for index in range(size)]
+            if (
+                error.status == 409
+                and error.retried
+                and all(self._is(fields | {"name": one}) for one in names)
+            ):
+                return names  # the first request was accepted, and the response was lost
+            raise
+
     def _is(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the service has a job with these fields."""
-        there = self.job(str(fields["name"]))["file"]
+        try:
+            there = self.job(str(fields["name"]))["file"]
+        except ServiceError as error:
+            if error.status == 404:
+                return False
+            raise
         return all(there.get(name) == value for name, value in fields.items())
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
@@ -281,3 +305,13 @@ class Client:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"not ended after {timeout:g} s: {', '.join(left[:5])}")
             time.sleep(_POLL_SECONDS)
+
+
+def _fields(job: JobFile | str | Path | Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a job with changes, and with a name; raise JobFileError for an invalid file."""
+    if not isinstance(job, Mapping):
+        from copter.live.files import JobFile, read_toml  # imports numpy, which other methods do not need
+
+        file = job if isinstance(job, JobFile) else read_toml(job, JobFile)
+        job = file.model_dump(mode="json", exclude_unset=True)
+    return {"name": f"job-{secrets.token_hex(4)}"} | dict(job) | dict(changes)

@@ -178,7 +178,15 @@ class LiveCluster:
 
     def _submit(self, event: Submitted) -> None:
         file = JobFile.model_validate(dict(event.file))
-        job = LiveJob(file, event.job, self.timer, self.cluster, self.policy_kind, owner=event.author)
+        job = LiveJob(
+            file,
+            event.job,
+            self.timer,
+            self.cluster,
+            self.policy_kind,
+            owner=event.author,
+            index=event.index,
+        )
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
             self.dependents.setdefault(name, []).append(job)

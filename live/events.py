@@ -67,10 +67,13 @@ class Submitted(JobEvent):
         The fields of its :class:`.files.JobFile`.
     author : str
         Name of the token of the request; the owner of the job.
+    index : int or None
+        Number of the job in its array, from 0; None for a job that is not of an array.
     """
 
     file: Mapping[str, Any]
     author: str = "admin"  # the only token of earlier versions
+    index: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,9 @@ from copter.problems.cluster.workload import JobSubmission, Kind
 with extra("live"):
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+LONGEST_NAME = 63
+"""Largest number of characters of a job's name."""
+NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}$"
 """Pattern of job names, which become names of folders and of processes of backends."""
 WORD = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"
 _LONGEST = 4096

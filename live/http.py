@@ -51,6 +51,8 @@ _MOST_TIMES = 64
 
 A run reports one time for each local batch that it used since its last report."""
 _CLOSE = {"Connection": "close"}
+MOST_ARRAY = 1000
+"""Largest number of jobs in an array."""
 _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
@@ -96,6 +98,13 @@ class JobNames(BaseModel):
     """Names of jobs."""
 
     names: list[str]
+
+
+class ArrayBody(Strict):
+    """An array: jobs with the names NAME-0, NAME-1 and so on, and their numbers in COPTER_ARRAY_INDEX."""
+
+    job: JobFile
+    size: Annotated[int, Field(ge=1, le=MOST_ARRAY)]
 
 
 class Chosen(Strict):
@@ -254,6 +263,11 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     async def submit(job: JobFile, author: _Author) -> JobName:
         """Submit a job."""
         return JobName(name=service.admission.submit(job, author))
+
+    @router.post("/v1/arrays", status_code=201)
+    async def submit_array(array: ArrayBody, author: _Author) -> JobNames:
+        """Submit jobs that differ in COPTER_ARRAY_INDEX: all of them, or none if one is refused."""
+        return JobNames(names=service.admission.submit_array(array.job, array.size, author))
 
     @router.get("/v1/jobs")
     async def list_jobs(

@@ -101,6 +101,8 @@ class LiveJob(Job):
     ----------
     owner : str
         Name of the token with which the job was submitted.
+    index : int or None
+        Number of the job in its array, from 0; None for a job that is not of an array.
     hold : Hold or None
         Who holds the job, and since when; None if the job is not held.
     waits_for : set of str
@@ -128,12 +130,13 @@ class LiveJob(Job):
         policy_kind: Kind,
         *,
         owner: str = ADMIN.name,
+        index: int | None = None,
     ) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
         prior = _prior(file, name, cluster)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
-        self.file, self.owner, self._prior = file, owner, prior
+        self.file, self.owner, self.index, self._prior = file, owner, index, prior
         self.hold: Hold | None = None
         self.waits_for = set[str]()
         self.learned: Learned | None = None

@@ -42,6 +42,8 @@ from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 _log = logging.getLogger("copter.live")
 
+INDEX = "COPTER_ARRAY_INDEX"
+"""Variable of the jobs of an array with the number of the job."""
 _HANGING_SECONDS = 60.0
 """Seconds without the end of a tick after which the backend counts as hanging."""
 _PRUNE_SECONDS = 0.2
@@ -406,7 +408,9 @@ class Launcher:
                 gpus=tuple(gpus for _, gpus in nodes),
                 devices=self._numbers(active) if self._numbered else (),
                 once=not file.elastic,
-                environment=file.environment,
+                environment=file.environment
+                if job.index is None
+                else file.environment | {INDEX: str(job.index)},
                 options=file.options,
                 log_bytes=self._file.log_bytes,
             )

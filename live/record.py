@@ -107,8 +107,7 @@ class ServiceRecord:
                 dependents.setdefault(cause, []).append(event.job)
         closed = self.closing() | {event.job for event in events if isinstance(event, Closed)}
         found = []
-        while causes:
-            cause = causes.pop()
+        for cause in causes:  # the list grows
             how = "failed" if cause.ending == "failed" else "was cancelled"
             for job in dependents.get(cause.job, ()):
                 if job in closed or self.is_over(job):

@@ -1,0 +1,193 @@
+"""Arrays of jobs: all or none of them, their names and their numbers, and what a lost response does."""
+
+import contextlib
+import json
+import re
+
+import httpx
+import pytest
+import typer
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from copter.live import cli
+from copter.live.admission import RefusedError
+from copter.live.client import Client, ServiceError
+from copter.live.files import NAME, JobFile
+from copter.live.http import make_app
+from copter.live.replay import play_again
+from copter.live.tokens import Author
+from copter.live.views import jobs_view
+from support.live_cases import CLUSTER, RIGID, look, make_service, named, step
+
+
+@pytest.fixture
+def service(tmp_path):
+    made = make_service(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(service):
+    with contextlib.closing(Client("http://x", service.token, patience=5.0)) as made:
+        made._http.close()
+        made._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
+        yield made
+
+
+def events(service):
+    return list(service.record.journal.events())
+
+
+def test_the_jobs_of_an_array_know_their_numbers(service):
+    file = named(RIGID, "sweep", gpus=1, environment={"A": "x"})
+    names = service.admission.submit_array(file, 4, Author("alice", "user"))
+    assert names == ["sweep-0", "sweep-1", "sweep-2", "sweep-3"]
+    service.admission.submit(named(RIGID, "single", gpus=1))
+    step(service)
+    environments = {run.job: run.environment for run in service.backend.started}
+    assert environments == {
+        f"sweep-{index}": {"A": "x", "COPTER_ARRAY_INDEX": str(index)} for index in range(4)
+    } | {"single": {}}
+    views = jobs_view(service.record, False, 99)
+    assert [view["owner"] for view in views] == ["alice"] * 4 + ["admin"]
+    service.backend.end("sweep-2.1")
+    look(service)
+    assert service.admission.cancel("sweep-*") == ["sweep-0", "sweep-1", "sweep-3"]
+
+
+def test_numbers_are_recovered_and_replayed(tmp_path):
+    service = make_service(tmp_path)
+    service.admission.submit_array(named(RIGID, "sweep"), 3)
+    service.close()
+    again = make_service(tmp_path, service.backend, service.record.clock)
+    step(again)
+    found = {run.job: run.environment["COPTER_ARRAY_INDEX"] for run in again.backend.started}
+    assert found == {"sweep-0": "0", "sweep-1": "1", "sweep-2": "2"}
+    again.close()
+    assert play_again(tmp_path) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "size", "status", "words"),
+    [
+        ("taken", {}, 8, 409, "'taken-7'"),
+        ("sweep", {"gpus": 100}, 2, 422, "no configuration"),
+        ("sweep", {"types": ("h100",)}, 2, 422, "h100"),
+        ("sweep", {"after": ("nobody",)}, 2, 422, "'nobody'"),
+        ("x" * 61, {}, 11, 422, "at most 63 characters"),
+        ("sweep", {"reserved": True, "gpus": 4}, 4, 422, "reserved"),
+        ("sweep", {}, 10, 503, "at most 10 jobs"),
+    ],
+)
+def test_an_array_of_which_one_job_is_refused_is_refused(tmp_path, name, changes, size, status, words):
+    service = make_service(tmp_path, cluster=CLUSTER.model_copy(update={"max_jobs": 10}))
+    try:
+        service.admission.submit(named(RIGID, "taken-7"))
+        before = events(service)
+        with pytest.raises(RefusedError, match=words) as raised:
+            service.admission.submit_array(named(RIGID, name, **changes), size)
+        assert raised.value.status == status and events(service) == before
+        assert service.admission.submit_array(named(RIGID, "sweep"), 9)
+    finally:
+        service.close()
+
+
+def test_names_may_be_as_long_as_those_of_other_jobs(service):
+    assert service.admission.submit_array(named(RIGID, "x" * 61), 10)[-1] == "x" * 61 + "-9"
+
+
+@pytest.mark.parametrize("program", ["é", "./ß-x.py", "-_-", "٣", "/bin/true", "日本"])
+def test_names_that_are_made_from_a_command_are_names(tmp_path, program):
+    service = make_service(tmp_path)
+    file = JobFile(command=(program,))
+    names = [service.admission.submit(file), *service.admission.submit_array(file, 2)]
+    service.close()
+    again = make_service(tmp_path)
+    assert list(again.record.state.jobs) == names and all(re.fullmatch(NAME, name) for name in names)
+    again.close()
+
+
+def test_reserved_arrays_that_fit_are_accepted(service):
+    assert len(service.admission.submit_array(named(RIGID, "a", reserved=True, gpus=4), 3)) == 3
+    with pytest.raises(RefusedError, match="reserved"):
+        service.admission.submit(named(RIGID, "b", reserved=True, gpus=1))
+
+
+def test_a_thousand_jobs_are_one_transaction(service):
+    written = []
+    add = service.record.journal.add
+    service.record.journal.add = lambda *these, **more: (written.append(these), add(*these, **more))
+    assert len(service.admission.submit_array(named(RIGID, "a"), 1000)) == 1000
+    assert [len(one) for one in written] == [1000]
+    assert len(service.admission.cancel("a-*")) == 1000
+    assert [len(one) for one in written] == [1000, 1000] and not service.record.state.jobs
+
+
+def test_over_http(service, client):
+    ask = client._http.post
+    answer = ask("/v1/arrays", json={"job": {"command": ["true"], "name": "a"}, "size": 2})
+    assert answer.status_code == 201 and answer.json() == {"names": ["a-0", "a-1"]}
+    before = events(service)
+    for body, words in (
+        ({"job": {"command": ["true"]}, "size": 0}, "size"),
+        ({"job": {"command": ["true"]}, "size": 1001}, "size"),
+        ({"job": {"command": ["true"]}, "size": "2"}, "size"),
+        ({"job": {"command": ["true"]}}, "size"),
+        ({"job": {"command": "true"}, "size": 2}, "job.command"),
+        ({"job": {"command": ["true"], "array": 2}, "size": 2}, "job.array"),
+        ({"size": 2}, "job"),
+    ):
+        answer = ask("/v1/arrays", json=body)
+        assert answer.status_code == 422 and words in answer.json()["error"], body
+    assert events(service) == before
+
+
+def test_an_array_whose_response_was_lost_is_submitted_once(service, client, monkeypatch):
+    usual, lost = client._http.request, []
+
+    def lose_the_first(*arguments, **more):
+        answer = usual(*arguments, **more)
+        if not lost:
+            lost.append(answer)
+            raise httpx.ReadTimeout("no answer")
+        return answer
+
+    monkeypatch.setattr(client._http, "request", lose_the_first)
+    monkeypatch.setattr("copter.live.client.time.sleep", lambda _: None)
+    names = client.submit_array({"command": ["true"], "name": "a"}, 3)
+    assert names == ["a-0", "a-1", "a-2"] == [job["name"] for job in client.jobs()]
+    lost.clear()
+    service.admission.submit(named(RIGID, "b-1"))
+    with pytest.raises(ServiceError, match="'b-1'"):
+        client.submit_array({"command": ["true"], "name": "b"}, 3)
+
+
+def test_on_the_command_line(tmp_path, service, client, monkeypatch):
+    app = typer.Typer()
+    cli.register(app)
+    monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+
+    def call(*words):
+        done = CliRunner().invoke(app, words, env={"COLUMNS": "160"})
+        return done.exit_code, done.output.splitlines()
+
+    file = tmp_path / "job.toml"
+    file.write_text('command = ["true"]\nname = "sweep"\n')
+    assert call("submit", str(file), "--array", "3") == (0, ["sweep-0", "sweep-1", "sweep-2"])
+    code, names = call(
+        *("submit", str(file), "--name", "last", "--after", "sweep-0,sweep-2", "--time-limit", "1h30m")
+    )
+    assert (code, names) == (0, ["last"])
+    stored = client.job("last")["file"]
+    assert stored["after"] == ["sweep-0", "sweep-2"] and stored["time_limit_seconds"] == 5400.0
+    assert call("hold", "sweep-[01]") == (0, ["sweep-0", "sweep-1"])
+    assert call("release", "sweep-0", "sweep-1") == (0, ["sweep-0", "sweep-1"])
+    assert call("cancel", "sweep-1", "nobody")[0] == 1
+    assert call("cancel", "sweep-?") == (0, ["sweep-0", "sweep-1", "sweep-2"])
+    assert call("submit", str(file), "--array", "0")[0] == 2
+    assert call("submit", str(file), "--time-limit", "2")[0] == 2
+    found = {job["name"]: job["reason"] for job in json.loads("".join(call("jobs", "--over", "--json")[1]))}
+    assert found["last"] == "it was to start after 'sweep-0', which was cancelled"
+    assert found["sweep-1"] == "cancelled by admin"
