@@ -33,8 +33,6 @@ _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
 
 A report counts once, and once more for every four times of steps in it."""
 _Change: TypeAlias = Literal["cancel", "hold", "release"]
-
-
 _HOW = {"failed": "has failed", "cancelled": "was cancelled"}
 
 
@@ -72,8 +70,8 @@ class Admission:
         self._record, self._rounds, self._file, self._backend = record, rounds, file, backend
         self._profiled = profiled
 
-    def submit(self, file: JobFile, author: Author = ADMIN) -> str:
-        """Accept a job and return its name; the job is in the journal when this returns.
+    def submit(self, file: JobFile, author: Author = ADMIN, *, hold: bool = False) -> str:
+        """Accept a job, with `hold` as a held job, and return its name; it is in the journal then.
 
         Raises
         ------
@@ -82,10 +80,12 @@ class Admission:
             submit jobs.
         """
         name = file.name or _new_name(file)
-        self._record.write(*self._submissions(file, {name: None}, author))
+        self._record.write(*self._submissions(file, {name: None}, author, hold))
         return name
 
-    def submit_array(self, file: JobFile, size: int, author: Author = ADMIN) -> list[str]:
+    def submit_array(
+        self, file: JobFile, size: int, author: Author = ADMIN, *, hold: bool = False
+    ) -> list[str]:
         """Accept `size` jobs that differ in their number, and return their names NAME-0, NAME-1 and so on.
 
         All of them are in the journal when this returns, or none.
@@ -102,12 +102,12 @@ class Admission:
                 422, f"name = {stem!r}: {longest!r} must have at most {LONGEST_NAME} characters"
             )
         indices: dict[str, int | None] = {f"{stem}-{index}": index for index in range(size)}
-        self._record.write(*self._submissions(file, indices, author))
+        self._record.write(*self._submissions(file, indices, author, hold))
         return list(indices)
 
     def _submissions(
-        self, file: JobFile, indices: Mapping[str, int | None], author: Author
-    ) -> list[Submitted]:
+        self, file: JobFile, indices: Mapping[str, int | None], author: Author, hold: bool
+    ) -> list[Submitted | Held]:
         """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
         _check_role(author, "submit jobs", "admin", "user")
         record, most = self._record, self._file.max_jobs
@@ -129,7 +129,8 @@ class Admission:
                 422, "reserved: the whole cluster has no room for this job and the other reserved jobs"
             )
         now = record.now()
-        return [
+        held = [Held(time=now, job=name, author=author.name) for name in indices] if hold else []
+        submitted = [
             Submitted(
                 time=now,
                 job=name,
@@ -139,6 +140,7 @@ class Admission:
             )
             for name, index in indices.items()
         ]
+        return [*submitted, *held]
 
     def cancel(self, *names: str, author: Author = ADMIN) -> list[str]:
         """End jobs; the service stops their runs at the next tick, and kills them after the grace period.

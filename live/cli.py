@@ -271,6 +271,9 @@ def submit(
             " cancelled.",
         ),
     ] = None,
+    held: Annotated[
+        bool, typer.Option("--hold", help="Let the job wait until it is released with copter release.")
+    ] = False,
     array: Annotated[
         int | None,
         typer.Option(
@@ -292,7 +295,10 @@ def submit(
         others = None if after is None else after.split(",")
         given = {"name": name, "time_limit_seconds": time_limit, "after": others}
         given = {key: value for key, value in given.items() if value is not None}
-        taken = [client.submit(job, **given)] if array is None else client.submit_array(job, array, **given)
+        if array is None:
+            taken = [client.submit(job, hold=held, **given)]
+        else:
+            taken = client.submit_array(job, array, hold=held, **given)
         typer.echo("\n".join(taken))
         if wait:
             ended = client.wait(taken)

@@ -102,13 +102,17 @@ class Client:
             why = f"HTTP {answer.status_code}"
         raise ServiceError(answer.status_code, str(why), retried=retried)
 
-    def submit(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> str:
+    def submit(
+        self, job: JobFile | str | Path | Mapping[str, Any], *, hold: bool = False, **changes: Any
+    ) -> str:
         """Submit a job; the service has recorded the job when the method returns.
 
         Parameters
         ----------
         job : JobFile, path or mapping
             The job, or the path of a ``job.toml``.
+        hold : bool
+            Let the job wait until it is released.
         **changes
             Fields that replace those of the job, such as ``name``.
 
@@ -126,14 +130,19 @@ class Client:
         """
         fields = _fields(job, changes)
         try:
-            return str(self._ask("POST", "/v1/jobs", json=fields).json()["name"])
+            return str(self._ask("POST", "/v1/jobs", params={"hold": hold}, json=fields).json()["name"])
         except ServiceError as error:
             if error.status == 409 and error.retried and self._is(fields):
                 return str(fields["name"])  # the first request was accepted, and the response was lost
             raise
 
     def submit_array(
-        self, job: JobFile | str | Path | Mapping[str, Any], size: int, **changes: Any
+        self,
+        job: JobFile | str | Path | Mapping[str, Any],
+        size: int,
+        *,
+        hold: bool = False,
+        **changes: Any,
     ) -> list[str]:
         """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0; all of them or none.
 
@@ -145,7 +154,8 @@ class Client:
         """
         fields = _fields(job, changes)
         try:
-            answer = self._ask("POST", "/v1/arrays", json={"job": fields, "size": size})
+            body = {"job": fields, "size": size}
+            answer = self._ask("POST", "/v1/arrays", params={"hold": hold}, json=body)
             return list(answer.json()["names"])
         except ServiceError as error:
             names = [f"{fields['name']}-{index}" for index in range(size)]

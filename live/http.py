@@ -144,6 +144,7 @@ _Since = Annotated[
     float | None,
     Query(ge=0, le=1e15, allow_inf_nan=False, description="Leave out what had ended by this time."),
 ]
+_Hold = Annotated[bool, Query(description="Let the job wait until it is released.")]
 _Number = Annotated[int, InPath(ge=0, le=2**31)]
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Refusal, "description": "The token is missing or invalid."},
@@ -260,14 +261,14 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     """Add the routes of jobs."""
 
     @router.post("/v1/jobs", status_code=201)
-    async def submit(job: JobFile, author: _Author) -> JobName:
+    async def submit(job: JobFile, author: _Author, hold: _Hold = False) -> JobName:
         """Submit a job."""
-        return JobName(name=service.admission.submit(job, author))
+        return JobName(name=service.admission.submit(job, author, hold=hold))
 
     @router.post("/v1/arrays", status_code=201)
-    async def submit_array(array: ArrayBody, author: _Author) -> JobNames:
+    async def submit_array(array: ArrayBody, author: _Author, hold: _Hold = False) -> JobNames:
         """Submit jobs that differ in COPTER_ARRAY_INDEX: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.submit_array(array.job, array.size, author))
+        return JobNames(names=service.admission.submit_array(array.job, array.size, author, hold=hold))
 
     @router.get("/v1/jobs")
     async def list_jobs(

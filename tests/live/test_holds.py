@@ -138,6 +138,19 @@ def test_a_job_that_is_held_while_the_policy_decides_is_not_started(service):
     assert play_again(service.folder) == (3, [])
 
 
+@pytest.mark.parametrize("deciding", [False, True])
+def test_a_job_may_be_held_from_the_beginning(service, deciding):
+    written = []
+    add = service.record.journal.add
+    service.record.journal.add = lambda *these, **more: (written.append(these), add(*these, **more))
+    service.record.deciding = deciding
+    service.admission.submit(named(RIGID, "one"), BOB, hold=True)
+    assert [[type(event).__name__ for event in one] for one in written] == [["Submitted", "Held"]]
+    assert service.record.is_held("one") and not service.record.state.eligible
+    assert service.admission.release("one", author=BOB) == ["one"]
+    assert not service.record.is_held("one")
+
+
 def test_over_http(service):
     http = TestClient(make_app(service), raise_server_exceptions=False)
     http.headers["Authorization"] = f"Bearer {service.token}"
