@@ -1,5 +1,6 @@
 """The page on production: systemd accepts the unit, and a backup of a running service can be restored."""
 
+import json
 import re
 import shlex
 import shutil
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from copter.cli.main import app
@@ -40,6 +42,42 @@ def test_the_command_of_the_unit_has_options_that_exist():
     known = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).output
     options = [each for each in arguments if each.startswith("--")]
     assert len(options) >= 3 and all(option in known for option in options)
+
+
+def test_the_dashboard_shows_all_metrics_and_no_others(tmp_path):
+    """Names of metrics and of the values of labels are those of a service; only counters have a rate."""
+    dashboard = json.loads((ROOT / "docs/examples/grafana.json").read_text())
+    service = make_service(tmp_path / "live")
+    service.admission.submit(named(RIGID, "first", gpus=1))
+    step(service)
+    text = service.figures()
+    service.close()
+    families = list(text_string_to_metric_families(text))
+    samples = {sample.name: family for family in families for sample in family.samples}
+    shown = set()
+    for panel in dashboard["panels"]:
+        assert panel["title"] and panel["description"].endswith(".")
+        for target in panel["targets"]:
+            for name, how in re.findall(r"(copter_live_\w+)\{[^}]*\}(\[\w+\])?", target["expr"]):
+                family = max(
+                    (each for each in families if name.startswith(each.name)), key=lambda each: len(each.name)
+                )
+                shown.add(family.name)
+                assert bool(how) == (family.type in ("counter", "histogram")), name
+                assert name in samples or family.type == "counter", name
+            for label, value in re.findall(r'(\w+)="(\w+)"', target["expr"]):
+                there = {one.labels.get(label) for family in families for one in family.samples}
+                assert value in there, target["expr"]
+    assert shown == {each.name for each in families if not each.name.endswith("_created")}
+    places = [panel["gridPos"] for panel in dashboard["panels"]]
+    cells = [
+        (x, y)
+        for at in places
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(cells) == len(set(cells)) and max(x for x, _ in cells) == 23
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
 
 
 def test_a_backup_of_a_running_service_has_what_it_acknowledged(tmp_path):
