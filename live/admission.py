@@ -109,26 +109,8 @@ class Admission:
         self, file: JobFile, indices: Mapping[str, int | None], author: Author, hold: bool
     ) -> list[Submitted | Held]:
         """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
-        _check_role(author, "submit jobs", "admin", "user")
-        record, most = self._record, self._file.max_jobs
-        for name in indices:
-            if record.journal.knows(name):
-                raise RefusedError(409, f"name = {name!r}: must be new; there is or was a job of this name")
-        state = record.state
-        if len(state.jobs) + len(record.pending()) + len(indices) > most:
-            raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
-        self._check_fields(file)
-        policy, whole = self._rounds.policy, self._file.cluster()
-        job = LiveJob(file, next(iter(indices)), state.timer, whole, policy.kind)
-        if not can_run(policy, job, whole):
-            raise RefusedError(
-                422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
-            )
-        if job.submission.reserved and not self._has_room([job] * len(indices), whole):
-            raise RefusedError(
-                422, "reserved: the whole cluster has no room for this job and the other reserved jobs"
-            )
-        now = record.now()
+        self._checked(file, list(indices), author)
+        now = self._record.now()
         held = [Held(time=now, job=name, author=author.name) for name in indices] if hold else []
         submitted = [
             Submitted(
@@ -141,6 +123,33 @@ class Admission:
             for name, index in indices.items()
         ]
         return [*submitted, *held]
+
+    def dry_run(self, file: JobFile, author: Author = ADMIN) -> LiveJob:
+        """Return the job that `submit` would accept; raise RefusedError as it does, and change nothing."""
+        return self._checked(file, [file.name or _new_name(file)], author)
+
+    def _checked(self, file: JobFile, names: Sequence[str], author: Author) -> LiveJob:
+        """Return the first of new jobs with a file; raise RefusedError as `submit` does."""
+        _check_role(author, "submit jobs", "admin", "user")
+        record, most = self._record, self._file.max_jobs
+        for name in names:
+            if record.journal.knows(name):
+                raise RefusedError(409, f"name = {name!r}: must be new; there is or was a job of this name")
+        state = record.state
+        if len(state.jobs) + len(record.pending()) + len(names) > most:
+            raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
+        self._check_fields(file)
+        policy, whole = self._rounds.policy, self._file.cluster()
+        job = LiveJob(file, names[0], state.timer, whole, policy.kind)
+        if not can_run(policy, job, whole):
+            raise RefusedError(
+                422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
+            )
+        if job.submission.reserved and not self._has_room([job] * len(names), whole):
+            raise RefusedError(
+                422, "reserved: the whole cluster has no room for this job and the other reserved jobs"
+            )
+        return job
 
     def cancel(self, *names: str, author: Author = ADMIN) -> list[str]:
         """End jobs; the service stops their runs at the next tick, and kills them after the grace period.

@@ -43,6 +43,7 @@ Examples:
   copter submit job.toml --time-limit 2h30m
   copter submit sweep.toml --name sweep --array 20
   copter submit evaluate.toml --after train-1,train-2
+  copter submit job.toml --dry-run
   copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
 """
 _JOBS_EXAMPLES = """\b
@@ -285,16 +286,25 @@ def submit(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 unless it completed.")
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only say whether the job would be accepted and could start now."),
+    ] = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """Submit a job, or an array of jobs, and print the names."""
     from copter.live.untrusted import words
 
+    if dry_run and (array is not None or held or wait):
+        raise typer.BadParameter("--dry-run: must be given without --array, --hold and --wait")
     with _client(service, token_file) as client:
         others = None if after is None else after.split(",")
         given = {"name": name, "time_limit_seconds": time_limit, "after": others}
         given = {key: value for key, value in given.items() if value is not None}
+        if dry_run:
+            typer.echo("\n".join(map(words, client.dry_run(job, **given))))
+            return
         if array is None:
             taken = [client.submit(job, hold=held, **given)]
         else:

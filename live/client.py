@@ -136,6 +136,10 @@ class Client:
                 return str(fields["name"])  # the first request was accepted, and the response was lost
             raise
 
+    def dry_run(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> list[str]:
+        """Return sentences about whether a job could start now; the arguments are those of `submit`."""
+        return list(self._ask("POST", "/v1/dry-run", json=_fields(job, changes)).json())
+
     def submit_array(
         self,
         job: JobFile | str | Path | Mapping[str, Any],

@@ -30,7 +30,7 @@ from copter.live.tokens import Author
 from copter.live.training.plan import TrainingReport
 from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
-from copter.live.why import why
+from copter.live.why import why, would_run
 
 with extra("live"):
     from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
@@ -264,6 +264,11 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     async def submit(job: JobFile, author: _Author, hold: _Hold = False) -> JobName:
         """Submit a job."""
         return JobName(name=service.admission.submit(job, author, hold=hold))
+
+    @router.post("/v1/dry-run")
+    async def dry_run(job: JobFile, author: _Author) -> list[str]:
+        """Check a job as a submission does, and say whether it could start now; nothing is submitted."""
+        return would_run(service.record, service.admission.dry_run(job, author))
 
     @router.post("/v1/arrays", status_code=201)
     async def submit_array(array: ArrayBody, author: _Author, hold: _Hold = False) -> JobNames:

@@ -52,6 +52,29 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     return answer | {"sentences": sentences}
 
 
+def would_run(record: ServiceRecord, job: LiveJob) -> list[str]:
+    """Return sentences about whether a job that is not submitted could start now."""
+    state = record.state
+    waits = _names([name for name in job.file.after if not record.is_over(name)])
+    before = [one for one in state.jobs.values() if one.status == "queued" and one.eligible]
+    sentences = ["The service would accept it: this cluster can run it."]
+    if waits:
+        sentences.append(f"It would start after these jobs have completed: {waits}.")
+    need, free = _fit(state, job)
+    sentences.append(need)
+    if free:
+        least, types = _needs(job, state)
+        enough = {type: gpus for type, gpus in free.items() if gpus >= least}
+        if enough:
+            sentences.append("So many GPUs are free now; the policy decides who gets them.")
+        else:
+            sentences.append(
+                "So many GPUs of one type are not free: it would wait, or take those of other jobs."
+            )
+    sentences.append(f"Before it there are {len(before)} queued jobs, in the order of their submission.")
+    return sentences
+
+
 def _without_state(view: dict[str, Any]) -> Iterator[str]:
     """Yield the sentences about a job that has ended, or that no policy has seen."""
     if view["finished"] is None:
@@ -108,20 +131,10 @@ def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
 
 def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
     state, now = record.state, record.now()
-    least, types = _needs(job, state)
+    need, types = _fit(state, job)
+    yield need
     if not types:
-        yield "The cluster has none of the types that it may use."
         return
-    usable = {type: state.cluster.capacity[type] for type in types}
-    given = state.given()
-    free = {type: usable[type] - given[type] for type in types}
-    need = f"It needs {'' if job.gpus is not None else 'at least '}{least} GPUs of one type"
-    if all(gpus < least for gpus in usable.values()):
-        gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
-        out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
-        yield f"{need}, but only {_counts(usable)} are in use, so it cannot start now.{out}"
-        return
-    yield f"{need}; not given to any job: {_counts(free)}."
     later = _names(
         [
             one.name
@@ -137,6 +150,22 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
         yield f"The policy {policy!r} last decided {now - last.time:.0f} s ago, and gave it nothing."
     else:
         yield f"The policy {policy!r} has not decided since then."
+
+
+def _fit(state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
+    """Return a sentence about the GPUs that a job needs, and the free GPUs by type; none if it cannot start."""
+    least, types = _needs(job, state)
+    if not types:
+        return "The cluster has none of the types that it may use.", {}
+    usable = {type: state.cluster.capacity[type] for type in types}
+    given = state.given()
+    need = f"It needs {'' if job.gpus is not None else 'at least '}{least} GPUs of one type"
+    if all(gpus < least for gpus in usable.values()):
+        gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
+        out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
+        return f"{need}, but only {_counts(usable)} are in use, so it cannot start now.{out}", {}
+    free = {type: usable[type] - given[type] for type in types}
+    return f"{need}; not given to any job: {_counts(free)}.", free
 
 
 def _needs(job: LiveJob, state: LiveCluster) -> tuple[int, list[str]]:

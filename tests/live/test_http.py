@@ -50,6 +50,7 @@ ENDPOINTS = [
     ("DELETE", "/v1/jobs/one"),
     ("GET", "/v1/jobs/one/log"),
     ("GET", "/v1/jobs/one/why"),
+    ("POST", "/v1/dry-run"),
     ("POST", "/v1/arrays"),
     ("POST", "/v1/cancel"),
     ("POST", "/v1/hold"),

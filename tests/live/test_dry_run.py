@@ -1,0 +1,98 @@
+"""Dry runs of submissions: the refusals of a submission, true sentences, and no change."""
+
+import contextlib
+
+import pytest
+import typer
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from copter.live import cli
+from copter.live.admission import RefusedError
+from copter.live.client import Client
+from copter.live.http import make_app
+from copter.live.tokens import Author
+from copter.live.why import would_run
+from support.live_cases import RIGID, make_service, named, step
+
+
+@pytest.fixture
+def service(tmp_path):
+    made = make_service(tmp_path)
+    yield made
+    made.close()
+
+
+def said(service, **changes):
+    return " ".join(would_run(service.record, service.admission.dry_run(named(RIGID, "new", **changes))))
+
+
+def test_what_is_free_is_said_and_nothing_changes(service):
+    before = list(service.record.journal.events())
+    text = said(service, gpus=2)
+    assert (
+        "It needs 2 GPUs of one type; not given to any job: 4 a100, 8 t4. So many GPUs are free now" in text
+    )
+    assert "Before it there are 0 queued jobs" in text
+    assert list(service.record.journal.events()) == before and not service.record.pending()
+    service.admission.submit(named(RIGID, "new", gpus=2))  # the name is still new
+
+
+def test_a_job_that_would_wait(service):
+    for number in range(3):
+        service.admission.submit(named(RIGID, f"big-{number}", gpus=4))
+    step(service)
+    service.admission.submit(named(RIGID, "queued", gpus=4))
+    step(service)
+    given = service.record.state.given()
+    assert sum(given.values()) == 12
+    text = said(service, gpus=1, after=["big-0", "queued"])
+    assert "not given to any job: 0 a100, 0 t4. So many GPUs of one type are not free" in text
+    assert "It would start after these jobs have completed: big-0, queued." in text
+    assert "Before it there are 1 queued jobs" in text
+
+
+def test_nodes_that_are_out_of_use_are_named(service):
+    for type, node in (("a100", 0), ("t4", 0), ("t4", 1)):
+        service.admission.drain(type, node)
+    text = said(service, gpus=2)
+    assert "only 0 a100, 0 t4 are in use, so it cannot start now. Nodes out of use: " in text
+    assert all(f"{node} (it is drained)" in text for node in ("a100-0", "t4-0", "t4-1"))
+    assert "GPUs are free now" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({"gpus": 99}, 422), ({"types": ["h100"]}, 422), ({"after": ["nobody"]}, 422), ({}, 409)],
+)
+def test_a_dry_run_is_refused_as_the_submission(service, changes, status):
+    service.admission.submit(named(RIGID, "there", gpus=1))
+    step(service)
+    file = named(RIGID, "new" if changes else "there", **changes)
+    with pytest.raises(RefusedError) as dry:
+        service.admission.dry_run(file)
+    with pytest.raises(RefusedError) as real:
+        service.admission.submit(file)
+    assert str(dry.value) == str(real.value) and dry.value.status == real.value.status == status
+
+
+def test_who_may_not_submit_may_not_ask(service):
+    with pytest.raises(RefusedError) as refused:
+        service.admission.dry_run(named(RIGID, "new"), Author("grafana", "read"))
+    assert refused.value.status == 403
+
+
+def test_on_the_command_line(tmp_path, service, monkeypatch):
+    app = typer.Typer()
+    cli.register(app)
+    file = tmp_path / "job.toml"
+    file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')
+    with contextlib.closing(Client("http://x", service.token, patience=5.0)) as client:
+        client._http.close()
+        client._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
+        monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+        done = CliRunner().invoke(app, ["submit", str(file), "--dry-run"])
+        assert done.exit_code == 0 and "It needs 2 GPUs of one type" in done.output
+        assert client.jobs() == []
+        wrong = CliRunner().invoke(app, ["submit", str(file), "--dry-run", "--array", "2"])
+        assert wrong.exit_code == 2
