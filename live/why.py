@@ -153,7 +153,7 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
 
 
 def _fit(state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
-    """Return a sentence about the GPUs that a job needs, and the free GPUs by type; none if it cannot start."""
+    """Return a sentence about the GPUs that a job needs, and the free ones by type if it could start."""
     least, types = _needs(job, state)
     if not types:
         return "The cluster has none of the types that it may use.", {}

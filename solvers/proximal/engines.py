@@ -5,11 +5,13 @@ few simplex iterations from the last basis may be faster.  A solver with ``engin
 when a warm round of the proximal-point method took longer than :data:`WORTH`, a HiGHS model is made, and the
 next rounds are solved by dual and by primal simplex.  From then on the engine that was fastest in its last
 rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured
-seconds, and the next engine depends on nothing else.  The first optimum of a model may take many rounds'
-time.  The search for it gets half of the time that the program's rounds have taken so far, the first round
-included.  A search that is cut short goes on from its basis when that time has grown by a quarter; one that
-has to begin again waits until it has doubled.  If the proximal-point method misses the deadline, simplex gets
-most of each round.  ``Solution.details["engine"]`` names the engine of a round.
+seconds, and the next engine depends on nothing else.
+
+The first optimum of a model may take many rounds' time.  The search for it gets half of the time that the
+program's rounds have taken so far, the first round included, but in one round at most 20 times that of the
+proximal-point method.  A search that is cut short goes on from its basis when that time has grown by a
+quarter; one that has to begin again waits until it has doubled.  If the proximal-point method misses the
+deadline, simplex gets most of each round.  ``Solution.details["engine"]`` names the engine of a round.
 
 Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time, and the best
 engine continues the round.  If that is simplex and it has no certified optimum within its limit either, the
@@ -56,7 +58,9 @@ _MOST_OF_A_ROUND = 0.8
 _SECONDS_A_COLUMN = 1e-6
 """Least seconds for making a model, by column."""
 _RUNAWAY = 20.0
-"""The best engine may take this many times its usual time before the proximal-point method takes over."""
+"""The best engine may take this many times its usual time before the proximal-point method takes over; in a
+round a search for a first optimum may take this many times that method's usual time.
+"""
 _FIRST_WAIT, _LONGER = 16, 4
 """Rounds until an engine that was slower is tried again, and the factor on them after each such trial."""
 
@@ -195,8 +199,10 @@ class Engines:
         from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
 
         clock, trial = run.budget.clock, engine is not self._choices[self._few].best
-        searched = _INVESTED * self._spent - self._invested
-        limit = self._choices[self._few].limit(engine) if self.has_model else searched
+        choice = self._choices[self._few]
+        usual = choice.records[Engine.PROXIMAL].cost
+        search = min(_INVESTED * self._spent - self._invested, _LEAST + _RUNAWAY * usual)
+        limit = choice.limit(engine) if self.has_model else search
         left = clock.left() * (_MOST_OF_A_ROUND if self._late or not trial else 0.5)
         self._cut = left < limit
         limit = left if self._late else min(limit, left)
@@ -221,7 +227,8 @@ class Engines:
             log.debug("    simplex cannot solve this round: %s", error or "other units")
             return None
         self._model = model
-        self._invested += clock() - begin
+        if not self.has_model:
+            self._invested += clock() - begin
         run.simplex_iterations += iterations_of(model.highs)[0]
         if status_of(model.highs)[0] is Status.OPTIMAL:
             return model.point()
@@ -233,7 +240,8 @@ class Engines:
         """Remember that an engine had no certified optimum, unless the deadline cut its run short."""
         if not self.has_model:
             self._enough = (_DOUBLED if self._model is None else _GROWN) * self._spent
-            self._invested *= self._model is not None
+            if self._model is None:
+                self._invested = 0.0
             return
         self.has_model = self._model is not None
         if engine is Engine.PROXIMAL or not self._cut:
@@ -255,7 +263,7 @@ class Engines:
             self._spent += seconds
             self._late = late
         elif not self.has_model:
-            self.has_model = True
+            self.has_model, self._invested = True, 0.0
             return
         self._note(engine, seconds)
 

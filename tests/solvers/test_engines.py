@@ -136,6 +136,26 @@ def test_a_search_that_is_cut_short_goes_on_soon_and_one_that_begins_again_waits
     assert searched == ([2, 4, 6, 9, 13, 18] if kept else [2, 8])  # after 5, 7, 9, ... seconds, or 5 and 11
 
 
+def test_rounds_by_simplex_do_not_count_as_search(at_once, monkeypatch):
+    """A model that is lost after many rounds is searched again with the whole share of the rounds' time."""
+    monkeypatch.setattr(engines, "_INVESTED", 0.5)
+    real, limits = engines.Clock, []
+    monkeypatch.setattr(
+        engines, "Clock", lambda limit, parent: limits.append(limit) or real(limit, parent=parent)
+    )
+    monkeypatch.setattr(engines.Engines, "began", lambda self, _: setattr(self, "_spent", 4e3))
+    program, change = binding()
+    solver, used = make_solver("copter"), []
+    for number in range(40):
+        change()
+        if number == 30:
+            solver._engines.has_model, solver._engines._model = False, None
+        used.append(solver.solve(program).details["engine"])
+    assert used[1] == "proximal" and used[30] != "proximal" and used.count("proximal") < 8
+    first, again = limits[0], limits[used[2:30].count("dual_simplex") + used[2:30].count("primal_simplex")]
+    assert first == pytest.approx(2e3, rel=0.1) and again >= first
+
+
 def test_only_the_name_copter_measures():
     program, change = binding()
     for solver in (ProximalPoint(), make_solver("copter", engine="proximal"), make_solver("copter-rebuild")):
