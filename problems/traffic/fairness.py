@@ -41,6 +41,7 @@ from scipy.sparse.csgraph import connected_components
 
 from copter.arrays import Flags, Floats, Ints
 from copter.clock import Clock
+from copter.errors import EditError
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
@@ -55,6 +56,8 @@ _SHARE, _LEAST = 0.1, 1e-9
 """Tolerance of a solver over that of the rates, and its smallest value."""
 _NOISE = 1e-7
 """Prices below this share of the largest one count as 0."""
+_TINY = 1e-300
+"""Least divisor."""
 _KEPT_ROUNDS = 8
 """Number of rounds for which a cut is kept that limits no demand."""
 _VIOLATED = 1e-9
@@ -186,6 +189,11 @@ class MaxMinFlows(TrafficState):
     solvers : two solvers, optional
         Solver of max-flow and solver of min-MLU; default: copter, with a tenth of the tolerance.
 
+    Raises
+    ------
+    EditError
+        The tolerance is not between 0 and 1.
+
     Examples
     --------
     >>> from copter.problems.traffic import Topology, k_shortest_paths
@@ -206,6 +214,8 @@ class MaxMinFlows(TrafficState):
         tolerance: float = 1e-3,
         solvers: tuple[Solver, Solver] | None = None,
     ) -> None:
+        if not 0.0 < tolerance < 1.0:
+            raise EditError("traffic", "tolerance", tolerance, "must be between 0 and 1")
         super().__init__(topology, paths)
         self.tolerance = tolerance
         accuracy = accuracy_of(tolerance)
@@ -234,6 +244,8 @@ class MaxMinFlows(TrafficState):
         Returns
         -------
         FairRound
+            Its `shortfall` is at most the tolerance, unless the deadline was too short, or the prices of the
+            solvers too inaccurate for another cut.
         """
         clock = Clock(math.inf if deadline is None else deadline)
         wanted = np.where(self._closed(), 0.0, self.volume)
@@ -246,10 +258,11 @@ class MaxMinFlows(TrafficState):
             if self._shortfall(found.path_flows, fair) > self.tolerance:
                 new = self._new(found.solution, fair)
                 if not new and not clock.over():
-                    found = self._by_min_mlu(fair, clock)
+                    other = self._by_min_mlu(fair, clock)
                     solves += 1
-                    far = self._shortfall(found.path_flows, fair) > self.tolerance
-                    new = self._new(found.solution, fair) if far else []
+                    found = min(found, other, key=lambda each: self._shortfall(each.path_flows, fair))
+                    if self._shortfall(found.path_flows, fair) > self.tolerance:
+                        new = self._new(other.solution, fair)
             self._prices += new
             self._unused += [0] * len(new)
             cuts += [self._cut(prices) for prices in new]
@@ -322,8 +335,9 @@ class MaxMinFlows(TrafficState):
         at, place = np.nonzero(rows >= 0)
         matrix = hstack([coo_array((np.ones(at.size), (range(at.size), at))), -1.0 * kinds[rows[at, place]]])
         capacity = self.effective_capacity[links]
+        capacity = capacity / capacity.mean()  # HiGHS' tolerances are absolute; only the ratios of y matter
         found = linprog(
-            np.concatenate((-weight, np.zeros(links.size))),
+            np.concatenate((-weight / max(weight.max(), _TINY), np.zeros(links.size))),
             matrix,
             np.zeros(at.size),
             np.concatenate((np.zeros(len(rows)), capacity))[None],
@@ -334,7 +348,7 @@ class MaxMinFlows(TrafficState):
             return y
         sharp = np.zeros(y.size)
         sharp[links] = np.maximum(found.x[len(rows) :], 0.0)
-        return sharp
+        return sharp if self._cut(sharp).violated(rates) else y
 
     def _groups(self, y: Floats) -> list[Flags]:
         """Return the groups of links with a price, as flags (links,), that a demand's paths connect."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from copter.errors import EditError
 from copter.problems.traffic import Topology, k_shortest_paths
 from copter.problems.traffic.fairness import Cut, MaxMinFlows, water_filling
 from support.amounts import seeds, some
@@ -117,6 +118,42 @@ def test_rates_of_a_loose_tolerance_are_as_fair_but_for_it(seed):
     assert limited > 5
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e6, 1e12])
+def test_rates_do_not_depend_on_the_unit_of_flow(unit):
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        flows, other = network(rng, 1e-3), network(np.random.default_rng(seed), 1e-3)
+        volumes = rng.uniform(0.2, 3.0, flows.paths.n_pairs)
+        flows.set_volumes(volumes)
+        other.set_capacities(unit * flows.capacity)
+        other.set_volumes(unit * volumes)
+        plain, scaled = flows.round(), other.round()
+        assert plain.shortfall <= 1e-3 and scaled.shortfall <= 1e-3 and (plain.bottleneck >= 0).sum() > 5
+        np.testing.assert_allclose(scaled.rates / unit, plain.rates, rtol=5e-3)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1.0, 1.0, 2.0, float("nan")])
+def test_a_tolerance_that_is_none_is_refused(tolerance):
+    with pytest.raises(EditError, match="tolerance"):
+        network(np.random.default_rng(0), tolerance)
+
+
+def test_at_a_deadline_the_fairer_of_two_routings_is_kept(monkeypatch):
+    """Max-flow finds no cut, and min-MLU has no time: its flows are worse, and are not returned."""
+    flows = network(np.random.default_rng(2), 1e-3)
+    flows.set_volumes(2.0)
+    best = flows.round()
+    monkeypatch.setattr(MaxMinFlows, "_new", lambda *_: [])
+    flows.set_volumes(np.linspace(1.5, 2.5, flows.paths.n_pairs))
+    with_cuts = flows._by_max_flow
+    monkeypatch.setattr(
+        MaxMinFlows,
+        "_by_min_mlu",
+        lambda self, rates, clock: with_cuts(0.01 * rates, clock)._replace(solution=None),
+    )
+    assert flows.round().shortfall < 0.9 and best.shortfall <= 1e-3
+
+
 def test_prices_prove_that_no_rate_can_grow():
     """The cut of each bottleneck, recomputed from the paths, is tight, and no demand in it has more."""
     rng = np.random.default_rng(7)
@@ -143,7 +180,7 @@ def test_prices_prove_that_no_rate_can_grow():
             assert set(here.tolist()) <= set(members)
             level = done.fair_rates[here]
             assert np.ptp(level) <= 1e-9 * level.max()
-            assert done.fair_rates[members].max() <= level.max() * (1 + 1e-9), "nobody in the cut has more"
+            assert done.fair_rates[members].max() <= level.max() * (1 + 1e-9), "no demand in the cut has more"
             proofs += here.size
     assert proofs > 30
 
