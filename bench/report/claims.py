@@ -31,10 +31,13 @@ than that. "Near" means that a difference in either direction is worse.
 - "Better by p%", of completion times, means a time that is p% below the other in all rows.
 - If the program, the jobs or the baseline differ so that the comparison is easier or void, the claim is
   neither met nor beaten but *not comparable*. If the measured value misses it all the same, it is missed.
-- The same holds if the paper prints the baseline's own value, and the baseline is worse here by more than
-  {TOLERANCE:.0%}.
+- The same holds if the paper prints the baseline's own time, and the baseline is slower here by more than
+  {TOLERANCE:.0%}, and if the set-up has changed since the measurement.
 - A claim of which nothing is measured is not comparable.
 """
+_STALE = "Measured with an earlier set-up; to be measured again."
+_TIMES = ("h", "s", "ms")
+"""Units of figures of which a larger one is worse."""
 _PRINTED = re.compile(
     r"(?:about |up to |≈ ?)?(?P<bound>[<>≤≥]?) ?(?P<low>[-+]?[\d,.]*\d)(?:-(?P<high>[\d,.]*\d))?"
     r" ?(?P<unit>%|x|h|ms|s|)"
@@ -121,19 +124,20 @@ def measured_value(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> t
     return (change, "%") if claim.above else (-change, "%")
 
 
-def weaker_baseline(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> str:
-    """Return by how much a claim's baseline is worse than the paper prints, in words; "" if it is not.
+def slower_baseline(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return in words by how much a claim's baseline is slower than the paper prints; "" if it is not.
 
-    The baseline is the row that the claim's row is compared with, or the claim's own row if the value is its
-    ratio to ours. A larger figure of the baseline counts as worse.
+    The baseline is the row that the claim's row is compared with; or the claim's own row, if the claim is
+    that its time is larger than that of the other row.
     """
-    ours = claim.over and claim.better != "less"
-    if not (claim.below or claim.over):
+    other = claim.below or claim.above or claim.over
+    if not other:
         return ""
-    other = (claim.below or claim.over, claim.other_column or claim.column)
-    place = (claim.row, claim.column) if ours else other
+    smaller = claim.better == "less" or read_printed(claim.read or claim.printed).bound in ("<", "≤")
+    theirs = claim.below or smaller
+    place = (other, claim.other_column or claim.column) if theirs else (claim.row, claim.column)
     for one in figures:
-        if (one["row"], one["column"]) == place and one.get("paper"):
+        if (one["row"], one["column"]) == place and one.get("paper") and one["unit"] in _TIMES:
             change = one["ours"] / one["paper"] - 1.0
             if change > TOLERANCE:
                 return f"{place[0]}: {place[1]} is {change:.0%} above the printed one."
@@ -149,11 +153,11 @@ def judge(known: Mapping[str, Reproduction], documents: Mapping[str, Mapping[str
             if math.isnan(value):
                 yield Judged(claim, name, "", "not comparable", claim.unlike or "Not measured.")
                 continue
+            changed = document["differs"] != one.differs
+            differs = claim.unlike or (_STALE if changed else "")
             decided, reason = verdict(claim, value), ""
-            if document["differs"] != one.differs:
-                decided, reason = "not comparable", "Measured with an earlier set-up; to be measured again."
-            elif decided == "missed":
-                reason = claim.why or claim.unlike
-            elif excuse := claim.unlike or weaker_baseline(claim, document["figures"]):
+            if decided == "missed":
+                reason = claim.why or differs
+            elif excuse := differs or slower_baseline(claim, document["figures"]):
                 decided, reason = "not comparable", excuse
             yield Judged(claim, name, with_unit(value, unit), decided, reason)
