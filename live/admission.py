@@ -9,6 +9,7 @@ submit jobs and change the jobs of the same author, and the role ``read`` may on
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -32,6 +33,8 @@ _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
 """Mean rate at which the reports of a run are accepted, and how many are accepted at once.
 
 A report counts once, and once more for every four times of steps in it."""
+_MOST_ARRAY_BYTES = 16 * 1024 * 1024
+"""Largest size of an array times the bytes of its file as JSON; the journal has the file once for each job."""
 _Change: TypeAlias = Literal["cancel", "hold", "release"]
 _HOW = {"failed": "has failed", "cancelled": "was cancelled"}
 
@@ -101,6 +104,13 @@ class Admission:
             raise RefusedError(
                 422, f"name = {stem!r}: {longest!r} must have at most {LONGEST_NAME} characters"
             )
+        bytes_each = len(json.dumps(file.model_dump(mode="json")))
+        if size * bytes_each > _MOST_ARRAY_BYTES:
+            raise RefusedError(
+                422,
+                f"size = {size}: {size} jobs of {bytes_each} bytes each must take at most "
+                f"{_MOST_ARRAY_BYTES} bytes; shorten the job, for example with a script as its command",
+            )
         indices: dict[str, int | None] = {f"{stem}-{index}": index for index in range(size)}
         self._record.write(*self._submissions(file, indices, author, hold))
         return list(indices)
@@ -110,13 +120,13 @@ class Admission:
     ) -> list[Submitted | Held]:
         """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
         self._checked(file, list(indices), author)
-        now = self._record.now()
+        now, fields = self._record.now(), file.model_dump(mode="json")
         held = [Held(time=now, job=name, author=author.name) for name in indices] if hold else []
         submitted = [
             Submitted(
                 time=now,
                 job=name,
-                file=file.model_dump(mode="json") | ({} if index is None else {"name": name}),
+                file=fields | ({} if index is None else {"name": name}),
                 author=author.name,
                 index=index,
             )

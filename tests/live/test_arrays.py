@@ -125,6 +125,14 @@ def test_a_thousand_jobs_are_one_transaction(service):
     assert [len(one) for one in written] == [1000, 1000] and not service.record.state.jobs
 
 
+def test_an_array_that_would_fill_the_journal_is_refused(service):
+    large, before = named(RIGID, "a", command=("x", *["y" * 4000] * 60)), events(service)
+    with pytest.raises(RefusedError, match="size = 1000: .* at most 16777216 bytes") as raised:
+        service.admission.submit_array(large, 1000)
+    assert raised.value.status == 422 and events(service) == before
+    assert len(service.admission.submit_array(large, 50)) == 50
+
+
 def test_over_http(service, client):
     ask = client._http.post
     answer = ask("/v1/arrays", json={"job": {"command": ["true"], "name": "a"}, "size": 2})
