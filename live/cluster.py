@@ -60,8 +60,8 @@ class LiveCluster:
     eligible : dict of str to LiveJob
         Those of these jobs that a policy may give GPUs.  Jobs that became so under the present policy are
         last, in that order; the others are in the order of their submission.
-    dependents : dict of str to list of LiveJob
-        Jobs that start after a job, by the name of that job, which has not ended.
+    dependents : dict of str to dict of str to None
+        Names of the jobs that start after a job, by the name of that job.  None of these jobs has ended.
     unusable : dict of (str, int) to str
         Reason why a node is not in use, by type and number.
     failed : dict of (str, int) to str
@@ -80,7 +80,7 @@ class LiveCluster:
         self.cluster = file.cluster()
         self.jobs: dict[str, LiveJob] = {}
         self.eligible: dict[str, LiveJob] = {}
-        self.dependents: dict[str, list[LiveJob]] = {}
+        self.dependents: dict[str, dict[str, None]] = {}
         self.unusable: dict[tuple[str, int], str] = {}
         self.drained: set[tuple[str, int]] = set()
         self.changes: dict[str, Place | None] = {}
@@ -142,9 +142,11 @@ class LiveCluster:
                 if job is not None:
                     job.give(None)
                     self._see(job)
-                    for dependent in self.dependents.pop(job.name, ()):
-                        dependent.waits_for.remove(job.name)
-                        self._see(dependent)
+                    for name in job.waits_for:
+                        del self.dependents[name][job.name]
+                    for name in self.dependents.pop(job.name, ()):
+                        self.jobs[name].waits_for.remove(job.name)
+                        self._see(self.jobs[name])
                     if job.run is not None:
                         self.leftover[job.name] = job
             case Held() | Released():
@@ -189,7 +191,7 @@ class LiveCluster:
         )
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
-            self.dependents.setdefault(name, []).append(job)
+            self.dependents.setdefault(name, {})[job.name] = None
         self.jobs[event.job] = job
         self._see(job)
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -34,6 +34,7 @@ from copter.live.events import (
     Told,
 )
 from copter.live.files import ClusterFile
+from copter.live.jobs import Hold
 from copter.live.journal import LiveJournal
 from copter.live.metrics import ServiceMetrics
 from copter.live.past import Past
@@ -66,6 +67,8 @@ class ServiceRecord:
         self.deciding, self.trouble = False, ""
         self.changed = asyncio.Event()
         self._waiting: list[Event] = []
+        self._waiting_kinds: dict[str, set[type[Event]]] = {}
+        self._waiting_holds: dict[str, Hold | None] = {}
         self._kept: deque[str] = deque()
         self._offset = 0.0
         self._recover()
@@ -91,26 +94,37 @@ class ServiceRecord:
         if durable:
             self.trouble = ""
         if self.deciding:
-            self._waiting += events
+            self._defer(events)
         else:
             for event in events:
                 self._apply(event)
+
+    def _defer(self, events: Iterable[Event]) -> None:
+        """Let events wait until the policy has returned."""
+        for event in events:
+            self._waiting.append(event)
+            if isinstance(event, JobEvent):
+                self._waiting_kinds.setdefault(event.job, set()).add(type(event))
+            if isinstance(event, Held):
+                self._waiting_holds[event.job] = Hold(event.author, event.time)
+            elif isinstance(event, Released):
+                self._waiting_holds[event.job] = None
 
     def _cancelled_with(self, events: Iterable[Event]) -> list[Closed]:
         """Return the ends of the jobs that were to start after jobs that end in some events."""
         causes = [event for event in events if isinstance(event, Closed) and event.ending != "completed"]
         if not causes:
             return []
-        dependents = {cause: [job.name for job in jobs] for cause, jobs in self.state.dependents.items()}
+        pending: dict[str, list[str]] = {}
         for event in self.pending():
             for cause in event.file["after"]:
-                dependents.setdefault(cause, []).append(event.job)
+                pending.setdefault(cause, []).append(event.job)
         closed = self.closing() | {event.job for event in events if isinstance(event, Closed)}
         found = []
         for cause in causes:  # the list grows
             how = "failed" if cause.ending == "failed" else "was cancelled"
-            for job in dependents.get(cause.job, ()):
-                if job in closed or self.is_over(job):
+            for job in (*self.state.dependents.get(cause.job, ()), *pending.get(cause.job, ())):
+                if job in closed:
                     continue
                 closed.add(job)
                 reason = f"it was to start after {cause.job!r}, which {how}"
@@ -151,6 +165,7 @@ class ServiceRecord:
         finally:
             self.deciding = False
             waiting, self._waiting = self._waiting, []
+            self._waiting_kinds, self._waiting_holds = {}, {}
             for event in waiting:
                 self._apply(event)
 
@@ -161,11 +176,11 @@ class ServiceRecord:
 
     def closing(self) -> set[str]:
         """Return the jobs whose end waits."""
-        return {event.job for event in self._waiting if isinstance(event, Closed)}
+        return {job for job, kinds in self._waiting_kinds.items() if Closed in kinds}
 
-    def waiting_of(self, job: str) -> set[type[Event]]:
+    def waiting_of(self, job: str) -> Set[type[Event]]:
         """Return the kinds of the waiting events of a job."""
-        return {type(event) for event in self._waiting if isinstance(event, JobEvent) and event.job == job}
+        return self._waiting_kinds.get(job, frozenset())
 
     def leaving(self) -> set[tuple[str, int]]:
         """Return type and number of the nodes that waiting events take out of use."""
@@ -175,9 +190,9 @@ class ServiceRecord:
             if isinstance(event, Drained) and not event.back
         }
 
-    def busy(self) -> set[str]:
+    def busy(self) -> Set[str]:
         """Return the names of the jobs that have a waiting event."""
-        return {event.job for event in self._waiting if isinstance(event, JobEvent)}
+        return self._waiting_kinds.keys()
 
     def is_over(self, job: str) -> bool:
         """Return whether a job that was once submitted has ended."""
@@ -190,13 +205,16 @@ class ServiceRecord:
         assert isinstance(closed, Closed)
         return closed.ending
 
+    def hold(self, job: str) -> Hold | None:
+        """Return the hold of a job that has not ended, also if its event waits; None if it is not held."""
+        if job in self._waiting_holds:
+            return self._waiting_holds[job]
+        present = self.state.jobs.get(job)
+        return None if present is None else present.hold
+
     def is_held(self, job: str) -> bool:
         """Return whether a job that has not ended is held, also if the event of that waits."""
-        for event in reversed(self._waiting):
-            if isinstance(event, Held | Released) and event.job == job:
-                return isinstance(event, Held)
-        present = self.state.jobs.get(job)
-        return present is not None and present.hold is not None
+        return self.hold(job) is not None
 
     def expired(self, keep: int) -> str | None:
         """Drop the job that ended first and return its name; None if at most `keep` jobs have ended.

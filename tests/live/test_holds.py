@@ -151,6 +151,29 @@ def test_a_job_may_be_held_from_the_beginning(service, deciding):
     assert not service.record.is_held("one")
 
 
+def test_a_request_over_many_jobs_reads_the_waiting_events_a_few_times(service):
+    reads = []
+
+    class Waiting(list):
+        def __iter__(self):
+            reads.append("forward")
+            return super().__iter__()
+
+        def __reversed__(self):
+            reads.append("backward")
+            return super().__reversed__()
+
+    service.record.deciding = True
+    service.record._waiting = Waiting()
+    service.admission.submit_array(named(RIGID, "a"), 50)
+    service.admission.submit(named(RIGID, "b", after=tuple(f"a-{index}" for index in range(50))))
+    service.admission.hold("*")
+    service.admission.release(*(f"a-{index}" for index in range(50)))
+    assert service.admission.hold("a-*") and service.record.is_held("b")
+    service.admission.cancel("*")
+    assert len(reads) < 20
+
+
 def test_over_http(service):
     http = TestClient(make_app(service), raise_server_exceptions=False)
     http.headers["Authorization"] = f"Bearer {service.token}"
