@@ -35,6 +35,8 @@ _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
 A report counts once, and once more for every four times of steps in it."""
 _MOST_ARRAY_BYTES = 16 * 1024 * 1024
 """Largest size of an array times the bytes of its file as JSON; the journal has the file once for each job."""
+_MOST_PATTERNS = 100
+"""Largest number of patterns in a request, because each is compared with the names of all jobs."""
 _Change: TypeAlias = Literal["cancel", "hold", "release"]
 _HOW = {"failed": "has failed", "cancelled": "was cancelled"}
 
@@ -213,7 +215,17 @@ class Admission:
         """Return the jobs to change by names and patterns, each once; raise RefusedError as `cancel` does."""
         _check_role(author, f"{change} jobs", "admin", "user")
         chosen: dict[str, None] = {}
+        names = list(dict.fromkeys(names))
+        patterns = sum(_is_pattern(name) for name in names)
+        if patterns > _MOST_PATTERNS:
+            raise RefusedError(422, f"jobs: {patterns} patterns: must be at most {_MOST_PATTERNS}")
         owners = self._owners()
+        can_change = [
+            name
+            for name, owner in (owners.items() if patterns else ())
+            if (author.role == "admin" or author.name == owner)
+            and self._refusal(change, name, owner, author) is None
+        ]
         for name in names:
             if not _is_pattern(name):
                 refusal = self._refusal(change, name, owners.get(name), author)
@@ -221,11 +233,7 @@ class Admission:
                     raise refusal
                 chosen[name] = None
                 continue
-            found = [
-                job
-                for job, owner in owners.items()
-                if fnmatchcase(job, name) and self._refusal(change, job, owner, author) is None
-            ]
+            found = [job for job in can_change if fnmatchcase(job, name)]
             if not found:
                 who = repr(author.name)
                 raise RefusedError(404, f"there is no job that {who} can {change} and that matches {name!r}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from fnmatch import fnmatchcase
 
 import pytest
 from fastapi.testclient import TestClient
@@ -149,6 +150,24 @@ def test_a_job_may_be_held_from_the_beginning(service, deciding):
     assert service.record.is_held("one") and not service.record.state.eligible
     assert service.admission.release("one", author=BOB) == ["one"]
     assert not service.record.is_held("one")
+
+
+def test_patterns_are_few_and_cost_little(service, monkeypatch):
+    service.admission.submit_array(named(RIGID, "alice"), 200, ALICE)
+    service.admission.submit_array(named(RIGID, "bob"), 5, BOB)
+    before, compared = events(service), []
+    with pytest.raises(RefusedError, match="jobs: 101 patterns: must be at most 100") as raised:
+        service.admission.hold(*(f"bob-{'?' * number}*" for number in range(101)), author=BOB)
+    assert raised.value.status == 422 and events(service) == before
+    monkeypatch.setattr(
+        "copter.live.admission.fnmatchcase",
+        lambda name, pattern: (compared.append(name), fnmatchcase(name, pattern))[1],
+    )
+    made = []
+    monkeypatch.setattr(RefusedError, "__init__", lambda self, status, why: made.append(why))
+    held = service.admission.hold(*["*"] * 10_000, *["bob-0"] * 1000, "b*", author=BOB)
+    assert held == [f"bob-{index}" for index in range(5)]
+    assert len(compared) == 10 and not made
 
 
 def test_a_request_over_many_jobs_reads_the_waiting_events_a_few_times(service):
