@@ -220,7 +220,7 @@ class LiveCluster:
             if in_a_row and math.isnan(job.run.told):
                 wait = _FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
                 job.retry_at = event.time + min(wait, _LONGEST_BACKOFF)
-            job.end_run(event.time)
+            job.end_run(event.time if event.until is None else event.until)
             self.leftover.pop(job.name, None)
 
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:

@@ -146,11 +146,18 @@ class Told(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Ended(JobEvent):
-    """A run ended."""
+    """A run ended.
+
+    Attributes
+    ----------
+    until : float or None
+        Time until which the run counts for the time limit of its job; None for the time of the event.
+    """
 
     number: int
     outcome: str
     reason: str = ""
+    until: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -259,7 +259,7 @@ class LiveJob(Job):
         self.run.begun = time
 
     def end_run(self, time: float) -> None:
-        """Note that the run has ended."""
+        """Note that the run has ended, and counts for the time limit until `time`."""
         self._run_seconds, self._used_seconds = self.run_seconds, self.used_seconds(time)
         self.run = None
 

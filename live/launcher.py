@@ -26,6 +26,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,7 +91,9 @@ class Launcher:
     ) -> None:
         self._record, self._file, self._backend, self._profiles = record, file, backend, profiles
         self._jobs, self._url, self._token = folder / JOBS, url, token
-        self._opened = record.now()
+        self._opened, self._last_event = record.now(), record.state.timer.time
+        # Runs of a former service that this one has not found running: they may have ended in between.
+        self._unseen = {(job.name, job.run.number) for job in record.state.running() if job.run is not None}
         self._thread = ThreadPoolExecutor(1, "backend")
         self._start_threads = ThreadPoolExecutor(_MOST_STARTS, "start")
         self._starting: dict[tuple[str, int], asyncio.Task[None]] = {}
@@ -202,7 +205,9 @@ class Launcher:
                     if not waiting or Closed in waiting:  # else the effect of the end depends on what waits
                         self._end(job, active, state)
                     continue
-                self._limit(job, active)
+                self._unseen.discard(watched.key)
+                with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
+                    self._limit(job, active)
                 await self._end_if_wanted(job, active, watched)
             except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
                 continue
@@ -212,14 +217,13 @@ class Launcher:
 
     def _limit(self, job: LiveJob, run: ActiveRun) -> None:
         """Write that a run of a job with a time limit has begun, and that the job failed at its limit."""
-        record, limit = self._record, job.file.time_limit_seconds
-        if limit is None or self._is_former(job):
+        record = self._record
+        if job.file.time_limit_seconds is None or self._is_former(job):
             return
         now = record.now()
         if math.isnan(run.begun) and not run.waiting and Begun not in record.waiting_of(job.name):
             record.write(Begun(time=now, job=job.name, number=run.number))
-        if job.used_seconds(now) >= limit:  # as a job that was cancelled, its run is told to end, then killed
-            reason = f"time limit of {limit:g} s"
+        if reason := _used_up(job, now):  # as for a job that was cancelled, its run is stopped, then killed
             record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
 
     async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
@@ -235,7 +239,7 @@ class Launcher:
                 try:
                     self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
                 except sqlite3.Error:
-                    if not self._is_former(job):
+                    if not (self._is_former(job) or _used_up(job, self._record.now())):
                         raise
             await self._ask(self._backend.stop, run)
             watched.told = self._record.now()  # not reached if the call fails; then the next tick repeats it
@@ -260,7 +264,7 @@ class Launcher:
 
     def _is_to_leave(self, job: LiveJob, run: ActiveRun) -> bool:
         """Return whether a run is to end because its job is to run elsewhere, or nowhere."""
-        if job.target != run.place or self._is_former(job):
+        if job.target != run.place or self._is_former(job) or _used_up(job, self._record.now()):
             return True
         type, nodes = run.place
         leaving = self._record.leaving()
@@ -276,12 +280,19 @@ class Launcher:
         elif math.isnan(_told(run, watched)) and (state.by_itself or (outcome == "stopped" and reason)):
             outcome = "failed"  # the run was not told to end
         ended = Ended(
-            time=self._record.now(), job=job.name, number=run.number, outcome=outcome, reason=reason
+            time=self._record.now(),
+            job=job.name,
+            number=run.number,
+            outcome=outcome,
+            reason=reason,
+            until=self._last_event if watched.key in self._unseen else None,
         )
         if self._is_former(job):
             self._finish(ended)
         elif outcome == "completed":
             self._finish(ended, "completed")
+        elif limit := _used_up(job, ended.time if ended.until is None else ended.until):
+            self._finish(ended, "failed", limit)
         else:
             failures, losses = self._record.state.after(job, ended)
             if failures > job.file.retries:
@@ -490,6 +501,12 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
         _log.warning("%s: too deeply nested to be removed", folder)
+
+
+def _used_up(job: LiveJob, now: float) -> str:
+    """Return the reason why a job that has used up its time limit fails; empty if it has time left."""
+    limit = job.file.time_limit_seconds
+    return f"time limit of {limit:.0f} s" if limit is not None and job.used_seconds(now) >= limit else ""
 
 
 def _told(run: ActiveRun, watched: _Watched) -> float:

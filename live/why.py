@@ -103,7 +103,7 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
         yield from _loss(record, job)
     limit = job.file.time_limit_seconds
     if limit is not None:
-        yield f"It has run for {job.used_seconds(now):.0f} s of its time limit of {limit:g} s."
+        yield f"It has run for {job.used_seconds(now):.0f} s of its time limit of {limit:.0f} s."
     if job.retry_at > now:
         failed = f"Its last run failed or was lost ({job.failures + job.losses} in a row)"
         yield f"{failed}; the next one starts in {job.retry_at - now:.0f} s at the earliest."

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sqlite3
 
 import pytest
 import typer
@@ -9,6 +10,7 @@ import typer
 from copter.live.backends.base import RunState
 from copter.live.cli import _seconds
 from copter.live.events import Begun, Closed, Ended
+from copter.live.replay import play_again
 from copter.live.views import job_view
 from copter.live.why import why
 from support.live_cases import CLUSTER, ELASTIC, RIGID, look, make_service, named, report, step
@@ -168,6 +170,75 @@ def test_a_service_that_was_killed_knows_what_was_used(tmp_path, service):
         assert status(later) == ("failed", "time limit of 100 s")
     finally:
         later.close()
+
+
+@pytest.mark.parametrize("runs_on", [False, True])
+def test_a_run_that_ends_while_no_service_runs_counts_until_the_last_event(tmp_path, runs_on):
+    service = make_service(tmp_path)
+    service.admission.submit(limited(seconds=3600.0, preemptible=True))
+    step(service)
+    look(service, 10.0)
+    service.admission.submit(named(RIGID, "last"))
+    service.close()
+    service.record.clock.time += 3000.0
+    if not runs_on:
+        service.backend.end("one.1", "lost")
+    later = make_service(tmp_path, service.backend, service.record.clock)
+    try:
+        look(later)
+        service.backend.end("one.1", "lost")
+        look(later)
+        used = later.record.state.jobs["one"].used_seconds(later.record.now())
+        assert used == pytest.approx(3010.0 if runs_on else 10.0, abs=1.0)
+        later.record.journal.flush()
+        assert play_again(tmp_path)[1] == []
+        step(later, 60.0)
+        assert [run.id for run in later.backend.started if run.job == "one"] == ["one.1", "one.2"]
+    finally:
+        later.close()
+
+
+@pytest.mark.parametrize("outcome", ["lost", "failed", "completed"])
+def test_a_run_that_ends_just_after_the_limit_is_the_last(service, outcome):
+    service.admission.submit(limited())
+    step(service)
+    look(service)
+    service.record.clock.time += 100.5
+    service.backend.end("one.1", outcome)
+    look(service)
+    expected = ("completed", "") if outcome == "completed" else ("failed", "time limit of 100 s")
+    assert status(service) == expected
+    step(service, 60.0)
+    assert len(service.backend.started) == 1
+
+
+def test_a_run_past_its_limit_is_killed_also_on_a_full_disk(service, monkeypatch):
+    service.backend.ignores_stop = True
+    service.admission.submit(limited(retries=0))
+    step(service)
+    look(service)
+
+    def full(*_, durable=True):
+        if durable:
+            raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as change:
+        change.setattr(service.record.journal, "add", full)
+        look(service, 101.0)
+        assert service.backend.stopped == ["one.1"] and not service.backend.killed
+        look(service, CLUSTER.grace_seconds + 1.0)
+        assert service.backend.killed and status(service)[0] == "running"
+    look(service)
+    assert status(service) == ("failed", "time limit of 100 s")
+
+
+def test_long_limits_are_shown_in_whole_seconds(service):
+    service.admission.submit(limited(seconds=1209600.0))
+    step(service)
+    sentences = asyncio.run(why(service.record, service.rounds, "one"))["sentences"]
+    assert any("time limit of 1209600 s" in one for one in sentences)
+    look(service, 1209600.0)
+    assert status(service) == ("failed", "time limit of 1209600 s")
 
 
 def test_the_limit_is_shown(service):
