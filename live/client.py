@@ -206,7 +206,24 @@ class Client:
         return self._change("release", names)
 
     def _change(self, change: str, names: tuple[str, ...]) -> list[str]:
-        return list(self._ask("POST", f"/v1/{change}", json={"jobs": names}).json()["names"])
+        try:
+            return list(self._ask("POST", f"/v1/{change}", json={"jobs": names}).json()["names"])
+        except ServiceError as error:
+            if not error.retried or error.status not in (404, 409):
+                raise
+            if change == "cancel" and all(map(self._is_cancelled, names)):
+                return list(dict.fromkeys(names))  # the first request was accepted, and the response was lost
+            why = f"{error}; an earlier attempt, whose response was lost, may have succeeded"
+            raise ServiceError(error.status, why, retried=True) from None
+
+    def _is_cancelled(self, name: str) -> bool:
+        """Return whether a job was cancelled; False for a pattern and for an unknown job."""
+        try:
+            return bool(self.job(name)["status"] == "cancelled")
+        except ServiceError as error:
+            if error.status in (404, 422):
+                return False
+            raise
 
     def log(self, name: str, run: int | None = None, *, tail: int | None = None) -> str:
         """Return the output of a run of a job, by default of the last run; with `tail`, its last lines."""

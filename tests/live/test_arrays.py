@@ -172,6 +172,35 @@ def test_an_array_whose_response_was_lost_is_submitted_once(service, client, mon
         client.submit_array({"command": ["true"], "name": "b"}, 3)
 
 
+def test_changes_whose_response_was_lost(service, client, monkeypatch):
+    usual, lost = client._http.request, []
+
+    def lose_the_first(*arguments, **more):
+        answer = usual(*arguments, **more)
+        if not lost:
+            lost.append(answer)
+            raise httpx.ReadTimeout("no answer")
+        return answer
+
+    monkeypatch.setattr("copter.live.client.time.sleep", lambda _: None)
+    service.admission.submit_array(named(RIGID, "a"), 4)
+    monkeypatch.setattr(client._http, "request", lose_the_first)
+    assert client.cancel("a-0", "a-1", "a-0") == ["a-0", "a-1"]
+    for change, names, status in (
+        (client.hold, ["a-2"], 409),
+        (client.release, ["a-2"], 409),
+        (client.cancel, ["a-*"], 404),
+        (client.cancel, ["a-0", "nobody"], 409),
+    ):
+        lost.clear()
+        with pytest.raises(ServiceError, match="an earlier attempt, .* may have succeeded") as raised:
+            change(*names)
+        assert raised.value.status == status
+    with pytest.raises(ServiceError) as raised:  # this request was sent once
+        client.cancel("a-0")
+    assert "earlier" not in str(raised.value)
+
+
 def test_on_the_command_line(tmp_path, service, client, monkeypatch):
     app = typer.Typer()
     cli.register(app)
