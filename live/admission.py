@@ -334,11 +334,27 @@ class Admission:
 
     def _has_room(self, jobs: Sequence[LiveJob], whole: Cluster) -> bool:
         """Return whether reserved jobs fit next to all other reserved jobs, placing the largest first."""
-        reserved = [one for one in self._record.state.jobs.values() if one.submission.reserved]
+        record, closing = self._record, self._record.closing()
+        pending = [
+            LiveJob(
+                JobFile.model_validate(dict(event.file)),
+                event.job,
+                record.state.timer,
+                whole,
+                self._rounds.policy.kind,
+            )
+            for event in record.pending()
+            if event.file["reserved"]
+        ]
+        reserved = [
+            one
+            for name, one in record.state.jobs.items()
+            if one.submission.reserved and name not in closing
+        ]
         free = whole.capacity
         needs = [
             (one.gpus or one.submission.min_gpus or 1, one.file.types or whole.names)
-            for one in (*reserved, *jobs)
+            for one in (*reserved, *pending, *jobs)
         ]
         for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
             fits = [type for type in types if free.get(type, 0) >= gpus]

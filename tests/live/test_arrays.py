@@ -115,6 +115,18 @@ def test_reserved_arrays_that_fit_are_accepted(service):
         service.admission.submit(named(RIGID, "b", reserved=True, gpus=1))
 
 
+def test_reserved_jobs_of_which_the_policy_has_not_heard_count(service):
+    service.admission.submit_array(named(RIGID, "a", reserved=True, gpus=4), 1)
+    service.record.deciding = True
+    service.admission.submit_array(named(RIGID, "b", reserved=True, gpus=4), 2)
+    with pytest.raises(RefusedError, match="reserved"):
+        service.admission.submit(named(RIGID, "c", reserved=True, gpus=1))
+    service.admission.cancel("a-0", "b-0")
+    service.admission.submit_array(named(RIGID, "c", reserved=True, gpus=4), 2)
+    with pytest.raises(RefusedError, match="reserved"):
+        service.admission.submit(named(RIGID, "d", reserved=True, gpus=1))
+
+
 def test_a_thousand_jobs_are_one_transaction(service):
     written = []
     add = service.record.journal.add
