@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
 from copter.live.admission import RefusedError
 from copter.live.cluster import as_place
 from copter.live.events import Closed, Decided, Ended, Event, JobEvent, Launched, Reported, Submitted, Told
-from copter.live.jobs import ActiveRun, LiveJob
+from copter.live.jobs import ActiveRun, Hold, LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.record import ServiceRecord
 from copter.live.service import Service
@@ -39,6 +39,9 @@ def _waiting(record: ServiceRecord, event: Submitted) -> dict[str, Any]:
         "kind": event.file["kind"],
         "owner": event.author,
         "held": record.is_held(event.job),
+        "reason": _why_not_eligible(
+            record.hold(event.job), [name for name in event.file["after"] if not record.is_over(name)]
+        ),
     }
 
 
@@ -86,14 +89,14 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "runs": job.runs,
         "failures": job.failures,
         "held": job.hold is not None,
-        "reason": _why_not_eligible(job),
+        "reason": _why_not_eligible(job.hold, job.waits_for),
     }
 
 
-def _why_not_eligible(job: LiveJob) -> str:
-    """Return why no policy sees a job; empty if policies see it."""
-    held = [] if job.hold is None else [f"held by {job.hold.author}"]
-    waits = [f"after {', '.join(sorted(job.waits_for))}"] if job.waits_for else []
+def _why_not_eligible(hold: Hold | None, after: Collection[str]) -> str:
+    """Return why no policy sees a job that is held or waits for other jobs; empty if policies see it."""
+    held = [] if hold is None else [f"held by {hold.author}"]
+    waits = [f"after {', '.join(sorted(after))}"] if after else []
     return "; ".join(held + waits)
 
 

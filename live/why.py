@@ -77,11 +77,15 @@ def would_run(record: ServiceRecord, job: LiveJob) -> list[str]:
 
 def _without_state(view: dict[str, Any]) -> Iterator[str]:
     """Yield the sentences about a job that has ended, or that no policy has seen."""
+    reason = view["reason"]
     if view["finished"] is None:
-        yield "It was submitted while the policy was deciding; the next round is the first that considers it."
+        since = "It was submitted while the policy was deciding"
+        if reason:
+            yield f"{since}; no policy considers it yet: {reason}."
+        else:
+            yield f"{since}; the next round is the first to consider it."
         return
-    reason = f": {view['reason']}" if view["reason"] else ""
-    yield f"It is {view['status']}{reason}."
+    yield f"It is {view['status']}: {reason}." if reason else f"It is {view['status']}."
 
 
 def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:

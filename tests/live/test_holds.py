@@ -152,6 +152,22 @@ def test_a_job_may_be_held_from_the_beginning(service, deciding):
     assert not service.record.is_held("one")
 
 
+def test_a_job_that_is_held_or_waits_is_described_before_the_policy_has_decided(service):
+    service.admission.submit(named(RIGID, "first"))
+    service.record.deciding = True
+    service.admission.submit(named(RIGID, "free"))
+    service.admission.submit(named(RIGID, "one", after=("first",)), BOB, hold=True)
+    reasons = {view["name"]: (view["held"], view["reason"]) for view in jobs_view(service.record, False, 9)}
+    assert reasons["one"] == (True, "held by bob; after first") and reasons["free"] == (False, "")
+
+    def sentences(name):
+        return asyncio.run(why(service.record, service.rounds, name))["sentences"]
+
+    begin = "It was submitted while the policy was deciding; "
+    assert sentences("one") == [begin + "no policy considers it yet: held by bob; after first."]
+    assert sentences("free") == [begin + "the next round is the first to consider it."]
+
+
 def test_patterns_are_few_and_cost_little(service, monkeypatch):
     service.admission.submit_array(named(RIGID, "alice"), 200, ALICE)
     service.admission.submit_array(named(RIGID, "bob"), 5, BOB)
