@@ -104,7 +104,7 @@ class LiveJob(Job):
     index : int or None
         Number of the job in its array, from 0; None for a job that is not of an array.
     hold : Hold or None
-        Who holds the job, and since when; None if the job is not held.
+        The present hold; None if the job is not held.
     waits_for : set of str
         Jobs that must complete before this one starts.
     run : ActiveRun or None
