@@ -22,7 +22,7 @@ from copter.live.backends.base import Backend
 from copter.live.events import Closed, Drained, Held, Released, Reported, Submitted
 from copter.live.files import LONGEST_NAME, ClusterFile, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
-from copter.live.record import ServiceRecord
+from copter.live.record import HOW, ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
@@ -34,11 +34,10 @@ _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
 
 A report counts once, and once more for every four times of steps in it."""
 _MOST_ARRAY_BYTES = 16 * 1024 * 1024
-"""Largest size of an array times the bytes of its file as JSON; the journal has the file once for each job."""
+"""Largest size of an array times the bytes of its file, which the journal has once for each job."""
 _MOST_PATTERNS = 100
 """Largest number of patterns in a request, because each is compared with the names of all jobs."""
 _Change: TypeAlias = Literal["cancel", "hold", "release"]
-_HOW = {"failed": "has failed", "cancelled": "was cancelled"}
 
 
 class RefusedError(CopterError, ValueError):
@@ -316,7 +315,7 @@ class Admission:
             if not record.journal.knows(name):
                 raise RefusedError(422, f"after = {name!r}: there is no job of this name")
             if record.is_over(name) and (ending := record.ending(name)) != "completed":
-                raise RefusedError(409, f"after = {name!r}: must complete first, and {_HOW[ending]}")
+                raise RefusedError(409, f"after = {name!r}: must complete first, but {HOW[ending]}")
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {list(types)}")
@@ -347,9 +346,7 @@ class Admission:
             if event.file["reserved"]
         ]
         reserved = [
-            one
-            for name, one in record.state.jobs.items()
-            if one.submission.reserved and name not in closing
+            one for name, one in record.state.jobs.items() if one.submission.reserved and name not in closing
         ]
         free = whole.capacity
         needs = [

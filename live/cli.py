@@ -299,8 +299,11 @@ def submit(
     if dry_run and (array is not None or held or wait):
         raise typer.BadParameter("--dry-run: must be given without --array, --hold and --wait")
     with _client(service, token_file) as client:
-        others = None if after is None else after.split(",")
-        given = {"name": name, "time_limit_seconds": time_limit, "after": others}
+        given = {
+            "name": name,
+            "time_limit_seconds": time_limit,
+            "after": None if after is None else after.split(","),
+        }
         given = {key: value for key, value in given.items() if value is not None}
         if dry_run:
             typer.echo("\n".join(map(words, client.dry_run(job, **given))))
@@ -312,10 +315,10 @@ def submit(
         typer.echo("\n".join(taken))
         if wait:
             ended = client.wait(taken)
-            others = [name for name in taken if ended[name]["status"] != "completed"]
-            for name in others:
+            incomplete = [name for name in taken if ended[name]["status"] != "completed"]
+            for name in incomplete:
                 say(f"{name} {ended[name]['status']}: {words(ended[name]['reason'])}")
-            if others:
+            if incomplete:
                 raise typer.Exit(1)
 
 

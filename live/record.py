@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -42,6 +42,8 @@ from copter.live.past import Past
 _log = logging.getLogger("copter.live")
 
 
+HOW: Mapping[Ending, str] = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
+"""Words for the endings of jobs."""
 _NOTED_SECONDS = 1.0
 """Least number of seconds by which the clock was set back for a note."""
 
@@ -122,12 +124,11 @@ class ServiceRecord:
         closed = self.closing() | {event.job for event in events if isinstance(event, Closed)}
         found = []
         for cause in causes:  # the list grows
-            how = "failed" if cause.ending == "failed" else "was cancelled"
             for job in (*self.state.dependents.get(cause.job, ()), *pending.get(cause.job, ())):
                 if job in closed:
                     continue
                 closed.add(job)
-                reason = f"it was to start after {cause.job!r}, which {how}"
+                reason = f"it was to start after {cause.job!r}, which {HOW[cause.ending]}"
                 found.append(replace(cause, job=job, ending="cancelled", reason=reason))
                 causes.append(found[-1])
         return found

@@ -129,8 +129,8 @@ def test_what_is_refused(service, deciding):
     for after, status, words in (
         (("nobody",), 422, "after = 'nobody': there is no job"),
         (("new",), 422, "after = 'new': there is no job"),
-        (("a",), 409, "after = 'a': must complete first, and has failed"),
-        (("b",), 409, "after = 'b': must complete first, and was cancelled"),
+        (("a",), 409, "after = 'a': must complete first, but failed"),
+        (("b",), 409, "after = 'b': must complete first, but was cancelled"),
     ):
         with pytest.raises(RefusedError, match=words) as raised:
             submit(service, "new", *after)
