@@ -36,7 +36,9 @@ _TRIED_BATCHES = 3
 
 Three sizes separate the cost of a pass from the cost of each example."""
 _MOST_FITTED = 256
-"""Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type."""
+"""Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type.
+
+A further combination replaces the one that was reported longest ago."""
 LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
 
@@ -149,6 +151,8 @@ class LiveJob(Job):
         self._restart_seconds = file.restart_seconds
         self.noise = math.nan
         self._stale: dict[str, None] = {}
+        # The combinations whose times are fitted on each type, in the order of their last reports.
+        self._recent: dict[str, dict[tuple[int, int, int], None]] = {}
         self._run_seconds = self._gpu_seconds = self._used_seconds = 0.0
         self._since = timer.time
         self._waits_since = math.nan
@@ -280,9 +284,14 @@ class LiveJob(Job):
             return
         for times in report.times:
             held = run.configuration
-            known = self.learned.reports[held.type].keys
-            if len(known) >= _MOST_FITTED and (held.nodes, held.gpus, times.local_batch) not in known:
-                continue
+            combination = held.nodes, held.gpus, times.local_batch
+            recent = self._recent.setdefault(held.type, {})
+            recent.pop(combination, None)
+            recent[combination] = None
+            if len(recent) > _MOST_FITTED:
+                oldest = next(iter(recent))
+                del recent[oldest]
+                self.learned.reports[held.type].forget(*oldest)
             if self.learned.report(held, times.local_batch, times.log_seconds, times.count):
                 self._stale[held.type] = None
         if report.squared_norm is not None and report.variance is not None:

@@ -74,10 +74,12 @@ def test_only_so_many_batches_of_a_job_are_fitted(service):
         times = tuple(StepTimes(one, 1, 0.0) for one in range(first, first + 50))
         service.admission.report("one", 1, report(7.0, times=times))
     reports = job.learned.reports[job.run.configuration.type]
-    assert len(reports.keys) == 256 and reports.total == 256
+    last = [(1, job.run.configuration.gpus, one) for one in range(1000 - 255, 1001)]
+    assert list(reports.keys) == last and len(reports.mean) == len(reports.count) == 256
     service.record.clock.time += 60.0
-    service.admission.report("one", 1, report(7.0, times=(StepTimes(1, 4, 0.0), StepTimes(999, 4, 0.0))))
-    assert len(reports.keys) == 256 and reports.total == 260  # those that are known are counted
+    service.admission.report("one", 1, report(7.0, times=(StepTimes(745, 4, 0.0), StepTimes(1, 4, 1.0))))
+    assert list(reports.keys) == [last[0], *last[2:], (1, last[0][1], 1)]  # 746 is the oldest
+    assert reports.count == [5] + [1] * 254 + [4] and reports.mean == [0.0] * 255 + [1.0]
 
 
 @pytest.mark.filterwarnings("error")

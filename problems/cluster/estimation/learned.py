@@ -68,6 +68,13 @@ class StepReports:
         self.total += reports
         return new or doubled
 
+    def forget(self, nodes: int, gpus: int, local_batch: int) -> None:
+        """Drop the reports of a combination."""
+        at = self.keys.pop((nodes, gpus, local_batch))
+        del self.mean[at], self.count[at]
+        self.keys = {key: place for place, key in enumerate(self.keys)}
+        self._shapes = {(nodes, gpus) for nodes, gpus, _ in self.keys}
+
     @property
     def scaled_out(self) -> int:
         """Number of (nodes, GPUs) pairs with several GPUs that have reports."""
