@@ -9,11 +9,11 @@ submit jobs and change the jobs of the same author, and the role ``read`` may on
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import math
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -232,7 +232,7 @@ class Admission:
                     raise refusal
                 chosen[name] = None
                 continue
-            found = [job for job in can_change if fnmatchcase(job, name)]
+            found = fnmatch.filter(can_change, name)
             if not found:
                 who = repr(author.name)
                 raise RefusedError(404, f"there is no job that {who} can {change} and that matches {name!r}")

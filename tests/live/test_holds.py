@@ -1,8 +1,8 @@
 """Held jobs, and changes of several jobs by patterns: all or nothing, also while the policy decides."""
 
 import asyncio
+import fnmatch
 import random
-from fnmatch import fnmatchcase
 
 import pytest
 from fastapi.testclient import TestClient
@@ -175,9 +175,9 @@ def test_patterns_are_few_and_cost_little(service, monkeypatch):
     with pytest.raises(RefusedError, match="jobs: 101 patterns: must be at most 100") as raised:
         service.admission.hold(*(f"bob-{'?' * number}*" for number in range(101)), author=BOB)
     assert raised.value.status == 422 and events(service) == before
+    matching = fnmatch.filter
     monkeypatch.setattr(
-        "copter.live.admission.fnmatchcase",
-        lambda name, pattern: (compared.append(name), fnmatchcase(name, pattern))[1],
+        fnmatch, "filter", lambda names, one: (compared.extend(names), matching(names, one))[1]
     )
     made = []
     monkeypatch.setattr(RefusedError, "__init__", lambda self, status, why: made.append(why))
