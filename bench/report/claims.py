@@ -36,6 +36,7 @@ than that. "Near" means that a difference in either direction is worse.
 - A claim of which nothing is measured is not comparable.
 """
 _STALE = "Measured with an earlier set-up; to be measured again."
+_UNEXPLAINED = "The difference is not explained."
 _TIMES = ("h", "s", "ms")
 """Units of figures of which a larger one is worse."""
 _PRINTED = re.compile(
@@ -157,7 +158,7 @@ def judge(known: Mapping[str, Reproduction], documents: Mapping[str, Mapping[str
             differs = claim.unlike or (_STALE if changed else "")
             decided, reason = verdict(claim, value), ""
             if decided == "missed":
-                reason = claim.why or differs
+                reason = claim.why or differs or _UNEXPLAINED
             elif excuse := differs or slower_baseline(claim, document["figures"]):
                 decided, reason = "not comparable", excuse
             yield Judged(claim, name, with_unit(value, unit), decided, reason)

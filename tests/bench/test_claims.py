@@ -175,7 +175,7 @@ def test_every_paper_has_claims_of_every_chapter():
     judged = list(judge(KNOWN, DOCUMENTS))
     assert len(judged) > 200 and {each.verdict for each in judged} <= set(VERDICTS)
     assert {each.name.partition("-")[0] for each in judged} == {"sia", "thesis", "shockwave", "pollux", "afs"}
-    assert all(each.reason for each in judged if each.verdict == "not comparable")
+    assert all(bool(each.reason) == (each.verdict in ("missed", "not comparable")) for each in judged)
 
 
 def test_a_difference_is_relative_to_the_gain_and_a_bound_is_kept_or_not():
