@@ -222,8 +222,7 @@ class Admission:
         can_change = [
             name
             for name, owner in (owners.items() if patterns else ())
-            if (author.role == "admin" or author.name == owner)
-            and self._refusal(change, name, owner, author) is None
+            if _may_change(author, owner) and self._refusal(change, name, owner, author) is None
         ]
         for name in names:
             if not _is_pattern(name):
@@ -256,7 +255,7 @@ class Admission:
             if record.journal.knows(name):
                 return RefusedError(409, f"job {name!r} has ended")
             return RefusedError(404, f"there is no job {name!r}")
-        if author.role != "admin" and author.name != owner:
+        if not _may_change(author, owner):
             return RefusedError(
                 403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not {change} it"
             )
@@ -349,10 +348,7 @@ class Admission:
             one for name, one in record.state.jobs.items() if one.submission.reserved and name not in closing
         ]
         free = whole.capacity
-        needs = [
-            (one.gpus or one.submission.min_gpus or 1, one.file.types or whole.names)
-            for one in (*reserved, *pending, *jobs)
-        ]
+        needs = [(one.least_gpus, one.file.types or whole.names) for one in (*reserved, *pending, *jobs)]
         for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
             fits = [type for type in types if free.get(type, 0) >= gpus]
             if not fits:
@@ -375,6 +371,11 @@ def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:
 
 def _is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")
+
+
+def _may_change(author: Author, owner: str) -> bool:
+    """Return whether an author may change the jobs of an owner."""
+    return author.role == "admin" or author.name == owner
 
 
 def _check_role(author: Author, what: str, *roles: Role) -> None:

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 _PORT = 8421
 _FOLDER = Path("runs/live")
 _STATUSES = ("queued", "starting", "running", "stopping", *ENDINGS)
-_TIME, _UNITS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII), (86400, 3600, 60, 1)
-"""Pattern of a time, and the seconds of its units."""
+_TIME = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
+"""Pattern of a time, such as 1d12h."""
+_UNITS = (86400, 3600, 60, 1)
+"""Seconds of the units of a time."""
 _WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 """Text that clears a terminal."""

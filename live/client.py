@@ -173,13 +173,8 @@ class Client:
 
     def _is(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the service has a job with these fields."""
-        try:
-            there = self.job(str(fields["name"]))["file"]
-        except ServiceError as error:
-            if error.status == 404:
-                return False
-            raise
-        return all(there.get(name) == value for name, value in fields.items())
+        there = self._known(str(fields["name"]))
+        return there is not None and all(there["file"].get(name) == value for name, value in fields.items())
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
         """Return the jobs that have not ended or, with `over`, all jobs."""
@@ -211,18 +206,19 @@ class Client:
         except ServiceError as error:
             if not error.retried or error.status not in (404, 409):
                 raise
-            if change == "cancel" and all(map(self._is_cancelled, names)):
+            there = map(self._known, names)
+            if change == "cancel" and all(job is not None and job["status"] == "cancelled" for job in there):
                 return list(dict.fromkeys(names))  # the first request was accepted, and the response was lost
             why = f"{error}; an earlier attempt, whose response was lost, may have succeeded"
             raise ServiceError(error.status, why, retried=True) from None
 
-    def _is_cancelled(self, name: str) -> bool:
-        """Return whether a job was cancelled; False for a pattern and for an unknown job."""
+    def _known(self, name: str) -> dict[str, Any] | None:
+        """Return a job; None for an unknown job and for a pattern."""
         try:
-            return bool(self.job(name)["status"] == "cancelled")
+            return self.job(name)
         except ServiceError as error:
             if error.status in (404, 422):
-                return False
+                return None
             raise
 
     def log(self, name: str, run: int | None = None, *, tail: int | None = None) -> str:

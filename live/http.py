@@ -160,7 +160,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-# They describe the tokens for OpenAPI; _check reads the header.
+# They describe the tokens for OpenAPI; _token reads the header.
 _USER = HTTPBearer(scheme_name="user", description="A token of the service.", auto_error=False)
 _RUN = HTTPBearer(scheme_name="run", description="The token of the run.", auto_error=False)
 

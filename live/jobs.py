@@ -207,6 +207,11 @@ class LiveJob(Job):
         return "running" if heard else "starting"
 
     @property
+    def least_gpus(self) -> int:
+        """Least number of GPUs with which the job can run."""
+        return self.gpus or self.submission.min_gpus or 1
+
+    @property
     def eligible(self) -> bool:
         """True if a policy may give GPUs to the job."""
         return self.hold is None and not self.waits_for

@@ -408,6 +408,7 @@ class Launcher:
         if key not in self._watched:
             type, nodes = active.place
             home = self._jobs / job.name
+            index = {} if job.index is None else {INDEX: str(job.index)}
             run = Run(
                 job=job.name,
                 number=active.number,
@@ -419,9 +420,7 @@ class Launcher:
                 gpus=tuple(gpus for _, gpus in nodes),
                 devices=self._numbers(active) if self._numbered else (),
                 once=not file.elastic,
-                environment=file.environment
-                if job.index is None
-                else file.environment | {INDEX: str(job.index)},
+                environment=file.environment | index,
                 options=file.options,
                 log_bytes=self._file.log_bytes,
             )

@@ -90,13 +90,10 @@ class ServiceMetrics(Collector):
         for status in _STATUSES:
             self._jobs.labels(status).set(statuses[status])
         self._over = dict(over)
-        capacity, given, busy = state.cluster.capacity, Counts[str](), Counts[str]()
+        capacity, given, busy = state.cluster.capacity, state.given(), Counts[str]()
         for job in state.running():
             assert job.run is not None
             busy[job.run.place[0]] += job.run.configuration.gpus
-        for job in state.jobs.values():
-            if job.allocation is not None:
-                given[job.allocation.type] += job.allocation.gpus
         for type, gpus in capacity.items():
             for what, count in (("there", gpus), ("given", given[type]), ("busy", busy[type])):
                 self._gpus.labels(type, what).set(count)

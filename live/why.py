@@ -43,8 +43,7 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     if Closed in record.waiting_of(name):
         sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
     if job.status == "queued":
-        queued = [one.name for one in record.state.jobs.values() if one.status == "queued" and one.eligible]
-        answer["position"] = queued.index(name) + 1 if job.eligible else None
+        answer["position"] = _queue(record.state).index(name) + 1 if job.eligible else None
     try:
         answer["policy"] = await rounds.explain(name)
     except PolicyFailedError as error:  # it must not hide what the service knows
@@ -56,22 +55,20 @@ def would_run(record: ServiceRecord, job: LiveJob) -> list[str]:
     """Return sentences about whether a job that is not submitted could start now."""
     state = record.state
     waits = _names([name for name in job.file.after if not record.is_over(name)])
-    before = [one for one in state.jobs.values() if one.status == "queued" and one.eligible]
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
     need, free = _fit(state, job)
     sentences.append(need)
     if free:
-        least, types = _needs(job, state)
-        enough = {type: gpus for type, gpus in free.items() if gpus >= least}
-        if enough:
-            sentences.append("So many GPUs are free now; the policy decides who gets them.")
+        if any(gpus >= job.least_gpus for gpus in free.values()):
+            sentences.append("So many GPUs are free now; the policy decides which jobs get them.")
         else:
             sentences.append(
                 "So many GPUs of one type are not free: it would wait, or take those of other jobs."
             )
-    sentences.append(f"Before it there are {len(before)} queued jobs, in the order of their submission.")
+    before = len(_queue(state))
+    sentences.append(f"Before it there are {before} queued jobs, in the order of their submission.")
     return sentences
 
 
@@ -158,7 +155,8 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
 
 def _fit(state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
     """Return a sentence about the GPUs that a job needs, and the free ones by type if it could start."""
-    least, types = _needs(job, state)
+    least = job.least_gpus
+    types = [type for type in state.cluster.names if not job.file.types or type in job.file.types]
     if not types:
         return "The cluster has none of the types that it may use.", {}
     usable = {type: state.cluster.capacity[type] for type in types}
@@ -172,11 +170,9 @@ def _fit(state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
     return f"{need}; not given to any job: {_counts(free)}.", free
 
 
-def _needs(job: LiveJob, state: LiveCluster) -> tuple[int, list[str]]:
-    """Return the least number of GPUs with which a job can run, and the types that it may use."""
-    types = [type for type in state.cluster.names if not job.file.types or type in job.file.types]
-    least = job.gpus if job.gpus is not None else job.submission.min_gpus
-    return least or 1, types
+def _queue(state: LiveCluster) -> list[str]:
+    """Return the queued jobs that a policy may give GPUs, in the order of their submission."""
+    return [job.name for job in state.jobs.values() if job.status == "queued" and job.eligible]
 
 
 def _counts(gpus: dict[str, int]) -> str:

@@ -134,9 +134,11 @@ def slower_baseline(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> 
     other = claim.below or claim.above or claim.over
     if not other:
         return ""
-    smaller = claim.better == "less" or read_printed(claim.read or claim.printed).bound in ("<", "≤")
-    theirs = claim.below or smaller
-    place = (other, claim.other_column or claim.column) if theirs else (claim.row, claim.column)
+    is_smaller = claim.better == "less" or read_printed(claim.read or claim.printed).bound in ("<", "≤")
+    if claim.below or is_smaller:
+        place = other, claim.other_column or claim.column
+    else:
+        place = claim.row, claim.column
     for one in figures:
         if (one["row"], one["column"]) == place and one.get("paper") and one["unit"] in _TIMES:
             change = one["ours"] / one["paper"] - 1.0

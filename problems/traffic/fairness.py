@@ -13,7 +13,8 @@ A round keeps a set of such cuts.  It alternates two steps:
 1. *Water-filling.*  The max-min fair rates subject to the volumes and the cuts: all rates grow together until
    a cut is tight; the demands in this cut stop, and the others grow on.
 2. *Routing.*  Max-flow with these rates, less half of the tolerance, as volumes.  If every demand has its
-   rate within the tolerance, the rates are accepted.  Otherwise its prices give cuts that the rates violate.
+   rate within the tolerance, the rates are accepted.  Otherwise its prices give cuts that the rates violate:
+   priced links that share demands are a group, and each group is a cut with prices that simplex recomputes.
 
 If max-flow leaves some demand without its rate, although its prices give no such cut, the rates are routed by
 min-MLU, whose accuracy is that of each demand, and the flows divided by the utilisation.
@@ -56,8 +57,6 @@ _SHARE, _LEAST = 0.1, 1e-9
 """Tolerance of a solver over that of the rates, and its smallest value."""
 _NOISE = 1e-7
 """Prices below this share of the largest one count as 0."""
-_TINY = 1e-300
-"""Least divisor."""
 _KEPT_ROUNDS = 8
 """Number of rounds for which a cut is kept that limits no demand."""
 _VIOLATED = 1e-9
@@ -337,7 +336,7 @@ class MaxMinFlows(TrafficState):
         capacity = self.effective_capacity[links]
         capacity = capacity / capacity.mean()  # HiGHS' tolerances are absolute; only the ratios of y matter
         found = linprog(
-            np.concatenate((-weight / max(weight.max(), _TINY), np.zeros(links.size))),
+            np.concatenate((-weight / (weight.max() or 1.0), np.zeros(links.size))),
             matrix,
             np.zeros(at.size),
             np.concatenate((np.zeros(len(rows)), capacity))[None],

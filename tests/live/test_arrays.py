@@ -7,18 +7,16 @@ import re
 import httpx
 import pytest
 import typer
-from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from copter.live import cli
 from copter.live.admission import RefusedError
-from copter.live.client import Client, ServiceError
+from copter.live.client import ServiceError
 from copter.live.files import NAME, JobFile
-from copter.live.http import make_app
 from copter.live.replay import play_again
 from copter.live.tokens import Author
 from copter.live.views import jobs_view
-from support.live_cases import CLUSTER, RIGID, look, make_service, named, step
+from support.live_cases import CLUSTER, RIGID, client_of, look, make_service, named, step
 
 
 @pytest.fixture
@@ -30,9 +28,7 @@ def service(tmp_path):
 
 @pytest.fixture
 def client(service):
-    with contextlib.closing(Client("http://x", service.token, patience=5.0)) as made:
-        made._http.close()
-        made._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
+    with client_of(service) as made:
         yield made
 
 
@@ -164,7 +160,8 @@ def test_over_http(service, client):
     assert events(service) == before
 
 
-def test_an_array_whose_response_was_lost_is_submitted_once(service, client, monkeypatch):
+def lose_first_response(client, monkeypatch):
+    """Lose the response of the client's next request, and return a list; clear it to lose another one."""
     usual, lost = client._http.request, []
 
     def lose_the_first(*arguments, **more):
@@ -176,6 +173,11 @@ def test_an_array_whose_response_was_lost_is_submitted_once(service, client, mon
 
     monkeypatch.setattr(client._http, "request", lose_the_first)
     monkeypatch.setattr("copter.live.client.time.sleep", lambda _: None)
+    return lost
+
+
+def test_an_array_whose_response_was_lost_is_submitted_once(service, client, monkeypatch):
+    lost = lose_first_response(client, monkeypatch)
     names = client.submit_array({"command": ["true"], "name": "a"}, 3)
     assert names == ["a-0", "a-1", "a-2"] == [job["name"] for job in client.jobs()]
     lost.clear()
@@ -185,18 +187,8 @@ def test_an_array_whose_response_was_lost_is_submitted_once(service, client, mon
 
 
 def test_changes_whose_response_was_lost(service, client, monkeypatch):
-    usual, lost = client._http.request, []
-
-    def lose_the_first(*arguments, **more):
-        answer = usual(*arguments, **more)
-        if not lost:
-            lost.append(answer)
-            raise httpx.ReadTimeout("no answer")
-        return answer
-
-    monkeypatch.setattr("copter.live.client.time.sleep", lambda _: None)
     service.admission.submit_array(named(RIGID, "a"), 4)
-    monkeypatch.setattr(client._http, "request", lose_the_first)
+    lost = lose_first_response(client, monkeypatch)
     assert client.cancel("a-0", "a-1", "a-0") == ["a-0", "a-1"]
     for change, names, status in (
         (client.hold, ["a-2"], 409),

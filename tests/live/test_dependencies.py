@@ -12,7 +12,7 @@ from copter.live.replay import play_again
 from copter.live.tokens import Author
 from copter.live.views import job_view, jobs_view
 from copter.live.why import why
-from support.live_cases import RIGID, look, make_service, named, step
+from support.live_cases import RIGID, act_while_deciding, look, make_service, named, step
 
 
 @pytest.fixture
@@ -189,16 +189,8 @@ def test_random_graphs(tmp_path, policy, seed):
         except RefusedError:
             pass
 
-    def meanwhile(now):
-        request()
-        wanted = answer(now)
-        request()
-        return wanted
-
     for number in range(25):
-        if service.rounds.policy.schedule is not meanwhile:
-            answer = service.rounds.policy.schedule
-            service.rounds.policy.schedule = meanwhile
+        act_while_deciding(service, request)
         for _ in range(draw.randrange(4)):
             request()
         (step if service.record.state.eligible else look)(service, draw.uniform(1.0, 90.0))

@@ -4,16 +4,13 @@ import contextlib
 
 import pytest
 import typer
-from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from copter.live import cli
 from copter.live.admission import RefusedError
-from copter.live.client import Client
-from copter.live.http import make_app
 from copter.live.tokens import Author
 from copter.live.why import would_run
-from support.live_cases import RIGID, make_service, named, step
+from support.live_cases import RIGID, client_of, make_service, named, step
 
 
 @pytest.fixture
@@ -87,9 +84,7 @@ def test_on_the_command_line(tmp_path, service, monkeypatch):
     cli.register(app)
     file = tmp_path / "job.toml"
     file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')
-    with contextlib.closing(Client("http://x", service.token, patience=5.0)) as client:
-        client._http.close()
-        client._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
+    with client_of(service) as client:
         monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
         done = CliRunner().invoke(app, ["submit", str(file), "--dry-run"])
         assert done.exit_code == 0 and "It needs 2 GPUs of one type" in done.output

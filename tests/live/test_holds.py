@@ -14,7 +14,7 @@ from copter.live.replay import play_again
 from copter.live.tokens import Author
 from copter.live.views import job_view, jobs_view
 from copter.live.why import why
-from support.live_cases import ELASTIC, RIGID, look, make_service, named, step
+from support.live_cases import ELASTIC, RIGID, act_while_deciding, look, make_service, named, step
 
 ALICE, BOB, EYES = Author("alice", "user"), Author("bob", "user"), Author("eyes", "read")
 
@@ -245,18 +245,8 @@ def test_held_jobs_never_start_and_the_record_says_the_same(tmp_path, policy, se
         except RefusedError:
             pass
 
-    answer = None
-
-    def meanwhile(now):
-        request()
-        wanted = answer(now)
-        request()
-        return wanted
-
     for _ in range(30):
-        if service.rounds.policy.schedule is not meanwhile:
-            answer = service.rounds.policy.schedule
-            service.rounds.policy.schedule = meanwhile
+        act_while_deciding(service, request)
         for _ in range(draw.randrange(4)):
             request()
         go = step if service.record.state.eligible else look  # as the service's own loop

@@ -11,13 +11,12 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from copter.live import cli
-from copter.live.client import Client
 from copter.live.events import made
 from copter.live.files import JobFileError
 from copter.live.http import make_app
 from copter.live.tokens import Author, Tokens
 from copter.live.views import job_view
-from support.live_cases import RIGID, make_service, named, step
+from support.live_cases import RIGID, client_of, make_service, named, step
 
 SECRETS = {name: f"the-secret-of-{name}" for name in ("alice", "bob", "root", "eyes")}
 ROLES = {"alice": "user", "bob": "user", "root": "admin", "eyes": "read"}
@@ -206,10 +205,7 @@ def command(service, monkeypatch):
     cli.register(app)
 
     def call(who, *words):
-        with contextlib.closing(Client("http://x", "")) as client:
-            client._http.close()
-            headers = {"Authorization": f"Bearer {SECRETS[who]}"}
-            client._http = TestClient(make_app(service), headers=headers)
+        with client_of(service, SECRETS[who]) as client:
             monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
             done = CliRunner().invoke(app, words, env={"COLUMNS": "160", "TZ": "UTC"})
             return done.exit_code, done.output + str(done.exception or "")

@@ -1,6 +1,7 @@
 """Services for tests, with a clock that tests turn and a backend without processes."""
 
 import asyncio
+import contextlib
 import math
 
 from copter.live.files import ClusterFile, JobFile
@@ -32,6 +33,37 @@ class Turned:
 def make_service(folder, backend=None, clock=None, cluster=CLUSTER, policy="sia", **arguments):
     backend = MemoryBackend() if backend is None else backend
     return Service(folder, cluster, backend, policy, clock=clock or Turned(), **arguments)
+
+
+@contextlib.contextmanager
+def client_of(service, token=None):
+    """Return a client whose requests go to the service without a network, by default with its token."""
+    from fastapi.testclient import TestClient
+
+    from copter.live.client import Client
+    from copter.live.http import make_app
+
+    token = service.token if token is None else token
+    with contextlib.closing(Client("http://x", token, patience=5.0)) as client:
+        client._http.close()
+        client._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {token}"})
+        yield client
+
+
+def act_while_deciding(service, act):
+    """Let `act` happen before and after each answer of the present policy, while its decision is awaited."""
+    answer = service.rounds.policy.schedule
+    if getattr(answer, "acts", False):
+        return
+
+    def meanwhile(now):
+        act()
+        wanted = answer(now)
+        act()
+        return wanted
+
+    meanwhile.acts = True
+    service.rounds.policy.schedule = meanwhile
 
 
 def named(file, name, **changes):
