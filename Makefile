@@ -34,7 +34,8 @@ test-long: $(VENV)/.installed kernels
 
 # What starts Ray, a service and its jobs, Slurm or a browser.
 test-cluster: $(VENV)/.installed kernels
-	$(BIN)/pytest -n auto --durations=20 -m cluster $(PYTEST_ARGS)
+	$(BIN)/pytest -n auto --durations=20 -m "cluster and not alone" $(PYTEST_ARGS)
+	$(BIN)/pytest -m "cluster and alone" $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed build/tree/.copied
 	$(BIN)/ruff check .

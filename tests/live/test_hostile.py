@@ -29,7 +29,7 @@ from copter.live.process import ServiceProcess
 from copter.live.replay import play_again
 from support import hostile_jobs, troubled_service
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 JOBS = int(os.environ.get("COPTER_HOSTILE_JOBS", "40"))
 KILLS = JOBS // 10
