@@ -7,6 +7,7 @@ address, of a table with the data pointer and the length of each array, and read
 
 from __future__ import annotations
 
+from ctypes import addressof, c_char
 from dataclasses import fields
 from functools import cache, cached_property
 from typing import Any, ClassVar
@@ -56,12 +57,12 @@ class ArrayRecord:
         words = []
         for name in self._names:
             array = getattr(self, name)
-            words += [array.__array_interface__["data"][0], array.size]
+            words += [_address_of(array), array.size]
         return np.array(words)
 
     @cached_property
     def _address(self) -> int:
-        return int(self._table.__array_interface__["data"][0])
+        return _address_of(self._table)
 
     @cached_property
     def longest(self) -> int:
@@ -70,6 +71,13 @@ class ArrayRecord:
 
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]  # a subclass is one
+
+
+def _address_of(array: NDArray[Any]) -> int:
+    """Return the address of an array's data; ctypes needs a fifth of the time of ``__array_interface__``."""
+    if array.size and array.flags.writeable:
+        return addressof(c_char.from_buffer(array.data))
+    return int(array.__array_interface__["data"][0])
 
 
 class _RecordType(types.Type):

@@ -230,17 +230,15 @@ def measured_certificate(
     if pricing is None or wrong or np.isnan(pricing.slack):
         pricing = price(store, signed, slack=0.0, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
-    request_bound, rounded, shares, forced = (
-        pricing.request_bound,
-        pricing.rounding,
-        _shares(store, pricing),
-        0.0,
-    )
+    table = store.requests
+    relation, total, n_columns = (of[: table.size] for of in (table.relation, table.total, table.n_columns))
+    shares, forced = _payments(relation, total, n_columns, pricing.marginal, pricing.forced)
+    request_bound, rounded = pricing.request_bound, pricing.rounding
     if rest is not None:
         found = found.with_rest(rest)
         bound, more = rest.bound(signed)
         request_bound, rounded = request_bound + bound, rounded + more
-        shares, forced = shares + rest.shares(signed), rest.forced
+        shares, forced = shares + rest.shares(signed), forced + rest.forced
     objective, decided, signed_size = found.objective, abs(found.decided), found.decided
     constant_cost = objective - found.decided
     paid, priced, unused, squares, worst, worth = row_figures(
@@ -258,7 +256,7 @@ def measured_certificate(
     rounding = _EPS * (found.spent + priced + shares)
     rounding = max(rounding, 2.0 * (off if store.terms else _TIGHTER * off))  # error of the best bound
     size, gap_denominator_kind = _gap_denominator(store, decided, abs(signed_size - gap), gap, rounding)
-    rounding = max(rounding, _EPS * (_forced(store, pricing) + forced))
+    rounding = max(rounding, _EPS * forced)
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, RELATIVE_FLOOR * size)
@@ -338,21 +336,19 @@ def with_bound(proof: Certificate, bound: float) -> Certificate:
     return replace(proof, bound=bound, relative=relative, absolute=replace(proof.absolute, gap=gap))
 
 
-def _shares(store: ConstraintStore, pricing: Pricing) -> float:
-    """Return the sum of the absolute payments of requests for their sum rows, without the forced part."""
-    table = store.requests
-    summed = table.relation[: table.size] != NO_TOTAL
-    each = np.maximum(abs(pricing.marginal) - pricing.forced, 0.0) * np.where(
-        summed, table.total[: table.size], 0.0
-    )
-    return float(each.sum())
+@kernel
+def _payments(relation, total, n_columns, marginal, forced):  # type: ignore[no-untyped-def]
+    """Return the sum of the absolute payments of requests for their sum rows, without the forced part.
 
-
-def _forced(store: ConstraintStore, pricing: Pricing) -> float:
-    """Return the forced cost of requests with a choice, which limits the precision of their costs."""
-    table = store.requests
-    chooses = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 1)
-    return float(pricing.forced[chooses] @ table.total[: table.size][chooses])
+    The second number is the forced cost of requests with a choice, which limits the precision of their costs.
+    """
+    shares, forced_cost = 0.0, 0.0
+    for q in range(relation.size):
+        if relation[q] != NO_TOTAL:
+            shares += max(abs(marginal[q]) - forced[q], 0.0) * total[q]
+            if n_columns[q] > 1:
+                forced_cost += forced[q] * total[q]
+    return shares, forced_cost
 
 
 def _share(part: float, size: float) -> float:

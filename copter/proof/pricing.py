@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,20 +108,17 @@ def price(
     size = store.requests.size
     parts = store.executor.map(_price_part, y, slack, cost_factor, threads, fetch=True)
     slot, column = joined([part.columns for part in parts], size)
-    marginal, forced = (
-        together([getattr(part, of) for part in parts], size) for of in ("marginal", "forced")
-    )
     curved = [pair for part in parts for pair in part.curved]
     return Pricing(
-        request_bound=sum_of(chain(curved, (pair for part in parts for pair in part.bound))),
-        rounding=sum_of(pair for part in parts for pair in part.rounding),
+        request_bound=sum_of([*curved, *(pair for part in parts for pair in part.bound)]),
+        rounding=sum_of([pair for part in parts for pair in part.rounding]),
         curved_bound=sum_of(curved),
-        violation=math.sqrt(sum_of(pair for part in parts for pair in part.violation)),
-        dual=max(part.dual for part in parts),
-        curved_dual=max(part.curved_dual for part in parts),
-        doubtful=any(part.doubtful for part in parts),
-        marginal=marginal,
-        forced=forced,
+        violation=math.sqrt(sum_of([pair for part in parts for pair in part.violation])),
+        dual=max([part.dual for part in parts]),
+        curved_dual=max([part.curved_dual for part in parts]),
+        doubtful=any([part.doubtful for part in parts]),
+        marginal=together([part.marginal for part in parts], size),
+        forced=together([part.forced for part in parts], size),
         slot=slot,
         column=column,
         slack=np.nan if slack is None else slack,

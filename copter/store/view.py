@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,35 +53,46 @@ def view_of(store: LocalStore) -> StoreView:
     If the arrays did not change, return the last view, because making a view takes time.
     """
     requests, usages = store.requests, store.usages
-    n, m, whole = requests.size, usages.size, None
-    parts = (
-        (store.costs.cost, whole),
-        (requests.cost_start, n),
-        (requests.n_columns, n),
-        (requests.scale, n),
-        (requests.relation, n),
-        (requests.total, n),
-        (requests.upper, n),
-        (requests.upper_start, n),
-        (store.uppers.upper, whole),
-        (requests.usage, n),
-        (usages.pointer_start, m),
-        (usages.entry_start, m),
-        (usages.value_start, m),
-        (store.pointers.pointer, whole),
-        (store.entries.row, whole),
-        (store.coefficients.value, whole),
-        (requests.vector, n),
-        (requests.override_start, n),
-        (requests.override_length, n),
-        (store.overrides.column, whole),
-        (store.overrides.value, whole),
+    n, m = requests.size, usages.size
+    sizes = n, m
+    arrays = (
+        requests.whole,
+        usages.whole,
+        store.costs.cost,
+        store.uppers.upper,
+        store.pointers.pointer,
+        store.entries.row,
+        store.coefficients.value,
+        store.overrides.column,
+        store.overrides.value,
     )
     last = store.last_view
-    if last is not None and all(a is b and i == j for (a, i), (b, j) in zip(parts, last[0], strict=True)):
-        return last[1]
-    view = StoreView(*(array if size is None else array[:size] for array, size in parts))
-    store.last_view = parts, view
+    if last is not None and last[0] == sizes and all(map(is_, last[1], arrays)):
+        return last[2]
+    view = StoreView(
+        store.costs.cost,
+        requests.cost_start[:n],
+        requests.n_columns[:n],
+        requests.scale[:n],
+        requests.relation[:n],
+        requests.total[:n],
+        requests.upper[:n],
+        requests.upper_start[:n],
+        store.uppers.upper,
+        requests.usage[:n],
+        usages.pointer_start[:m],
+        usages.entry_start[:m],
+        usages.value_start[:m],
+        store.pointers.pointer,
+        store.entries.row,
+        store.coefficients.value,
+        requests.vector[:n],
+        requests.override_start[:n],
+        requests.override_length[:n],
+        store.overrides.column,
+        store.overrides.value,
+    )
+    store.last_view = sizes, arrays, view
     return view
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import chain
 from typing import TypeAlias
 
 from copter.compile.kernels import kernel
@@ -31,6 +32,5 @@ def added(high, low, term):  # type: ignore[no-untyped-def]
 
 def sum_of(pairs: Iterable[Pair]) -> float:
     """Return the total of pairs (high, low); plain additions if a number is infinite or NaN."""
-    highs, lows = zip(*pairs, strict=True)
-    plain = sum(highs)
-    return math.fsum((*highs, *lows)) if math.isfinite(plain) and all(map(math.isfinite, lows)) else plain
+    numbers = tuple(chain.from_iterable(pairs))
+    return math.fsum(numbers) if math.isfinite(sum(numbers)) else sum(numbers[::2])
