@@ -8,7 +8,8 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
   `record.py` (the journal and the state, and the recovery of the state after a restart).
 - `events.py`, `journal.py`, `cluster.py` and `jobs.py`: the events, their file, and the state that follows
   from them.
-- `tokens.py` has the names and roles of the authors of requests.
+- `tokens.py` has the names and roles of the authors of requests; `accounts.py` lets their jobs run as
+  accounts of the machine.
 - `files.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users write and
   see.  `untrusted.py` reads files that jobs can write.
 - `client.py`, `cli.py` and `process.py` use a service from Python and from the command line.  `replay.py`

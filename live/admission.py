@@ -130,6 +130,7 @@ class Admission:
                 file=fields | ({} if index is None else {"name": name}),
                 author=author.name,
                 index=index,
+                account=author.account,
             )
             for name, index in indices.items()
         ]

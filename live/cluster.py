@@ -188,6 +188,7 @@ class LiveCluster:
             self.policy_kind,
             owner=event.author,
             index=event.index,
+            account=event.account,
         )
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:

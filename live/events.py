@@ -69,11 +69,14 @@ class Submitted(JobEvent):
         Name of the token of the request; the owner of the job.
     index : int or None
         Number of the job in its array, from 0; None for a job that is not of an array.
+    account : str
+        Account as which the job runs; empty for that of the service.
     """
 
     file: Mapping[str, Any]
     author: str = "admin"  # the only token of earlier versions
     index: int | None = None
+    account: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,5 +69,7 @@ def _make_private(path: Path) -> None:
         raise CopterError(f"{path}: must not be a link, because the service writes it")
     if found.st_uid != os.geteuid():
         raise CopterError(f"{path}: belongs to another user; use a folder of your own")
-    if found.st_mode & 0o077:
-        path.chmod(stat.S_IMODE(found.st_mode) & 0o700)
+    # Accounts of jobs may enter the folder of all jobs (:mod:`.accounts`).
+    private = 0o711 if path.name == JOBS else 0o700
+    if found.st_mode & 0o077 & ~private:
+        path.chmod(stat.S_IMODE(found.st_mode) & private)

@@ -105,6 +105,8 @@ class LiveJob(Job):
         Name of the token with which the job was submitted.
     index : int or None
         Number of the job in its array, from 0; None for a job that is not of an array.
+    account : str
+        Account as which the job runs; empty for that of the service.
     hold : Hold or None
         The present hold; None if the job is not held.
     waits_for : set of str
@@ -133,12 +135,14 @@ class LiveJob(Job):
         *,
         owner: str = ADMIN.name,
         index: int | None = None,
+        account: str = "",
     ) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
         prior = _prior(file, name, cluster)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
-        self.file, self.owner, self.index, self._prior = file, owner, index, prior
+        self.file, self.owner, self.index, self.account = file, owner, index, account
+        self._prior = prior
         self.hold: Hold | None = None
         self.waits_for = set[str]()
         self.learned: Learned | None = None

@@ -31,6 +31,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from copter.live.accounts import CHECKPOINTS, WORK, no_accounts, open_for
+from copter.live.backends.agent import identity_of
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
@@ -413,7 +415,7 @@ class Launcher:
                 job=job.name,
                 number=active.number,
                 command=file.command,
-                directory=file.directory or str(home / "work"),
+                directory=file.directory or str(home / WORK),
                 folder=home / "runs" / str(active.number),
                 type=type,
                 hosts=active.hosts,
@@ -422,6 +424,7 @@ class Launcher:
                 once=not file.elastic,
                 environment=file.environment | index,
                 options=file.options,
+                account=job.account,
                 log_bytes=self._file.log_bytes,
             )
             self._watched[key] = _Watched(run)
@@ -447,7 +450,7 @@ class Launcher:
         return TrainingPlan(
             url=f"{self._url}/v1/runs/{job.name}/{run.number}",
             token=run_token(self._token, job.name, run.number),
-            folder=str(self._jobs / job.name / "checkpoints"),
+            folder=str(self._jobs / job.name / CHECKPOINTS),
             number=run.number,
             work=file.work,
             initial_batch=file.batch_size,
@@ -468,13 +471,17 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
     """
     if not wanted():
         return False
+    if run.account:
+        _check_account(backend, run)
     try:
         run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # the folder of all jobs
         with blamed_on(run.folder):
             if os.path.lexists(run.folder):
                 raise FileExistsError(errno.EEXIST, "exists already", str(run.folder))
             run.folder.mkdir(parents=True)
-        if run.folder.is_relative_to(Path(run.directory).parent):  # the working directory is the job's own
+        if run.account:
+            open_for(run)
+        elif run.folder.is_relative_to(Path(run.directory).parent):  # the working directory is the job's own
             with blamed_on(Path(run.directory)):
                 Path(run.directory).mkdir(parents=True, exist_ok=True)
         run.write()
@@ -484,6 +491,17 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
         raise
     except OSError as error:
         raise BackendError(f"run {run.id}: {error}") from error
+
+
+def _check_account(backend: Backend, run: Run) -> None:
+    """Raise RunRefusedError if a run cannot have its account any more, for example after a restart."""
+    why = no_accounts(backend, run.folder.parents[3])
+    try:
+        identity_of(run.account)
+    except OSError as error:
+        raise RunRefusedError(str(error)) from error
+    if why:
+        raise RunRefusedError(f"account {run.account!r}: {why}")
 
 
 def _names(folder: Path) -> set[str]:

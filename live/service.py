@@ -26,6 +26,7 @@ from typing import Any
 
 from copter.durable.files import lock_file
 from copter.errors import CopterError, FileError
+from copter.live.accounts import no_accounts
 from copter.live.admission import Admission
 from copter.live.backends.base import Backend, Scalable
 from copter.live.files import ClusterFile
@@ -140,7 +141,7 @@ class Service:
         """Read or begin the journal, and make the parts of the service."""
         backend = self.backend
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
-        self._tokens = Tokens(self.token, tokens)
+        self._tokens = Tokens(self.token, tokens, lambda: no_accounts(backend, self.folder))
         journal = _journal(folder)
         began = _began(folder / BEGAN, clock)
         self.record = ServiceRecord(journal, cluster, clock, began)

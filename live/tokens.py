@@ -6,9 +6,10 @@ The service generates one token, whose name is ``admin``.  A file may give furth
     name = "alice"
     role = "user"
     sha256 = "..."  # or token = "..."
+    account = "alice"  # optional: jobs run as this account of the machine
 
-The author of a request is the name and the role of its token.  :mod:`.admission` decides what each role may
-do.
+The author of a request is the name and the role of its token, and its account.  :mod:`.admission` decides
+what each role may do.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from copter.extras import extra
+from copter.live.backends.agent import identity_of
 from copter.live.files import JobFileError, Name, Strict, read_toml
 
 with extra("live"):
@@ -32,10 +34,11 @@ Role: TypeAlias = Literal["admin", "user", "read"]
 
 @dataclass(frozen=True)
 class Author:
-    """The name and the role of the token of a request."""
+    """The name and the role of the token of a request; `account`: as which its jobs run, may be empty."""
 
     name: str
     role: Role
+    account: str = ""
 
 
 ADMIN = Author("admin", "admin")
@@ -49,6 +52,7 @@ class TokenEntry(Strict):
     role: Role
     token: Annotated[str | None, Field(pattern=r"^[\x21-\x7e]{16,256}$")] = None
     sha256: Annotated[str | None, Field(pattern=r"^[0-9a-f]{64}$")] = None
+    account: Annotated[str, Field(max_length=256)] = ""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -56,6 +60,10 @@ class TokenEntry(Strict):
             raise ValueError(f"{self.name}: must have either token or sha256")
         if self.name == ADMIN.name:
             raise ValueError(f"name = {ADMIN.name!r}: is the name of the token that the service generates")
+        if self.account and self.role == "read":
+            raise ValueError(
+                f"{self.name}: account: must not be given with the role 'read', which has no jobs"
+            )
         return self
 
     @property
@@ -107,11 +115,12 @@ def read_tokens(path: Path) -> TokensFile:
 class Tokens:
     """The generated token of a service, and the tokens of a file, which is read again when it changes.
 
-    Raises JobFileError if the file cannot be read or is invalid.
+    `no_accounts` returns why the service cannot run jobs as the accounts of tokens, or an empty text.  Raises
+    JobFileError if the file cannot be read or is invalid.
     """
 
-    def __init__(self, generated: str, path: Path | None) -> None:
-        self._path, self._seen = path, _version(path)
+    def __init__(self, generated: str, path: Path | None, no_accounts: Callable[[], str] = str) -> None:
+        self._path, self._seen, self._no_accounts = path, _version(path), no_accounts
         self._generated = _digest(generated), ADMIN
         self._known = tuple(self._read())
 
@@ -148,11 +157,22 @@ class Tokens:
         for one in read_tokens(self._path).tokens:
             if one.digest == self._generated[0]:
                 raise JobFileError(f"{self._path}: {one.name!r}: must not be the service's generated token")
-            yield one.digest, Author(one.name, one.role)
+            if one.account and (why := self._no_accounts() or _unknown(one.account)):
+                raise JobFileError(f"{self._path}: {one.name!r}: account = {one.account!r}: {why}")
+            yield one.digest, Author(one.name, one.role, one.account)
 
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+def _unknown(account: str) -> str:
+    """Return that an account does not exist, or an empty text if it does."""
+    try:
+        identity_of(account)
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _version(path: Path | None) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json
 exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
 the processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
 that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
+If run.json names an account, an agent that runs as root starts the processes as this account.
 ``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
 more than ``log_bytes`` of run.json.
 
@@ -32,6 +33,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -39,7 +41,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 _GRACE_SECONDS = 5.0
 """Time between SIGTERM and SIGKILL for processes whose sibling failed."""
@@ -86,7 +88,7 @@ def main(folder: str, node: int) -> int:
         return 1
     began, over, limiter = time.time(), threading.Event(), None
     try:
-        with open(os.path.join(folder, f"log-{node}.txt"), "a+b", buffering=0) as log:
+        with open(os.path.join(folder, f"log-{node}.txt"), "a+b", buffering=0, opener=_private) as log:
             for process in start(run, folder, node, log):
                 processes.append(process)
                 if told:  # a signal arrived while the processes were being started
@@ -115,6 +117,11 @@ def claim(folder: str, node: int, content: dict[str, Any]) -> bool:
     return True
 
 
+def _private(path: str, flags: int) -> int:
+    """Open a file; if it is new, only its owner can read it, also in a folder that others can enter."""
+    return os.open(path, flags, 0o600)
+
+
 def identity(pid: int) -> dict[str, Any]:
     """Return what distinguishes a process from a later one with the same process number."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
@@ -126,10 +133,18 @@ def identity(pid: int) -> dict[str, Any]:
 def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Start the node's processes, one after the other."""
     first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
+    if not count:
+        return
     total = 1 if run["once"] else sum(run["gpus"])
     devices = _devices(run["devices"][node] if run["devices"] else [])
     own = {name: value for name, value in os.environ.items() if name != VISIBLE}
     parent = os.getpid()
+    account = identity_of(run["account"]) if run["account"] else None
+    if account is None:
+        os.chdir(run["directory"])
+    else:
+        own |= {"HOME": account.home, "LOGNAME": account.name, "SHELL": account.shell, "USER": account.name}
+        enter(run["directory"], account)
     for local in range(count):
         environment = (
             own
@@ -146,13 +161,52 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(devices) if run["once"] else devices[local]
         yield subprocess.Popen(
             run["command"],
-            cwd=run["directory"],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            preexec_fn=lambda: die_with(parent),
+            preexec_fn=lambda: die_with(parent),  # after the change of the user, which would undo it
+            **({} if account is None else account.as_arguments()),
         )
+
+
+class Account(NamedTuple):
+    """An account of this machine: user, groups, and what its processes find in their environment."""
+
+    name: str
+    user: int
+    group: int
+    groups: list[int]
+    home: str
+    shell: str
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return the arguments of Popen that start a process as this account."""
+        return {"user": self.user, "group": self.group, "extra_groups": self.groups}
+
+
+def identity_of(name: str) -> Account:
+    """Return an account by its name; raise OSError if there is none."""
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        raise OSError(f"account {name!r}: does not exist on this node") from None
+    groups = os.getgrouplist(name, found.pw_gid)
+    return Account(name, found.pw_uid, found.pw_gid, groups, found.pw_dir, found.pw_shell)
+
+
+def enter(directory: str, account: Account) -> None:
+    """Change to a directory with the permissions of an account, so that nobody gets into one of others."""
+    own = os.getegid(), os.getgroups()
+    os.setgroups(account.groups)
+    os.setegid(account.group)
+    os.seteuid(account.user)
+    try:
+        os.chdir(directory)
+    finally:
+        os.seteuid(0)
+        os.setegid(own[0])
+        os.setgroups(own[1])
 
 
 def _devices(numbers: list[int]) -> list[str]:
@@ -379,7 +433,7 @@ def _signal_name(number: int) -> str:
 
 def write(path: str, content: dict[str, Any]) -> None:
     """Write a file atomically: it is complete or does not exist."""
-    with open(f"{path}.part", "w", encoding="utf-8") as file:
+    with open(f"{path}.part", "w", encoding="utf-8", opener=_private) as file:
         json.dump(content, file)
         file.flush()
         os.fsync(file.fileno())

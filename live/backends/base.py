@@ -87,6 +87,8 @@ class Run:
         Variables in addition to the node's own.
     options : mapping of str to str
         Options of the job for the backend: ``account``, ``partition``, ``time`` (minutes) on Slurm.
+    account : str
+        Account of the nodes as which the processes run; empty for that of the service.
     log_bytes : int
         Largest number of bytes that the log of a node may take; the agent cuts a larger log.
     training : mapping
@@ -105,6 +107,7 @@ class Run:
     once: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    account: str = ""
     log_bytes: int = LOG_BYTES
     training: Mapping[str, Any] = field(default_factory=dict)
 
@@ -114,11 +117,14 @@ class Run:
         return f"{self.job}.{self.number}"
 
     def write(self) -> None:
-        """Write the file that the agents read; only its owner can read it."""
+        """Write the file that the agents and the processes read; only the account of the run can read it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self) | {"folder": str(self.folder)})
         write_whole(self.folder / _RUN_FILE, lambda file: file.write(text.encode()))
         os.chmod(self.folder / _RUN_FILE, 0o600)
+        if self.account:
+            account = agent.identity_of(self.account)
+            os.chown(self.folder / _RUN_FILE, account.user, account.group)
 
 
 @dataclass(frozen=True)
@@ -160,12 +166,15 @@ class Backend(Protocol):
         Name of the backend, as in :data:`.registry.BACKENDS`.
     picks_devices : bool
         True if the backend chooses the GPUs of a run on each node.  Otherwise the run names them.
+    has_accounts : bool
+        True if the backend can run the processes of a run as another account than that of the service.
     job_options : tuple of str
         Names of the options that a job may give.
     """
 
     name: str
     picks_devices: bool
+    has_accounts: bool
     job_options: tuple[str, ...]
 
     def down(self) -> Mapping[str, str]:

@@ -59,6 +59,7 @@ class LocalBackend:
 
     name = "local"
     picks_devices = False
+    has_accounts = True
     job_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, *, environment: Sequence[str] = ()) -> None:

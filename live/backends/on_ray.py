@@ -116,6 +116,7 @@ class RayBackend:
 
     name = "ray"
     picks_devices = True
+    has_accounts = False
     job_options: tuple[str, ...] = ()
 
     def __init__(

@@ -151,6 +151,7 @@ class SlurmBackend:
 
     name = "slurm"
     picks_devices = True
+    has_accounts = False
     job_options: tuple[str, ...] = ("account", "partition", "qos", "time")
 
     def __init__(

@@ -6,6 +6,7 @@ from copter.live.backends.base import BackendError, RunState
 class MemoryBackend:
     name = "memory"
     picks_devices = False
+    has_accounts = False
     job_options = ("partition",)
 
     def __init__(self, ends_at_once=False):

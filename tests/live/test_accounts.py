@@ -1,0 +1,229 @@
+"""Jobs that run as the accounts of their tokens, on a service that runs as root."""
+
+import json
+import os
+import pwd
+import shutil
+import stat
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from copter.live.accounts import no_accounts
+from copter.live.backends import agent
+from copter.live.backends.base import Run, RunRefusedError
+from copter.live.backends.local import LocalBackend
+from copter.live.events import Submitted
+from copter.live.files import JobFile, JobFileError
+from copter.live.launcher import _begin
+from copter.live.tokens import Author, Tokens
+from support.live_cases import make_service
+
+
+def entry(name, role="user", token="a" * 16, account=""):
+    return f'[[tokens]]\nname = "{name}"\nrole = "{role}"\ntoken = "{token}"\naccount = "{account}"\n'
+
+
+def write(path, *entries):
+    path.write_text("".join(entries))
+    path.chmod(0o600)
+    return path
+
+
+ALICE, BOB = "nobody", "daemon"  # two accounts that every Linux has
+
+
+def _there_are_accounts():
+    try:
+        return os.geteuid() == 0 and all(pwd.getpwnam(name).pw_uid for name in (ALICE, BOB))
+    except KeyError:
+        return False
+
+
+as_root = pytest.mark.skipif(not _there_are_accounts(), reason=f"needs root, and the accounts {ALICE}, {BOB}")
+
+
+@pytest.fixture
+def folder():
+    """A folder that other accounts can enter; that of pytest is private."""
+    path = Path(tempfile.mkdtemp(prefix="copter-accounts-"))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path)
+
+
+def run_of(folder, job, script, *, account=ALICE, directory=None, number=1):
+    home = folder / "jobs" / job
+    return Run(
+        job=job,
+        number=number,
+        command=("/bin/sh", "-c", script),
+        directory=str(directory or home / "work"),
+        folder=home / "runs" / str(number),
+        type="a100",
+        hosts=("a100-0",),
+        gpus=(1,),
+        devices=((0,),),
+        once=True,
+        account=account,
+    )
+
+
+def play(backend, run):
+    """Start a run as the launcher does; return its last state and its output."""
+    assert _begin(backend, run, lambda: True)
+    deadline = time.monotonic() + 60.0
+    while (state := backend.states([run])[run.id]).outcome is None:
+        assert time.monotonic() < deadline, "the run did not end"
+        time.sleep(0.02)
+    return state, (run.folder / "log-0.txt").read_text()
+
+
+@as_root
+def test_a_job_runs_as_the_account_and_can_write_to_its_own_folders_only(folder):
+    other = run_of(folder, "of-bob", "echo secret > mine; cat $COPTER_RUN_FILE > /dev/null", account=BOB)
+    assert play(LocalBackend(folder), other)[0].outcome == "completed"
+    service = folder / "token"
+    service.write_text("of the service")
+    service.chmod(0o600)
+    jobs = folder / "jobs"
+    tries = [  # a file of the service, of another job, of the agent, and the folder of another job
+        f"cat {service}",
+        f"cat {jobs}/of-bob/work/mine",
+        f"cat {jobs}/of-bob/runs/1/run.json",
+        f"cat {jobs}/of-bob/runs/1/log-0.txt",
+        f"cat {jobs}/of-alice/runs/1/log-0.txt",
+        f"echo x > {jobs}/of-alice/runs/1/log-0.txt",
+        f"mv {jobs}/of-alice/runs {jobs}/of-alice/other",
+        f"ls {jobs}",
+        f"ls {jobs}/of-bob",
+        f"echo x > {jobs}/new",
+    ]
+    script = "id -un; id -G; echo $HOME $USER; echo x > here; cat $COPTER_RUN_FILE > copy"
+    script += "; echo y > ../checkpoints/z; "
+    script += " ".join(f"if {each}; then echo possible: '{each}'; fi;" for each in tries)
+    state, log = play(LocalBackend(folder), run_of(folder, "of-alice", script + " true"))
+    assert state.outcome == "completed", (state, log)
+    found = pwd.getpwnam(ALICE)
+    groups = " ".join(map(str, sorted(os.getgrouplist(ALICE, found.pw_gid))))
+    lines = log.splitlines()
+    assert lines[0] == ALICE and " ".join(sorted(lines[1].split(), key=int)) == groups
+    assert lines[2] == f"{found.pw_dir} {ALICE}"
+    assert "possible" not in log and log.count("denied") >= len(tries)
+    work = jobs / "of-alice" / "work"
+    assert {path.name for path in work.iterdir()} == {"here", "copy"}
+    assert work.stat().st_uid == found.pw_uid and stat.S_IMODE(work.stat().st_mode) == 0o700
+    for name in ("log-0.txt", "ended-0.json", "begun-0.json"):
+        file = (jobs / "of-alice" / "runs" / "1" / name).stat()
+        assert (file.st_uid, stat.S_IMODE(file.st_mode)) == (0, 0o600)
+
+
+@as_root
+def test_a_second_run_of_the_job_has_the_files_of_the_first(folder):
+    backend = LocalBackend(folder)
+    assert play(backend, run_of(folder, "job", "echo one > file"))[0].outcome == "completed"
+    state, log = play(backend, run_of(folder, "job", "cat file; echo two > file", number=2))
+    assert (state.outcome, log) == ("completed", "one\n")
+
+
+@as_root
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_a_working_directory_that_the_account_cannot_reach_is_refused(folder, mode):
+    private = folder / "private"
+    (private / "inside").mkdir(parents=True)
+    (private / "inside" / "file").write_text("secret")
+    private.chmod(0o700)
+    (private / "inside").chmod(mode)
+    run = run_of(folder, "job", "cat file", directory=private / "inside")
+    state, log = play(LocalBackend(folder), run)
+    assert state.outcome == "failed" and "cannot be started" in state.reason and "denied" in state.reason
+    assert "secret" not in log
+
+
+@as_root
+def test_a_run_is_killed_with_the_processes_of_the_account(folder):
+    backend = LocalBackend(folder)
+    run = run_of(folder, "job", "(trap '' TERM; echo $$; sleep 600) & setsid sleep 600 & echo ready; wait")
+    assert _begin(backend, run, lambda: True)
+    deadline = time.monotonic() + 60.0
+    while not (log := run.folder / "log-0.txt").exists() or "ready" not in log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    number = backend._agent(run, 0)
+    there = agent.part_processes(str(run.folder), 0, number)
+    user = pwd.getpwnam(ALICE).pw_uid
+    assert len(there) >= 3 and {Path(f"/proc/{pid}").stat().st_uid for pid in there} == {user}
+    backend.kill(run)
+    while backend.states([run])[run.id].outcome is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not agent.part_processes(str(run.folder), 0)
+
+
+@as_root
+def test_a_run_without_an_account_runs_as_the_service(folder):
+    state, log = play(LocalBackend(folder), run_of(folder, "job", "id -u", account=""))
+    assert (state.outcome, log) == ("completed", "0\n")
+
+
+@as_root
+def test_an_account_that_has_gone_is_refused(folder):
+    with pytest.raises(RunRefusedError, match="'no-such-account': does not exist"):
+        _begin(LocalBackend(folder), run_of(folder, "job", "true", account="no-such-account"), lambda: True)
+
+
+@as_root
+def test_the_account_of_a_token_is_that_of_its_jobs_also_after_a_restart(folder):
+    tokens = write(folder / "tokens.toml", entry("alice", account=ALICE), entry("bob", token="b" * 16))
+    (folder / "service").mkdir(mode=0o711)
+    service = make_service(folder / "service", tokens=tokens, backend=LocalBackend(folder / "service"))
+    for name, author in (("hers", Author("alice", "user", ALICE)), ("his", Author("bob", "user"))):
+        service.admission.submit(JobFile(command=("true",), name=name), author)
+    assert [(job.name, job.account) for job in service.record.state.jobs.values()] == [
+        ("hers", ALICE),
+        ("his", ""),
+    ]
+    service.close()
+    service = make_service(folder / "service", tokens=None, backend=LocalBackend(folder / "service"))
+    assert [job.account for job in service.record.state.jobs.values()] == [ALICE, ""]
+    service.close()
+    jobs = folder / "service" / "jobs"
+    jobs.mkdir(exist_ok=True)
+    jobs.chmod(0o755)
+    make_service(folder / "service", backend=LocalBackend(folder / "service")).close()
+    assert stat.S_IMODE(jobs.stat().st_mode) == 0o711  # not 0700: running jobs still enter it
+
+
+@pytest.mark.parametrize(
+    ("account", "why"), [(ALICE, "the service does not run as root"), ("no-such-account", "does not exist")]
+)
+def test_accounts_that_cannot_be_used_are_refused_with_the_token(tmp_path, account, why):
+    path = write(tmp_path / "tokens.toml", entry("alice", account=account))
+    reason = why if account == ALICE else ""
+    with pytest.raises(JobFileError, match=f"'alice': account = '{account}': .*{why}"):
+        Tokens("generated", path, lambda: reason)
+
+
+def test_a_token_that_submits_no_jobs_has_no_account(tmp_path):
+    path = write(tmp_path / "tokens.toml", entry("eyes", role="read", account=ALICE))
+    with pytest.raises(JobFileError, match="eyes: account: must not be given with the role 'read'"):
+        Tokens("generated", path)
+
+
+def test_what_prevents_accounts(folder, monkeypatch):
+    backend = LocalBackend(folder)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert no_accounts(backend, folder) == "the service does not run as root"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert no_accounts(backend, folder) == ""
+    (folder / "private").mkdir(mode=0o700)
+    assert no_accounts(backend, folder / "private").endswith(f"chmod o+x {folder / 'private'}")
+    backend.has_accounts = False
+    assert no_accounts(backend, folder) == "the backend 'local' cannot run jobs as other accounts"
+
+
+def test_older_journals_have_no_accounts():
+    fields = {"time": 1.0, "job": "job", "file": {"command": ["true"]}}
+    assert Submitted(**json.loads(json.dumps(fields))).account == ""
