@@ -10,7 +10,24 @@ from typing import Any
 
 from copter.live.admission import RefusedError
 from copter.live.cluster import as_place
-from copter.live.events import Closed, Decided, Ended, Event, JobEvent, Launched, Reported, Submitted, Told
+from copter.live.events import (
+    Begun,
+    Closed,
+    Decided,
+    Drained,
+    Ended,
+    Event,
+    Held,
+    JobEvent,
+    Launched,
+    NodesChanged,
+    Noted,
+    Opened,
+    Released,
+    Reported,
+    Submitted,
+    Told,
+)
 from copter.live.jobs import ActiveRun, Hold, LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.record import ServiceRecord
@@ -274,33 +291,60 @@ def events_view(record: ServiceRecord, after: int, limit: int) -> list[dict[str,
 
 
 def _event(number: int, event: Event) -> dict[str, Any]:
-    fields = event.as_dict()
-    fields.pop("file", None)
-    fields.pop("cluster", None)
-    fields.pop("devices", None)
-    job, author = fields.pop("job", None), fields.pop("author", "")
-    said = {key: value for key, value in fields.items() if value is not False and value not in ("", None, {})}
-    text = " ".join(f"{key}={_plain(key, value)}" for key, value in said.items())
     return {
         "number": number,
         "time": event.time,
         "what": type(event).__name__,
-        "job": job,
-        "author": author,
-        "text": text,
+        "job": getattr(event, "job", None),
+        "author": getattr(event, "author", ""),
+        "text": sentence(event),
+        "trouble": isinstance(event, Noted)
+        or (isinstance(event, Ended) and event.outcome in ("failed", "lost"))
+        or (isinstance(event, Closed) and event.ending == "failed"),
     }
 
 
-def _plain(key: str, value: Any) -> str:
-    """Return the value of an event's field as a text for users."""
-    if key == "place":
-        configuration = Placement(*as_place(value)).configuration
-        return f"{configuration.gpus}x{configuration.type}"
-    if key == "hosts":
-        return ",".join(value)
-    if key == "down":
-        return ", ".join(f"{type}-{node} ({why})" for type, node, why in value) or "none"
-    return str(value)
+def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each kind of event
+    """Return what an event says, for users; without the job and the author of the request."""
+    match event:
+        case Opened():
+            rounds = "at every event" if event.round_seconds is None else f"every {event.round_seconds:g} s"
+            return f"the service began with the policy {event.policy!r}, which decides {rounds}"
+        case Submitted():
+            return "the job was submitted" + (f"; it runs as {event.account!r}" if event.account else "")
+        case Launched():
+            configuration, hosts = Placement(*as_place(event.place)).configuration, ", ".join(event.hosts)
+            gpus = f"{configuration.gpus} GPU{'s' if configuration.gpus != 1 else ''}"
+            return f"run {event.number} is started on {gpus} of type {configuration.type}: {hosts}"
+        case Begun():
+            return f"run {event.number} has begun; its time counts from now on"
+        case Told():
+            return f"run {event.number} was told to write a checkpoint and end"
+        case Ended():
+            return _with_reason(f"run {event.number} {_OUTCOMES[event.outcome]}", event.reason)
+        case Held():
+            return "the job was held"
+        case Released():
+            return "the job was released"
+        case Closed():
+            return _with_reason(f"the job {_ENDINGS[event.ending]}", event.reason)
+        case NodesChanged():
+            down = ", ".join(f"{type}-{node} ({why})" for type, node, why in event.down)
+            return f"these nodes do not work: {down}" if down else "no node fails any more"
+        case Drained():
+            node = f"node {event.type}-{event.node}"
+            return f"{node} is in use again" if event.back else f"{node} was taken out of use"
+        case Noted():
+            return event.text
+    return ""  # reports and rounds, which are not listed
+
+
+_OUTCOMES = {"completed": "completed", "stopped": "was stopped", "failed": "failed", "lost": "was lost"}
+_ENDINGS = {"completed": "is completed", "failed": "has failed", "cancelled": "was cancelled"}
+
+
+def _with_reason(said: str, reason: str) -> str:
+    return f"{said}: {reason}" if reason else said
 
 
 def _finite(value: float) -> float | None:

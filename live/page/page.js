@@ -205,6 +205,8 @@ function drawHeader() {
 
 function drawFigures() {
   const { nodes, given, statuses, over, goodput } = store.cluster;
+  // Rigid jobs have no goodput; with other jobs there is at least a prediction.
+  const reports = goodput.predicted > 0 || store.goodputs.some((one) => one[1] > 0 || one[2] > 0);
   const types = [...new Set(nodes.map((/** @type {any} */ one) => one.type))].map((type) => {
     const there = nodes.filter((/** @type {any} */ one) => one.type === type && !one.unusable);
     return { type, there: sum(there.map((/** @type {any} */ one) => one.gpus)), given: given[type] ?? 0 };
@@ -220,6 +222,7 @@ function drawFigures() {
     say(element, `${count(many)} ${status}`);
     element.classList.toggle("zero", many === 0);
   });
+  for (const id of ["goodput-figure", "goodput-panel"]) at(id).hidden = !reports;
   say(at("goodput-now"), number(goodput.measured));
   say(at("goodput-predicted"), `steps a second; predicted ${number(goodput.predicted)}`);
   const round = store.rounds.at(-1);
@@ -294,8 +297,7 @@ function makeEvent(one) {
     parts.push(button);
   }
   if (one.author) parts.push(h("span", { class: "author" }, `by ${one.author}`));
-  const bad = /outcome=(failed|lost)|ending=failed/.test(one.text) || one.what === "Noted";
-  return h("li", { class: bad ? "bad" : "" }, ...parts, h("span", { class: "text" }, one.text));
+  return h("li", { class: one.trouble ? "bad" : "" }, ...parts, h("span", { class: "text" }, one.text));
 }
 
 /** @param {any[]} numbers

@@ -1,7 +1,6 @@
 """The page of `copter serve` in a browser, against a service that really runs jobs."""
 
 import contextlib
-import json
 import re
 import shutil
 import sys
@@ -13,10 +12,7 @@ pytest.importorskip("fastapi")
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
 
-from copter.live.events import Launched  # noqa: E402
-from copter.live.journal import LiveJournal  # noqa: E402
 from copter.live.process import ServiceProcess  # noqa: E402
-from copter.live.views import events_view  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -367,16 +363,3 @@ def test_only_what_is_new_is_told_again(serving):
         since = ask("GET", "/v1/rounds", params={"since": rounds[1]["time"]}).json()
         assert since[0] == rounds[2]
         assert ask("GET", "/v1/jobs/prints/log", params={"tail": 5}).text == "1\n"
-
-
-def test_an_event_names_hosts_and_a_place_of_several_nodes(tmp_path):
-    journal = LiveJournal(tmp_path / "journal.sqlite")
-    place = ("a100", ((0, 2), (1, 2)))
-    devices = ((0, 1), (0, 1))
-    journal.add(
-        Launched(time=1.0, job="x", number=1, place=place, hosts=("a100-0", "a100-1"), devices=devices)
-    )
-    (event,) = events_view(type("Only", (), {"journal": journal}), 0, 10)
-    journal.close()
-    assert event["text"] == "number=1 place=4xa100 hosts=a100-0,a100-1"
-    assert json.loads(json.dumps(event)) == event
