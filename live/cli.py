@@ -28,6 +28,10 @@ _TIME = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 _UNITS = (86400, 3600, 60, 1)
 """Seconds of the units of a time."""
 _WATCH_SECONDS = 2.0
+_SWITCH_SECONDS = 0.0005
+"""Time for which the policy's thread keeps Python's global lock when the event loop wants to continue.
+
+With Python's default of 5 ms, each call of the system in a connection could take 5 ms during a decision."""
 _CLEAR = "\x1b[H\x1b[2J"
 """Text that clears a terminal."""
 _URL_VARIABLE, _TOKEN_VARIABLE = "COPTER_SERVICE", "COPTER_TOKEN"
@@ -203,6 +207,7 @@ def serve(
         round_seconds=round_seconds,
         soon_seconds=soon_seconds,
     )
+    sys.setswitchinterval(_SWITCH_SECONDS)
     # After its shutdown, the server raises the signal again; by default SIGTERM would end the process there.
     signal.signal(signal.SIGTERM, _end)
     try:

@@ -26,6 +26,10 @@ _QUEUE = 65_535
 """Number of new connections that the system keeps until the server accepts them."""
 _MOST_WAITING = 1024
 """Largest number of connections that wait."""
+_MOST_SKIPPED = 1024
+"""Largest number of closed connections that are skipped before other events have their turn."""
+_TCP_ESTABLISHED = 1
+"""State of a connection that neither side has closed, as in the kernel's header ``tcp_states.h``."""
 
 
 def raise_file_limit() -> int:
@@ -39,7 +43,20 @@ def raise_file_limit() -> int:
 
 
 class _Listener(socket.socket):
-    """A socket whose queue of new connections is longer than the number that is accepted at once."""
+    """A socket whose queue of new connections is longer than the number that is accepted at once.
+
+    Connections that their clients have closed in the queue are closed and not served.  So the queue stays
+    short if clients open and close connections faster than the server can serve them.
+    """
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept the first connection that its client has not closed; raise BlockingIOError without one."""
+        for _ in range(_MOST_SKIPPED):
+            accepted, address = super().accept()
+            if accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_ESTABLISHED:
+                return accepted, address
+            accepted.close()
+        raise BlockingIOError  # the event loop calls again after its other events
 
     def listen(self, backlog: int = _QUEUE) -> None:
         """Listen; the server's own `backlog` limits only how many connections it accepts at once."""

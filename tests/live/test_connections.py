@@ -9,7 +9,7 @@ import time
 import pytest
 import uvicorn
 
-from copter.live.connections import connection_limits, limited_protocol
+from copter.live.connections import bound_socket, connection_limits, limited_protocol
 from copter.live.process import ServiceProcess, free_port
 
 SECONDS = 60.0
@@ -19,6 +19,22 @@ def test_the_limits_leave_files_for_the_service():
     for files in (64, 256, 1024, 65_536):
         limits = connection_limits(files)
         assert 2 <= limits["backlog"] <= files // 16
+
+
+def test_connections_that_were_closed_in_the_queue_are_not_accepted():
+    with contextlib.closing(bound_socket("127.0.0.1", 0)) as listener:
+        listener.listen()
+        listener.setblocking(False)
+        address = listener.getsockname()
+        for said in (b"", b"GET / HT"):
+            with socket.create_connection(address) as gone:
+                gone.sendall(said)
+        with socket.create_connection(address) as there:
+            accepted, peer = listener.accept()
+            with accepted:
+                assert peer == there.getsockname()
+        with pytest.raises(BlockingIOError):
+            listener.accept()
 
 
 async def app(scope, receive, send):
