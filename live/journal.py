@@ -166,14 +166,16 @@ class LiveJournal:
 
     def ended_runs(self, count: int) -> list[tuple[Launched, Ended]]:
         """Return the begin and the end of the runs that ended last."""
-        rows = self._rows(f"{_COLUMNS} WHERE kind = 'Ended' ORDER BY id DESC LIMIT ?", (count,))
-        found = []
-        for ended in map(self._event, list(rows)):
-            assert isinstance(ended, Ended)
-            for _, one in self.events(kind="Launched", job=ended.job):
-                if isinstance(one, Launched) and one.number == ended.number:
-                    found.append((one, ended))
-        return found[::-1]
+        rows = list(self._rows(f"{_COLUMNS} WHERE kind = 'Ended' ORDER BY id DESC LIMIT ?", (count,)))
+        begins = self._rows(
+            f"{_COLUMNS} WHERE kind = 'Launched' AND job IN (SELECT value FROM json_each(?))",
+            (json.dumps(list({row[3] for row in rows})),),
+        )
+        launched = {
+            (one.job, one.number): one for one in map(self._event, begins) if isinstance(one, Launched)
+        }
+        ends = [one for one in map(self._event, rows[::-1]) if isinstance(one, Ended)]
+        return [(launched[key], one) for one in ends if (key := (one.job, one.number)) in launched]
 
     def events(
         self, after: int = 0, *, kind: str | None = None, job: str | None = None
