@@ -27,7 +27,7 @@ from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
 from copter.live.record import ServiceRecord
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.policy import ClusterState, Explains, Policy
+from copter.problems.cluster.policy import ClusterState, Explains, Policy, WarmsUp
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds, Decision
 
@@ -103,6 +103,7 @@ class LiveRounds:
     async def run(self, looked: Callable[[], Awaitable[None]]) -> None:
         """Ask the policy until cancelled; `looked` waits until a tick has carried out the decision."""
         record, step = self._record, self.round_seconds
+        await self._warm_up()
         while True:
             begin = record.now()
             if record.state.eligible:
@@ -117,6 +118,16 @@ class LiveRounds:
                 await record.changed.wait()
                 await asyncio.sleep(_SHORTEST_GAP)
                 record.changed.clear()
+
+    async def _warm_up(self) -> None:
+        """Let the policy import its modules in its thread, while the service answers already."""
+        policy = self.policy
+        if isinstance(policy, WarmsUp):
+            try:
+                await self._call(policy.warm_up, self.decision_seconds)
+            except PolicyFailedError as failed:
+                self.trouble, self._lost = str(failed), True
+                self._record.note(f"the policy cannot warm up: {failed}; a new policy replaces it")
 
     async def ask(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again.

@@ -157,6 +157,14 @@ class Explains(Protocol):
         """Return sentences about a job in the last round; empty if the policy knows nothing about it."""
 
 
+@runtime_checkable
+class WarmsUp(Protocol):
+    """A policy that can do work before its first round, such as to import modules."""
+
+    def warm_up(self) -> None:
+        """Do what would make the first round slow; called at most once, and before that round."""
+
+
 class Estimator(Protocol):
     """Knowledge of the jobs' profiles: an estimator sets :attr:`.jobs.Job.seen`."""
 

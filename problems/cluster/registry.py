@@ -15,6 +15,7 @@ cluster.  Parameters with defaults are settings.  Their values are checked again
 
 from __future__ import annotations
 
+import builtins
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -139,13 +140,18 @@ def _parameters(maker: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     called: Any = maker
     while isinstance(called, partial):
         called = called.func
-    try:
-        hints: Mapping[str, Any] = get_type_hints(called.__init__ if inspect.isclass(called) else called)
-    except NameError:  # a type that is imported for type checkers only
-        hints = {}
+    function: Any = called.__init__ if inspect.isclass(called) else called
+    hints = get_type_hints(function, localns=_Names(getattr(function, "__globals__", {})))
     for one in inspect.signature(maker).parameters.values():
         if one.default is not one.empty:
             yield one.name, hints.get(one.name, Any)
+
+
+class _Names(dict[str, Any]):
+    """Names of a module; a type that the module imports for type checkers only is an empty class."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, None) or type(name, (), {})
 
 
 def _fits(value: object, hint: Any) -> bool:

@@ -12,26 +12,32 @@ Source: Sia, thesis sections 3.3 and 3.5.6.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from copter.arrays import Floats
-from copter.explanation import Explanation
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
-from copter.problems.sia.interface import SiaJob, SiaRound
-from copter.problems.sia.policy import SiaPolicy
-from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver, repeatable_solver
+from copter.solvers.settings import share
+
+if TYPE_CHECKING:
+    from copter.explanation import Explanation
+    from copter.problems.sia.interface import SiaJob, SiaRound
+    from copter.problems.sia.policy import SiaPolicy
+    from copter.solvers.base import Solver
 
 ROUND_SECONDS = 60.0
+_OWN = "copter"
+"""Name of the solver whose modules :meth:`Sia.warm_up` imports, so that a service can answer before."""
 
 _SHOWN = 4
 """Number of configurations about which :meth:`Sia.why` has a sentence."""
@@ -87,14 +93,29 @@ class Sia:
         self.round_seconds: float | None = float(round_seconds)
         self.last: SiaRound | None = None
         self.figures: dict[str, float] = {}
-        self._make = partial(SiaPolicy, p=p, lam=lam, scale_up_limit=scale_up_limit)
+        self._settings: dict[str, Any] = {"p": p, "lam": lam, "scale_up_limit": scale_up_limit}
         self._deadline = deadline
-        self._solver = repeatable_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
+        if solver == _OWN:
+            self._tolerance = share(tolerance)
+        elif isinstance(solver, str):
+            self._solver = repeatable_solver(solver, tolerance=tolerance)
+        else:
+            self._solver = solver
         self._policy = policy
         self._timeshare = None if timeshare_seconds is None else _TimeShare(timeshare_seconds, lam)
         self._profiles: dict[str, Profile] = {}
         self._levels: dict[str, int] = {}
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
+
+    @cached_property
+    def _solver(self) -> Solver:
+        """The solver; copter's own is made when it is needed."""
+        return repeatable_solver(_OWN, tolerance=self._tolerance)
+
+    def warm_up(self) -> None:
+        """Import the modules of the program and of the solver, so that the first round is fast."""
+        importlib.import_module("copter.problems.sia.policy")
+        _ = self._solver
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Return the configuration of every job that gets GPUs.
@@ -105,7 +126,9 @@ class Sia:
             If jobs that must have GPUs do not fit.
         """
         if self._policy is None:
-            self._policy = self._make(now.cluster)
+            from copter.problems.sia.policy import SiaPolicy
+
+            self._policy = SiaPolicy(now.cluster, **self._settings)
         policy = self._policy
         for job in now.left:
             if job.name in self._profiles:
@@ -209,6 +232,8 @@ def _shown(limit: Hashable) -> str:
 
 def _as_job(job: Job) -> SiaJob:
     """Return a job for the policy, with its known profile, which is already adapted to its kind."""
+    from copter.problems.sia.interface import SiaJob
+
     submission = job.submission
     least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
     return SiaJob(

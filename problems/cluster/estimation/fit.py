@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize, nnls
 
 from copter.arrays import Flags, Floats, Ints
 from copter.problems.cluster.profiles.throughput import MAX_GAMMA, ThroughputParameters
@@ -61,6 +60,8 @@ def fit_throughput(
     `local_batch`: examples on each GPU. `seconds`: the seconds of a step without accumulation.
     `grad_seconds`: seconds of a pass that does not synchronise.
     """
+    from scipy.optimize import minimize  # its import takes long, and a service needs it after reports only
+
     data = _checked(nodes, gpus, local_batch, seconds, grad_seconds)
     scale = _scales(data)
     free = _identified(data)
@@ -118,6 +119,8 @@ def _scales(data: _StepMeasurements) -> Floats:
 
 def _start(data: _StepMeasurements, gamma: float) -> Floats:
     """Return start values: least squares for T_grad, then, with it and gamma fixed, for T_sync."""
+    from scipy.optimize import nnls
+
     if data.grad_seconds is not None:
         grad, batch = data.grad_seconds, data.local_batch
     else:

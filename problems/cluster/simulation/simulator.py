@@ -29,6 +29,7 @@ from copter.problems.cluster.policy import (
     Estimator,
     Placement,
     Policy,
+    WarmsUp,
     counts_of,
 )
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment, record_of
@@ -100,6 +101,8 @@ class Simulator:
         for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} = {value}: must be positive and finite")
+        if isinstance(policy, WarmsUp):  # else the times of the first round would have that
+            policy.warm_up()
         self.scenario, self.policy = scenario, policy
         self.cluster = scenario.cluster.copy()
         self.timer, self.jobs = Timer(), dict[str, SimulatedJob]()
