@@ -20,16 +20,18 @@ demo: $(VENV)/.cli
 live: $(VENV)/.live
 	$(BIN)/python -m copter.live.demo
 
-# The same examples every time, and no test looks at a clock. Kernels are compiled, once for all of pytest's
-# processes, while the types are checked. Options of pytest: make test PYTEST_ARGS='-p randomly'
+# The same examples every time, and no test looks at a clock.
+# The solvers' kernels are compiled, once for all of pytest's processes, while the types are checked.
+# Options of pytest: make test PYTEST_ARGS='-p randomly'
 test: $(VENV)/.installed
 	$(MAKE) --no-print-directory -j2 lint types kernels
 	$(MAKE) --no-print-directory pytest
 
-# What takes longer, and what draws its examples at random: from the seed that the command line shows.
+# All tests but those of services. Every kernel is compiled at its first call, whereas `make test` runs it in Python
+# until compiling it pays off. Examples are drawn at random, from the seed that the command line shows.
 SEED ?= $(shell date +%s)
 test-long: $(VENV)/.installed kernels
-	$(BIN)/pytest -n auto --durations=20 -m "(long or hypothesis) and not cluster" \
+	$(BIN)/pytest -n auto --durations=20 -m "not cluster" \
 	    --hypothesis-profile=random --hypothesis-seed=$(SEED) $(PYTEST_ARGS)
 
 # What starts Ray, a service and its jobs, Slurm or a browser.

@@ -13,6 +13,7 @@ import numpy as np
 from copter import ContinualProgram, ProximalPoint
 from copter.compile.beside import ASIDE
 from copter.compile.first_calls import compile_at_once
+from copter.solvers.proximal.ahead import PARTS
 
 
 def compile_here() -> None:
@@ -25,7 +26,7 @@ def compile_here() -> None:
 
 
 def solvers() -> None:
-    """Small programs, solved in both ways: a bounded one, and after an edit one that is infeasible."""
+    """Small programs, solved in both ways: a bounded one, an infeasible one, and one with convex terms."""
     compile_here()
     program = ContinualProgram()
     for resource, upper in (("a", 3.0), ("b", 0.5)):
@@ -38,13 +39,15 @@ def solvers() -> None:
     program.update_resources("a", upper=-0.5)
     for inner in ("newton", "cd"):
         ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
+    PARTS["convex terms"]()
 
 
 def domains() -> None:
-    """Placements of shards and paths of a network, which need no solver."""
+    """Placements of shards, paths of a network and Pollux's allocations, which need no solver."""
     import networkx as nx
 
     from copter.problems.load_balancing.shim import NOWHERE, ReplicaShim, ShardFleet
+    from copter.problems.pollux import AllocationProblem, evolve
     from copter.problems.traffic import Topology, edge_disjoint_paths, k_shortest_paths
 
     compile_here()
@@ -54,6 +57,9 @@ def domains() -> None:
     ring = Topology.from_networkx(nx.cycle_graph(3))
     edge_disjoint_paths(ring, cache=False)
     k_shortest_paths(ring, cache=False)
+    one, held = np.ones(1, np.int64), np.zeros((1, 1), np.int8)
+    problem = AllocationProblem(one, held, one, one, np.zeros(1, bool), np.ones(1), np.ones((1, 2, 2)))
+    evolve(problem, held[None], np.random.default_rng(0))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from copter.compile import first_calls
+from support.amounts import whole
 from support.scheduling import RAY, ByFile
 
 # No test has a deadline, and none is given up because examples are slow to draw: a machine may be busy.
@@ -45,10 +47,30 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
+#: Modules whose functions compile every kernel of a process at its first call.
+COMPILE_AT_ONCE = (
+    "copter.bench.rounds",
+    "copter.cli.run",
+    "copter.problems.deadlines",
+    "copter.solvers.proximal.ahead",
+    "copter.solvers.proximal.solver",
+)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels():
-    """Before the first test, so that no solve's deadline pays for it; quick where ``make`` has done it."""
+    """Load kernels before the first test, so that no solve's deadline pays for it.
+
+    Other kernels run in Python until compiling them pays off, which gives the same numbers in all bits.
+    `make test-long` compiles each of them at its first call.
+    """
     compile_kernels.solvers()
+    with pytest.MonkeyPatch.context() as patch:
+        if not whole():
+            patch.setattr(first_calls, "_at_once", False)
+            for module in COMPILE_AT_ONCE:
+                patch.setattr(f"{module}.compile_at_once", lambda: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

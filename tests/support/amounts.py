@@ -12,13 +12,17 @@ FEWEST = 5
 """Number of examples of hypothesis that `make test` draws at least."""
 
 
+def whole() -> bool:
+    """Return whether this is `make test-long`."""
+    return settings.get_current_profile_name() == "random"
+
+
 def examples(number: int, fewest: int = FEWEST) -> int:
     """Return the number of examples of a test of hypothesis: a fifth of them in `make test`.
 
     `make test-long` runs each test of hypothesis again, with all examples and a new seed.
     """
-    whole = settings.get_current_profile_name() == "random"
-    return number if whole else min(number, max(fewest, number // 5))
+    return number if whole() else min(number, max(fewest, number // 5))
 
 
 def seeds(always: int, every: int) -> list[Any]:
