@@ -10,7 +10,7 @@ FOLDERS := solvers problems shims bench live
 export PYTHONDONTWRITEBYTECODE :=
 SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo live test test-long test-cluster lint types kernels pytest light dist bench suite measure benchmarks gallery docs clean
+.PHONY: demo live test test-long test-cluster lint types kernels pytest slow-tests light dist bench suite measure benchmarks gallery docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
@@ -20,7 +20,7 @@ demo: $(VENV)/.cli
 live: $(VENV)/.live
 	$(BIN)/python -m copter.live.demo
 
-# The same examples every time, and no test looks at a clock.
+# The same examples every time, and no test looks at a clock. Tests that take long are left to `make test-long`.
 # The solvers' kernels are compiled, once for all of pytest's processes, while the types are checked.
 # Options of pytest: make test PYTEST_ARGS='-p randomly'
 test: $(VENV)/.installed
@@ -53,6 +53,10 @@ kernels-%: $(VENV)/.installed
 
 pytest: $(VENV)/.installed
 	$(BIN)/pytest -n auto --durations=20 $(PYTEST_ARGS)
+
+# The list of tests that take long by their processor time: run it twice, because the first run also compiles.
+slow-tests: $(VENV)/.installed kernels
+	$(BIN)/pytest -n auto --measure
 
 # The core in an environment without any extra, from the wheel.
 light:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from copter.compile import first_calls
+from support import slow_tests
 from support.amounts import whole
 from support.scheduling import RAY, ByFile
 
@@ -24,8 +25,20 @@ settings.register_profile("random", print_blob=True, database=None, **_UNTIMED)
 settings.load_profile("fixed")  # `make test-long` takes the other one
 
 
-def pytest_collection_modifyitems(items):
-    """What takes longest as one piece begins first: see scheduling.py."""
+def pytest_addoption(parser):
+    parser.addoption("--measure", action="store_true", help="write tests/support/slow_tests.txt again")
+
+
+def pytest_configure(config):
+    if config.getoption("--measure"):
+        config.pluginmanager.register(slow_tests.Measurement())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark slow tests (slow_tests.py). What takes longest as one piece begins first: see scheduling.py."""
+    if not config.getoption("--measure"):
+        slow_tests.mark(items)
     items.sort(key=lambda item: item.nodeid.partition("::")[0] not in RAY)
 
 
