@@ -88,12 +88,11 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
     """
     played, solver = rounds.play(*events), rounds.solver
     seconds, missed = played.seconds, played.path == "fallback"
-    if isinstance(played.solution, Solution):
+    program = rounds.domain.program
+    if isinstance(played.solution, Solution) and program is not None:
         model, solve = solver.seconds(played.solution, seconds.solve)
         edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
         times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
-        program = rounds.domain.program
-        assert program is not None  # because it was solved
         measured = solved_record(solver.name, played.number, program, played.solution, times)
     else:
         measured = method_round(

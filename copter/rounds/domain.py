@@ -17,7 +17,8 @@ class Domain(Protocol):
     - ``start() -> (x, y) or None`` returns an allocation (:class:`copter.store.allocation.SparseX`) and dual
       prices by row slot. The next solve begins from these and not from the solver's own last round.
     - ``solve(solver, deadline)`` replaces ``solver.solve(program)``, for column generation or for a method
-      without a program. ``round`` gets its result.
+      without a program. ``round`` gets its result. If the result has an attribute ``solution``, this is the
+      solution of the round's record.
     - ``figures(answer) -> mapping`` returns numbers by name for reports.
     - ``events(rng) -> iterable`` returns random events of one more round that could happen in the present
       state. `copter check`, `copter run` and `copter bench` use it. It must not change the domain.

@@ -316,7 +316,7 @@ class Rounds:
         if self._journal is not None and self._journal.add_answer(number, written):
             self._journal.begin(self.number, self._state())
         seconds = Seconds(edited, made.solved - edited, rounded - made.solved, clock() - rounded)
-        solution = made.solution if isinstance(made.solution, Solution) else None
+        solution = _solution_of(made.solution)
         bound, gap = _quality(made, solution)
         record = RoundRecord(
             number=number,
@@ -502,6 +502,12 @@ def _left(clock: Clock) -> float | None:
 
 def _late(what: str, clock: Clock) -> str:
     return f"{what} left no time: {clock():.3g} s of {clock.deadline:.3g} s had passed"
+
+
+def _solution_of(solved: Any) -> Solution | None:
+    """Return the solution in what a domain's own ``solve`` returned; None if it solved no program."""
+    solution = solved if isinstance(solved, Solution) else getattr(solved, "solution", None)
+    return solution if isinstance(solution, Solution) else None
 
 
 def _why(solution: Any) -> str:

@@ -39,6 +39,7 @@ from copter.problems.placement.rounds.running import checked_kinds
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import TaskKind, Tasks
 from copter.ray.session import Session, check_room
+from copter.solution import Solution
 
 with extra("ray"):
     import ray
@@ -55,7 +56,7 @@ class _Region(PlacementRounds):
         super().__init__(servers, kinds, values=values, gap=gap)
         self._before = self.running.free.copy(), self.running.usable.copy()
 
-    def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int]:
+    def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int, Solution | None]:
         self._before = self.running.free.copy(), self.running.usable.copy()
         return super()._best(demand, servers)
 

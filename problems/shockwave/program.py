@@ -204,7 +204,7 @@ class RelaxationProgram:
                 mu += rest * seconds / window.capacity
             else:
                 jobs[int((window.remaining - seconds * window.most_rounds).argmax())] += rest
-        return answer(window, rounds, mu, work, jobs, begin)
+        return replace(answer(window, rounds, mu, work, jobs, begin), solution=solution)
 
 
 def _least_run_times(window: Window) -> tuple[float, float]:

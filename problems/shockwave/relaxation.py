@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from copter.arrays import Floats
 from copter.errors import SolverError
 from copter.extras import extra
 from copter.problems.shockwave.window import Window
+from copter.solution import Solution
 
 _CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"equilibrate_enable": False},
@@ -48,6 +49,7 @@ class Relaxation:
     the price of a GPU in a round. `work_price`: alpha_0. `job_prices`: alpha_j. `model_seconds`: time to make
     the model for another solver or to edit copter's program, included in `seconds`. `iterations`: iterations
     of an iterative solver. `warm_started`: whether the solver started from the answer for the last window.
+    `solution`: solution of copter's program (:mod:`.program`); None for other methods and after pickling.
     """
 
     rounds: Floats
@@ -61,6 +63,10 @@ class Relaxation:
     model_seconds: float = 0.0
     iterations: int = 0
     warm_started: bool = False
+    solution: Solution | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"solution": None}  # it contains the state of the program at that time
 
 
 RelaxationSolver = Callable[[Window], Relaxation]

@@ -33,6 +33,7 @@ from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, window_of_forecast
 from copter.rounds.record import Move
 from copter.rounds.rounds import Rounds
+from copter.solution import Solution
 from copter.solvers.base import Solver
 from copter.solvers.proximal.solver import ProximalPoint
 
@@ -112,6 +113,11 @@ class Relaxed:
     relaxation: Relaxation
     told: dict[str, tuple[float, float]]
     rng: np.random.Generator
+
+    @property
+    def solution(self) -> Solution | None:
+        """Solution of copter's program, if it solved the relaxation."""
+        return self.relaxation.solution
 
 
 @dataclass(frozen=True)
@@ -273,7 +279,8 @@ class Planner:
         )
         remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
         order = _order(now, dict(zip(window.names, plan.runs[:, 0], strict=True)), remaining)
-        solve = Solve(now.index, len(window), relaxed.relaxation, plan)
+        # Plans are kept, but not the state of the program that a solution contains.
+        solve = Solve(now.index, len(window), replace(relaxed.relaxation, solution=None), plan)
         return MarketRound(order, solve, relaxed, _moves(now, order))
 
     def keep(self, now: RoundState) -> MarketRound:

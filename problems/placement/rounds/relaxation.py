@@ -142,6 +142,7 @@ class PatternRelaxation:
         self._next = 0
         nothing = np.empty(0, np.int64)
         self._columns = _Columns(nothing, np.zeros(1, np.int64), nothing, nothing)
+        self._held: list[_Columns] = []
 
     def begin(self, free: Free, demand: Ints, servers: Ints, price: Floats) -> None:
         """Change the program to that of a round, and keep useful columns of the last round.
@@ -149,6 +150,7 @@ class PatternRelaxation:
         `free`: free capacity, which must not change during the round. `demand` (kinds,): number of waiting
         tasks. `servers` (n,): servers of the round.
         """
+        self.extend()
         self._free, self._demand = free, demand
         self.program.update_resources(self._kinds, upper=demand.astype(np.float64))
         self._states = self._alike(servers)
@@ -201,7 +203,9 @@ class PatternRelaxation:
         self._add(_Columns(owners, _begins(sizes), found.kinds[order], found.gpus[order]))
 
     def improve(self, price: Floats, enough: float) -> tuple[int, float]:
-        """Add patterns with a positive reduced value at some prices; return their number and the bound there.
+        """Find patterns with a positive reduced value at some prices; return their number and the bound.
+
+        :meth:`extend` adds them. A round that ends before leaves the program as it was solved.
 
         `price` (kinds,): not negative. `enough`: if the bound may reach this value, servers are searched with
         more nodes, up to a limit.
@@ -229,8 +233,14 @@ class PatternRelaxation:
         np.maximum.at(known, self._columns.owner, self._columns.worth(gain))
         columns = _Columns(states.number, mixes.begins, mixes.kinds, mixes.gpus)
         new = self._useful(columns, states.sizes * (mixes.value - known[states.number] * (1.0 + 1e-6)))
-        self._add(columns.where(new))
+        self._held.append(columns.where(new))
         return int(np.count_nonzero(new)), paid + float(states.sizes @ mixes.bound)
+
+    def extend(self) -> None:
+        """Add the patterns that :meth:`improve` found since the last call."""
+        for columns in self._held:
+            self._add(columns)
+        self._held.clear()
 
     def prices(self, solution: Solution) -> Floats:
         """Return the dual price of each kind; (kinds,)."""

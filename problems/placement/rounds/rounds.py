@@ -30,7 +30,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,10 @@ class Round:
         Time of the round.
     moves : tuple of Move
         Tasks that start or move, with their former and new places.
+    solution : Solution, optional
+        Last solution of the program (:mod:`copter.problems.placement.rounds.relaxation`). Its resources are
+        the kinds of tasks, its requests the classes of equal servers, and its columns the known patterns.
+        None if no program was solved.
     """
 
     placed: dict[Hashable, Place]
@@ -102,6 +106,10 @@ class Round:
     solves: int
     seconds: float
     moves: tuple[Move, ...] = ()
+    solution: Solution | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"solution": None}  # it contains the state of the program at that time
 
     @property
     def gap(self) -> float:
@@ -284,7 +292,7 @@ class PlacementRounds:
             moved = self._leave_drained(moves)
             demand = self.running.waiting.copy()
             servers = self._open(demand)
-            found, bound, solves = self._best(demand, servers)
+            found, bound, solves, solution = self._best(demand, servers)
             placed = self._start(found)
             value = self._worth_of(placed)
             more: dict[Hashable, Place] = {}
@@ -303,6 +311,7 @@ class PlacementRounds:
                 gained=self._worth_of(more),
                 solves=solves,
                 seconds=time.perf_counter() - begun,
+                solution=solution,
             )
         places = [*done.placed.items(), *done.moved.items()]
         return replace(done, moves=tuple(Move(id, self.running.place_of(id), place) for id, place in places))
@@ -421,22 +430,23 @@ class PlacementRounds:
         cpu, gpus = running.free.cpu[servers], running.free.gpus[servers].sum(axis=1)
         return servers[np.argsort(cpu / self._most.cpu + gpus / self._most.gpus, kind="stable")]
 
-    def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int]:
-        """Return a placement, a bound, and the number of solves of the program."""
+    def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int, Solution | None]:
+        """Return a placement, a bound, the number of solves of the program, and its last solution."""
         enough = 1.0 / (1.0 - self.gap)
         best = self._filled(demand, servers, self._gain)
         value, bound, solves = self._worth(best), float(demand @ self.values), 0
         if not servers.size:
-            return best, 0.0, solves
+            return best, 0.0, solves, None
         if bound <= enough * value or over():
-            return best, bound, solves
+            return best, bound, solves, None
         relaxation = self._relaxation
         relaxation.begin(self.running.free, demand, servers, self._price)
         bound = min(bound, relaxation.improve(self._price, enough * value)[1])
         if bound <= enough * value or over():
-            return best, bound, solves
+            return best, bound, solves, None
+        relaxation.extend()
         relaxation.offer(best)
-        low = bound
+        low, last = bound, None
 
         def price(solution: Solution) -> MissingColumns:
             nonlocal best, value, low
@@ -456,13 +466,15 @@ class PlacementRounds:
 
         try:
             for generation in generations(relaxation.program, relaxation.solver, price):
-                solves, bound = solves + 1, min(bound, -generation.bound)
+                solves, bound, last = solves + 1, min(bound, -generation.bound), generation.solution
                 if bound <= enough * value or solves == _ITERATIONS or over():
                     break
+                relaxation.extend()
         except NotOptimalError as error:
             if error.solution.status is not Status.DEADLINE:
                 raise
-        return best, bound, solves
+            last = error.solution
+        return best, bound, solves, last
 
     @property
     def _gain(self) -> Floats:
