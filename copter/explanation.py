@@ -14,6 +14,9 @@ numbers.  The loss is reduced by the rounding error of objective and bound, and 
 allocation's violations within the tolerance.  A convex term is replaced by its tangent at the allocation,
 which is below it.
 
+No allocation has x_qj = v if the row of a resource excludes it. The row excludes it if v units, the least use
+by the request's other columns, and the least use by all other requests exceed the resource's upper bound.
+
 An increase that is enough can only be found by solving the changed program again.
 """
 
@@ -21,8 +24,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -46,6 +49,8 @@ _HAS = 1e-6
 """A request has a column if its value is above this share of the most that it could have alone."""
 _SLOPE_ERROR = 2.0**-40
 """Bound on the relative rounding error of a tangent's slope."""
+_CHUNK = 4096
+"""Number of requests whose usage is read at once."""
 _TRIES, _BISECTIONS = 7, 8
 """Numbers of solves to find an increase that is enough, and to narrow each of the two limits."""
 
@@ -101,13 +106,17 @@ class ColumnReason:
         that it has.
     loss : float
         Every allocation with `most` units of the column is at least this much worse than the solution. 0 if
-        it may be as good. Infinite if no allocation has as much.
+        the certificate does not exclude that one is as good. Infinite if no allocation has as much, because
+        of `blocked` or, if that is empty, the request's total.
     fall : float
         The column's cost must improve by at least this much a unit before an allocation with `most` units of
         it is optimal.
     increases : mapping of resource id to float
         The least increase of each resource with a price, if nothing else changes, with which an optimal
         allocation may have `most` units of the column.
+    blocked : mapping of resource id to (need, left)
+        Resources of which an allocation with `most` units of the column needs more than any allocation
+        leaves, whatever the other requests have. `need` is the use of these units alone.
     """
 
     column: Hashable
@@ -120,6 +129,7 @@ class ColumnReason:
     loss: float
     fall: float
     increases: Mapping[Hashable, float]
+    blocked: Mapping[Hashable, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -295,7 +305,7 @@ class _Request(NamedTuple):
         store, sense = facts.program.store, facts.program.sense
         most = float(self.most[j])
         most = most if math.isfinite(most) else 1.0
-        prices, lacking = {}, {}
+        prices, lacking, blocked = {}, {}, {}
         accuracy = max(1e-9, facts.proof.relative.primal)
         for i, use in self.uses[j].items():
             if facts.y[i]:
@@ -305,7 +315,10 @@ class _Request(NamedTuple):
             error = accuracy * float(facts.weight[i] + abs(use) * most)
             if use > 0.0 and use * most > free + error:
                 lacking[facts.ids[i]] = use * most - (free if abs(free) > error else 0.0)
-        loss = self.loss(facts, j, most)
+                left = self.most_left(facts, i, j, most)
+                if use * most > left + error + accuracy * abs(left):
+                    blocked[facts.ids[i]] = use * most, left
+        loss = math.inf if blocked else self.loss(facts, j, most)
         increases = {
             facts.ids[i]: _below(Fraction(loss) / Fraction(facts.y[i]))
             for i in self.uses[j]
@@ -324,6 +337,7 @@ class _Request(NamedTuple):
             loss,
             fall,
             increases,
+            blocked,
         )
 
     def loss(self, facts: _Facts, j: int, most: float) -> float:
@@ -334,6 +348,26 @@ class _Request(NamedTuple):
         if gap is None or self.least is None:
             return 0.0
         return max(0.0, _below(with_it - self.least - gap))
+
+    def most_left(self, facts: _Facts, i: int, j: int, most: float) -> float:
+        """Return an upper bound on what any allocation leaves of a row for the most of a column.
+
+        It is infinite where that is not needed: if the row's upper bound has room for the most of the column.
+        """
+        store = facts.program.store
+        upper = float(store.rows.upper[i])
+        if self.uses[j].get(i, 0.0) * most <= upper:
+            return math.inf
+        own = [Fraction(use.get(i, 0.0)) for use in self.uses]
+        if self.relation == NO_TOTAL and any(
+            a < 0 for a, u in zip(own, self.upper, strict=True) if u == math.inf
+        ):
+            return math.inf
+        least = _least(self._replace(p=own), j, Fraction(most))
+        if least is None:
+            return math.inf  # the total excludes it, which is another reason
+        others = _least_use(facts.program, i, self.slot)
+        return upper - float(least - own[j] * Fraction(most)) - others
 
     def too_large(self, facts: _Facts) -> tuple[tuple[Hashable, Hashable, float, float], ...]:
         """Return a resource of which each column uses too much; empty if one fits, or a part of one."""
@@ -377,6 +411,30 @@ def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | Non
             room -= much
         value += p * much
     return None if one.relation == EXACTLY and room else value
+
+
+def _least_use(program: ContinualProgram, i: int, but: int) -> float:
+    """Return a lower bound on the use of a row by all requests but one: the sum of their negative parts.
+
+    A request with a total uses at least the smaller of 0 and its total times its least coefficient.
+    """
+    store, table, whole = program.store, program.store.requests, 0.0
+    every = program.request_slots[program.request_slots != but]
+    for slots in (every[begin : begin + _CHUNK] for begin in range(0, every.size, _CHUNK)):
+        block = usage_columns(store, slots)
+        columns = np.repeat(np.arange(block.counts.size), block.counts)
+        of_row = (block.row == i) & (block.value < 0.0)
+        if not of_row.any():
+            continue
+        value, columns = block.value[of_row], columns[of_row]
+        owner = np.repeat(np.arange(slots.size), table.n_columns[slots])[columns]
+        alone = np.bincount(owner, value * upper_bounds(store, slots)[columns], slots.size)
+        least = np.zeros(slots.size)
+        np.minimum.at(least, owner, value)
+        total = np.where(table.relation[slots] == NO_TOTAL, np.inf, table.total[slots])
+        with_total = np.multiply(least, total, out=np.zeros(slots.size), where=least < 0.0)
+        whole += float(np.maximum(alone, with_total).sum())
+    return whole
 
 
 def _below(exact: Fraction) -> float:
@@ -464,16 +522,24 @@ def _sentences(one: Explanation) -> Iterator[str]:
 
 def _column_sentences(one: ColumnReason, besides: str) -> Iterator[str]:
     what = f"{one.most:.6g} of column {one.column!r}"
+    if one.blocked:
+        resource, (need, left) = next(iter(one.blocked.items()))
+        yield (
+            f"No allocation has {what}, because it needs {need:.6g} of {resource!r}, "
+            f"and no allocation leaves more than {rounded_up(left)}."
+        )
+        return
     if one.loss == math.inf:
         yield f"No allocation has {what}, because the request's total must be met by other columns too."
         return
     if one.loss > 0.0:
         yield (
-            f"Every allocation with {what} is worse by at least {_down(one.loss)}; "
-            f"the column's cost must improve by at least {_down(one.fall)} a unit before one is optimal."
+            f"Every allocation with {what} is worse by at least {rounded_down(one.loss)}; "
+            f"the column's cost must improve by at least {rounded_down(one.fall)} a unit "
+            "before one is optimal."
         )
     else:
-        yield f"An allocation with {what} may be as good as this one, within the certified gap."
+        yield f"The certificate does not exclude that an allocation with {what} is as good as this one."
     for resource, missing in one.lacking.items():
         yield f"For {what}, {missing:.6g} more of {resource!r} is needed than the other requests leave."
     if one.prices:
@@ -485,7 +551,7 @@ def _column_sentences(one: ColumnReason, besides: str) -> Iterator[str]:
     for resource, more in one.increases.items():
         yield (
             f"If only {resource!r} is increased, no optimal allocation has {what} "
-            f"before the increase is {_down(more)}."
+            f"before the increase is {rounded_down(more)}."
         )
 
 
@@ -496,10 +562,18 @@ def _increase_sentence(one: Increase) -> str:
     return f"Solved again: {nothing}, and with {one.enough:.6g} more every optimal one gives it something."
 
 
-def _down(value: float) -> str:
-    """Return a positive value with six digits, rounded down, so that "at least" stays true."""
+def rounded_down(value: float, digits: int = 6) -> str:
+    """Return a finite value with some digits that is at most the value, so that "at least" stays true."""
+    return _rounded(value, digits, math.floor)
+
+
+def rounded_up(value: float, digits: int = 6) -> str:
+    """Return a finite value with some digits that is at least the value, so that "at most" stays true."""
+    return _rounded(value, digits, math.ceil)
+
+
+def _rounded(value: float, digits: int, towards: Callable[[Fraction], int]) -> str:
     if value == 0.0:
         return "0"
-    digits = 5 - math.floor(math.log10(value))
-    scaled = Fraction(value) * Fraction(10) ** digits
-    return f"{float(Fraction(math.floor(scaled)) / Fraction(10) ** digits):.6g}"
+    scale = Fraction(10) ** (digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{float(Fraction(towards(Fraction(value) * scale)) / scale):.{digits}g}"

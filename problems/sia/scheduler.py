@@ -30,7 +30,7 @@ from copter.solvers.registry import make_solver, repeatable_solver
 from copter.solvers.settings import share
 
 if TYPE_CHECKING:
-    from copter.explanation import Explanation
+    from copter.explanation import ColumnReason, Explanation
     from copter.problems.sia.interface import SiaJob, SiaRound
     from copter.problems.sia.policy import SiaPolicy
     from copter.solvers.base import Solver
@@ -199,30 +199,44 @@ class Sia:
 
 
 def _sentences(found: Explanation, configurations: Sequence[Configuration | None]) -> Iterator[str]:
-    """Yield sentences about the configurations that are nearest to an optimal schedule, or in one."""
-    columns = sorted(zip(found.columns, configurations, strict=True), key=lambda each: each[0].loss)
-    shown = [(why, one) for why, one in columns if one is not None and why.loss < math.inf][:_SHOWN]
+    """Yield sentences about the configurations that are nearest to an optimal schedule, or in one.
+
+    If the cluster is too small for all configurations, the sentences are about those with the fewest GPUs.
+    """
+    columns = [(why, one) for why, one in zip(found.columns, configurations, strict=True) if one is not None]
+    shown = [(why, one) for why, one in columns if why.loss < math.inf]
+    if shown:
+        shown.sort(key=lambda each: each[0].loss)
+    else:
+        shown = sorted(((why, one) for why, one in columns if why.blocked), key=lambda each: each[1].gpus)
     if not shown:
         yield "No configuration is open to it in this round."
-    for why, one in shown:
+    for why, one in shown[:_SHOWN]:
         name = f"{one.gpus} {one.type} on {one.nodes} node{'s' if one.nodes > 1 else ''}"
-        parts = []
-        if why.loss > 0.0:
-            parts.append(
-                f"every schedule with it costs at least {why.loss:.3g} more than the best fractional one"
-            )
-        elif why.value > 0.0:
-            parts.append(f"the best fractional schedule has {why.value:.3g} of it")
-        else:
-            parts.append("a schedule with it may be as good as this one")
-        parts += [
-            f"{missing:.3g} more of {_shown(id)} is needed than others leave"
-            for id, missing in why.lacking.items()
-        ]
-        if why.prices:
-            price = ", ".join(f"{price:.3g} for {_shown(id)}" for id, price in why.prices.items())
-            parts.append(f"its own cost is {why.cost:.3g}, and its GPUs cost {price} at the round's prices")
-        yield f"{name}: {'; '.join(parts)}."
+        yield f"{name}: {'; '.join(_parts(why))}."
+
+
+def _parts(why: ColumnReason) -> Iterator[str]:
+    """Yield what the certificate says about a configuration."""
+    from copter.explanation import rounded_down, rounded_up  # not before a round: see `Sia.warm_up`
+
+    if why.blocked:
+        for id, (need, left) in why.blocked.items():
+            most = f"none leaves more than {rounded_up(left)}"
+            yield f"no schedule has it, because it needs {need:.6g} of {_shown(id)} and {most}"
+        return
+    if why.loss > 0.0:
+        least = rounded_down(why.loss, 3)
+        yield f"every schedule with it costs at least {least} more than the best fractional one"
+    elif why.value > 0.0:
+        yield f"the best fractional schedule has {why.value:.3g} of it"
+    else:
+        yield "the prices do not exclude that a schedule with it is as good as this one"
+    for id, missing in why.lacking.items():
+        yield f"{missing:.6g} more of {_shown(id)} is needed than others leave"
+    if why.prices:
+        price = ", ".join(f"{price:.3g} for {_shown(id)}" for id, price in why.prices.items())
+        yield f"its own cost is {why.cost:.3g}, and its GPUs cost {price} at the round's prices"
 
 
 def _shown(limit: Hashable) -> str:

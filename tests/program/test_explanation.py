@@ -10,9 +10,8 @@ import highspy
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, LogTerm, ProximalPoint, Rounds, make_solver
+from copter import ContinualProgram, LogTerm, ProximalPoint, make_solver
 from copter.errors import CopterError, NoAllocationError, UnknownIdError
-from copter.problems.deadlines import EXAMPLES
 from copter.solution import Start, Status, Timings, make_solution
 from copter.store.allocation import NOTHING
 from support.strategies import KINDS, random_plain
@@ -251,28 +250,6 @@ def test_convex_terms():
     assert seen["loss"] > 20, seen
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_domains(name):
-    rng, seen = np.random.default_rng(3), Counter()
-    rounds = Rounds(EXAMPLES[name](), solver=make_solver("copter", tolerance=1e-8))
-    for _ in range(12):
-        record = rounds.play(*rounds.domain.events(rng))
-        program, solution = rounds.domain.program, record.solution
-        if program is None or not solution or not solution.found or solution.clock != program.store.clock:
-            continue
-        for id in rng.permutation(np.arange(len(program)))[:4].tolist():
-            request = list(program.request_ids)[id]
-            why = solution.explain(request)
-            assert why.sentences
-            seen["explained"] += 1
-            if not program.store.terms and solution.is_optimal(1e-8):
-                check(program, solution, why, seen)
-    if name in ("placement", "shockwave"):  # these have no program of their own
-        assert not seen
-    else:
-        assert seen["explained"] > 40 and min(seen["loss"], seen["no loss"], seen["increase"]) > 10, seen
-
-
 def test_wrong_calls():
     program = queue(0)
     solver = ProximalPoint()
@@ -341,3 +318,50 @@ def test_a_convex_term_is_not_forgotten_in_the_sentences():
     said = str(ProximalPoint(tolerance=EXACT).solve(program).explain("q"))
     assert "contributes 0 to the objective, besides its convex term" in said
     assert "adds 0 to the objective, besides its convex term" in said
+
+
+@pytest.mark.parametrize("frees", [0.0, 3.0])
+def test_a_column_for_which_no_allocation_leaves_enough(frees):
+    """A request with a negative use frees some of the resource, and the column fits then."""
+    program = ContinualProgram()
+    program.add_resource("r", upper=5.0)
+    program.add_request("big", [-1.0, 0.5], {"r": [7.0, 2.0]}, total=1)
+    program.add_request("frees", [9.0], {"r": -frees}, total=1)
+    solution = ProximalPoint(tolerance=EXACT).solve(program)
+    why = solution.explain("big")
+    first = why.columns[0]
+    if frees:
+        assert not first.blocked and math.isfinite(first.loss)
+    else:
+        assert first.blocked == {"r": (7.0, 5.0)} and first.loss == math.inf and not first.increases
+        said = (
+            "No allocation has 1 of column 0, because it needs 7 of 'r', and no allocation leaves more than "
+        )
+        assert f"{said}5." in why.sentences
+    check(program, solution, why, Counter())
+
+
+def test_uses_that_free_without_a_limit_block_nothing():
+    for others, upper in (({"total": 2}, math.inf), ({}, [4.0]), ({}, math.inf)):
+        program = ContinualProgram()
+        program.add_resource("r", upper=1.0)
+        program.add_request("q", [-1.0, 0.0], {"r": [9.0, -1.0]}, total=1)
+        program.add_request("frees", [1.0], {"r": -1.0}, upper=upper, **others)
+        one = ProximalPoint(tolerance=EXACT).solve(program).explain("q").columns[0]
+        left = 1.0 + (2.0 if others else 4.0 if upper != math.inf else math.inf)
+        assert one.blocked == ({"r": (9.0, left)} if math.isfinite(left) else {}), (others, upper)
+
+
+def test_what_the_certificate_does_not_know_is_not_claimed():
+    """Two resources exclude a column only together: at prices of 0, nothing proves it."""
+    program = ContinualProgram()
+    for id in "rs":
+        program.add_resource(id, lower=-math.inf, upper=1.0)
+    program.add_request("must", [1.0, 1.0], {"r": [1.0, 0.0], "s": [0.0, 1.0]}, total=1, relation="==")
+    program.add_request("q", [0.0], {"r": 1.0, "s": 1.0}, total=1)
+    solution = ProximalPoint(tolerance=EXACT).solve(program)
+    why = solution.explain("q")
+    (one,) = why.columns
+    if not one.has and not one.loss:
+        assert "The certificate does not exclude that an allocation with 1 of column 0" in why.sentences[1]
+    check(program, solution, why, Counter())
