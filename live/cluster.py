@@ -105,6 +105,7 @@ class LiveCluster:
             return
         if eligible:
             self.eligible[job.name] = job
+            job.eligible_since = self.timer.time
             if job in self._left:  # the policy has not noticed that it was away
                 self._left.remove(job)
             else:

@@ -268,7 +268,7 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     @router.post("/v1/dry-run")
     async def dry_run(job: JobFile, author: _Author) -> list[str]:
         """Check a job as a submission does, and say whether it could start now; nothing is submitted."""
-        return would_run(service.record, service.admission.dry_run(job, author))
+        return would_run(service.record, service.rounds, service.admission.dry_run(job, author))
 
     @router.post("/v1/arrays", status_code=201)
     async def submit_array(array: ArrayBody, author: _Author, hold: _Hold = False) -> JobNames:

@@ -111,6 +111,8 @@ class LiveJob(Job):
         The present hold; None if the job is not held.
     waits_for : set of str
         Jobs that must complete before this one starts.
+    eligible_since : float
+        Time at which policies could begin to give GPUs to the job; NaN before that.
     run : ActiveRun or None
         The present run.  While the job is being resized, this is still the run on its former GPUs.
     runs : int
@@ -145,6 +147,7 @@ class LiveJob(Job):
         self._prior = prior
         self.hold: Hold | None = None
         self.waits_for = set[str]()
+        self.eligible_since = math.nan
         self.learned: Learned | None = None
         if isinstance(self.profile, GoodputProfile):
             self.learned = Learned(self.profile, cluster.names)

@@ -61,7 +61,8 @@ class LiveRounds:
     """The rounds of a policy on a live cluster.
 
     `scales` is true if the backend adds and removes nodes, so that the policy can request nodes.  `trouble`
-    is the reason why the policy's last call made no decision; empty if it made one.
+    is the reason why the policy's last call made no decision; empty if it made one.  `unplaced` has the jobs
+    to which the policy gave GPUs in its last decision, without nodes for them; empty after a restart.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class LiveRounds:
         self._soon = soon_seconds
         self._thread = PolicyThread()
         self.trouble = ""
+        self.unplaced: frozenset[str] = frozenset()
         self._lost = False  # True if the policy must be replaced before the next round
         self._attempts, self._again = 0, -math.inf  # failed attempts to replace it, and when to try again
         self._open(self._make())
@@ -163,6 +165,7 @@ class LiveRounds:
         if answer is not None:
             try:
                 self._rounds.carry_out(answer.decision)
+                self.unplaced = frozenset(answer.decision.placed.evicted)
             except Exception as raised:  # a place in the decision does not exist
                 _log.exception("round %d", now.index)
                 error = described(raised)

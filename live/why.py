@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from copter.live.cluster import LiveCluster
@@ -17,6 +18,9 @@ from copter.live.policy_thread import PolicyFailedError
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.views import job_view
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.policy import Policy
+from copter.problems.cluster.rounds import can_run
 
 _MOST_NAMES = 5
 """Number of jobs that a sentence names."""
@@ -51,14 +55,14 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     return answer | {"sentences": sentences}
 
 
-def would_run(record: ServiceRecord, job: LiveJob) -> list[str]:
+def would_run(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> list[str]:
     """Return sentences about whether a job that is not submitted could start now."""
     state = record.state
     waits = _names([name for name in job.file.after if not record.is_over(name)])
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
-    need, free = _fit(state, job)
+    need, free = _fit(rounds.policy, state, job)
     sentences.append(need)
     if free:
         if any(gpus >= job.least_gpus for gpus in free.values()):
@@ -120,19 +124,22 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
 
 
 def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
-    """Yield what took a job's GPUs: the policy's decision, or a node that went out of use."""
+    """Yield what took a job's GPUs: a round or a node that went out of use.
+
+    In a round, the policy gave the job nothing, or GPUs for which there were no nodes.
+    """
     last = next((each for each in reversed(record.past.rounds) if job.name in each.places), None)
     if last is not None and last.places[job.name] is None and last.time >= job.since - 1e-6:
         instead = _names([name for name, place in last.places.items() if place is not None])
-        others = f", in which it gave GPUs to {instead}" if instead else ""
-        yield f"The policy took them away in a round{others}."
+        others = f", in which the policy gave GPUs to {instead}" if instead else ""
+        yield f"They were taken away in a round{others}."
     else:
         yield "Their node went out of use, or the round in which it lost them is not kept any more."
 
 
 def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
     state, now = record.state, record.now()
-    need, types = _fit(state, job)
+    need, types = _fit(rounds.policy, state, job)
     yield need
     if not types:
         return
@@ -145,16 +152,20 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
     )
     if later:
         yield f"Jobs that were submitted later and have GPUs that it could use: {later}."
-    since = job.submitted if math.isnan(job.started) else job.since
+    since = max(job.submitted if math.isnan(job.started) else job.since, job.eligible_since)
     policy, last = rounds.policy.name, record.past.rounds[-1] if record.past.rounds else None
-    if last is not None and last.asked >= since:
-        yield f"The policy {policy!r} last decided {now - last.time:.0f} s ago, and gave it nothing."
+    if last is not None and last.asked > since:
+        yield f"The policy {policy!r} last decided {now - last.time:.0f} s ago, and the job got no GPUs."
+        if job.name in rounds.unplaced:
+            yield "The policy gave it GPUs, but the nodes did not have so many free together."
     else:
+        if job.eligible_since > job.submitted and job.eligible_since == since:
+            yield f"It was released, or the last job that it waits for completed, {now - since:.0f} s ago."
         yield f"The policy {policy!r} has not decided since then."
 
 
-def _fit(state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
-    """Return a sentence about the GPUs that a job needs, and the free ones by type if it could start."""
+def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
+    """Return a sentence about the GPUs that a job needs, and the free ones of each type that can run it."""
     least = job.least_gpus
     types = [type for type in state.cluster.names if not job.file.types or type in job.file.types]
     if not types:
@@ -162,12 +173,24 @@ def _fit(state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
     usable = {type: state.cluster.capacity[type] for type in types}
     given = state.given()
     need = f"It needs {'' if job.gpus is not None else 'at least '}{least} GPUs of one type"
-    if all(gpus < least for gpus in usable.values()):
-        gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
-        out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
-        return f"{need}, but only {_counts(usable)} are in use, so it cannot start now.{out}", {}
     free = {type: usable[type] - given[type] for type in types}
-    return f"{need}; not given to any job: {_counts(free)}.", free
+    can = {type: gpus for type, gpus in free.items() if _can_run(policy, state.cluster, job, type)}
+    if can:
+        return f"{need}; not given to any job: {_counts(free)}.", can
+    gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
+    out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
+    if all(gpus < least for gpus in usable.values()):
+        return f"{need}, but only {_counts(usable)} are in use, so it cannot start now.{out}", {}
+    runs = f"and the policy {policy.name!r} cannot run it on the nodes in use ({_counts(usable)})"
+    return f"{need}, {runs}, so it cannot start now.{out}", {}
+
+
+def _can_run(policy: Policy, cluster: Cluster, job: LiveJob, type: str) -> bool:
+    """Return whether a policy could give a job GPUs of a type if no other job had any."""
+    if cluster.capacity[type] < job.least_gpus:
+        return False
+    only = [one if one.name == type else replace(one, nodes=0) for one in cluster.types]
+    return can_run(policy, job, Cluster(only))
 
 
 def _queue(state: LiveCluster) -> list[str]:

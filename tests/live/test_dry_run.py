@@ -21,7 +21,9 @@ def service(tmp_path):
 
 
 def said(service, **changes):
-    return " ".join(would_run(service.record, service.admission.dry_run(named(RIGID, "new", **changes))))
+    return " ".join(
+        would_run(service.record, service.rounds, service.admission.dry_run(named(RIGID, "new", **changes)))
+    )
 
 
 def test_what_is_free_is_said_and_nothing_changes(service):

@@ -1,6 +1,5 @@
 """Why a job waits: each sentence is compared with what the service shows of its jobs, nodes and rounds."""
 
-import asyncio
 import re
 from collections import Counter
 
@@ -8,21 +7,15 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from copter import ContinualProgram, make_solver
+from copter.live.files import ClusterFile
 from copter.live.http import make_app
 from copter.live.views import cluster_view, jobs_view
-from copter.live.why import why
-from support.live_cases import ELASTIC, RIGID, look, make_service, named, step
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.sia.scheduler import _sentences
+from support.live_cases import ELASTIC, RIGID, asked, look, make_service, named, said, step
 
 GPUS = {"a100": 4, "t4": 4}
-
-
-def asked(service, name):
-    return asyncio.run(why(service.record, service.rounds, name))
-
-
-def said(answer, pattern):
-    """Return the groups of the first sentence that has a pattern; None if no sentence has it."""
-    return next((found.groups() for one in answer["sentences"] if (found := re.search(pattern, one))), None)
 
 
 def check(service, name, wants, types, seen):
@@ -74,7 +67,7 @@ def check(service, name, wants, types, seen):
         seen["others first"] += 1
         listed = re.sub(r" and \d+ more$", "", names[0]).split(", ")
         assert listed == later[: len(listed)] and len(listed) == min(5, len(later))
-    seen["decided"] += said(answer, r"gave it nothing") is not None
+    seen["decided"] += said(answer, r"the job got no GPUs") is not None
     seen["not decided"] += said(answer, r"has not decided since then") is not None
 
 
@@ -165,3 +158,62 @@ def test_over_http_and_for_jobs_without_a_state(tmp_path):
         service.admission.submit(named(RIGID, "two"))
         assert "while the policy was deciding" in asked(service, "two")["sentences"][0]
     service.close()
+
+
+def test_a_round_before_a_release_is_not_about_the_job(tmp_path):
+    service = make_service(tmp_path, policy="fcfs")
+    service.admission.submit(named(RIGID, "held"), hold=True)
+    service.admission.submit(named(RIGID, "other"))
+    step(service)
+    look(service, 1.0)
+    service.admission.release("held")
+    sentences = asked(service, "held")["sentences"]
+    assert "The policy 'fcfs' has not decided since then." in sentences
+    assert any(
+        "It was released, or the last job that it waits for completed, 0 s ago" in e for e in sentences
+    )
+    service.close()
+
+
+def test_gpus_that_the_policy_cannot_use_are_not_called_useful(tmp_path):
+    """Sia gives 6 GPUs to a job on three whole nodes of two GPUs, and never on nodes of four GPUs."""
+    rows = [{"type": "a100", "gpus_per_node": 4, "nodes": 2}, {"type": "t4", "gpus_per_node": 2, "nodes": 3}]
+    service = make_service(tmp_path, cluster=ClusterFile(gpus=rows))
+    service.admission.submit(named(RIGID, "six", gpus=6))
+    service.admission.submit(named(RIGID, "later", gpus=2, types=["a100"]))
+    for node in range(3):
+        service.admission.drain("t4", node)
+    step(service)
+    assert service.record.state.jobs["later"].allocation is not None
+    text = " ".join(asked(service, "six")["sentences"])
+    assert "the policy 'sia' cannot run it on the nodes in use (8 a100, 0 t4), so it cannot start now" in text
+    assert "could use" not in text
+    service.close()
+
+
+def test_gpus_that_are_free_but_not_together(tmp_path):
+    """Three GPUs are taken on each of two nodes of four: the policy counts two free ones, on two nodes."""
+    rows = [{"type": "a100", "gpus_per_node": 4, "nodes": 2}]
+    service = make_service(tmp_path, cluster=ClusterFile(gpus=rows), policy="backfill")
+    for name in ("a", "b"):
+        service.admission.submit(named(RIGID, name, gpus=3))
+    step(service)
+    service.admission.submit(named(RIGID, "two", gpus=2))
+    step(service)
+    sentences = asked(service, "two")["sentences"]
+    assert service.record.state.jobs["two"].allocation is None
+    assert "The policy 'backfill' last decided 0 s ago, and the job got no GPUs." in sentences
+    assert "The policy gave it GPUs, but the nodes did not have so many free together." in sentences
+    service.close()
+
+
+def test_sia_rounds_what_a_schedule_costs_at_least_down():
+    program = ContinualProgram()
+    program.add_resource("t4", upper=1.0)
+    for name, worth in (("a", 1.0), ("b", 0.12351)):
+        program.add_request(name, [-worth, 0.0], {"t4": [1.0, 0.0]}, total=1, relation="==")
+    why = make_solver("copter", tolerance=1e-9).solve(program).explain("b")
+    (sentence,) = _sentences(why, [Configuration(1, 1, "t4"), None])
+    printed = float(re.search(r"at least (\S+) more", sentence)[1])
+    assert 0.99 * why.columns[0].loss <= printed <= why.columns[0].loss
+    assert len(f"{printed:g}") <= 5

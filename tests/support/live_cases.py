@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import math
+import re
 
 from copter.live.files import ClusterFile, JobFile
 from copter.live.service import Service
+from copter.live.why import why
 from support.memory_backend import MemoryBackend
 
 CLUSTER = ClusterFile(
@@ -64,6 +66,16 @@ def act_while_deciding(service, act):
 
     meanwhile.acts = True
     service.rounds.policy.schedule = meanwhile
+
+
+def asked(service, name):
+    """Return why a job has what it has."""
+    return asyncio.run(why(service.record, service.rounds, name))
+
+
+def said(answer, pattern):
+    """Return the groups of the first sentence that has a pattern; None if no sentence has it."""
+    return next((found.groups() for one in answer["sentences"] if (found := re.search(pattern, one))), None)
 
 
 def named(file, name, **changes):
