@@ -157,7 +157,7 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
     if last is not None and last.asked > since:
         yield f"The policy {policy!r} last decided {now - last.time:.0f} s ago, and the job got no GPUs."
         if job.name in rounds.unplaced:
-            yield "The policy gave it GPUs, but the nodes did not have so many free together."
+            yield "The policy gave it GPUs, but the nodes did not have that number free together."
     else:
         if job.eligible_since > job.submitted and job.eligible_since == since:
             yield f"It was released, or the last job that it waits for completed, {now - since:.0f} s ago."

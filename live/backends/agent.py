@@ -186,7 +186,7 @@ class Account(NamedTuple):
 
 
 def identity_of(name: str) -> Account:
-    """Return an account by its name; raise OSError if there is none."""
+    """Return an account by its name; raise OSError if it does not exist."""
     try:
         found = pwd.getpwnam(name)
     except KeyError:
@@ -196,7 +196,7 @@ def identity_of(name: str) -> Account:
 
 
 def enter(directory: str, account: Account) -> None:
-    """Change to a directory with the permissions of an account, so that nobody gets into one of others."""
+    """Change to a directory with the permissions of an account; raise OSError if it may not enter it."""
     own = os.getegid(), os.getgroups()
     os.setgroups(account.groups)
     os.setegid(account.group)

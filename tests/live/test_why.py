@@ -203,7 +203,7 @@ def test_gpus_that_are_free_but_not_together(tmp_path):
     sentences = asked(service, "two")["sentences"]
     assert service.record.state.jobs["two"].allocation is None
     assert "The policy 'backfill' last decided 0 s ago, and the job got no GPUs." in sentences
-    assert "The policy gave it GPUs, but the nodes did not have so many free together." in sentences
+    assert "The policy gave it GPUs, but the nodes did not have that number free together." in sentences
     service.close()
 
 
