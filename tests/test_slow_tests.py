@@ -13,7 +13,7 @@ def test_every_listed_test_exists():
     for line in listed():
         file, *_, name = function_of(line).split("::")
         text = (ROOT / file).read_text()
-        assert file == SCIPY or f"def {name}(" in text, f"{line}: run make slow-tests"
+        assert file == SCIPY or f"def {name}(" in text, f"{line}: remove the line, or run make slow-tests"
 
 
 def test_slow_instances_are_listed_but_the_fastest_of_a_function_and_of_a_file():

@@ -207,15 +207,18 @@ function sum(numbers) {
 
 export class Detail {
   /** @param {(job: string) => void} cancel
+   * @param {(job: string, back: boolean) => void} hold
    * @param {() => void} ask reads it again, now */
-  constructor(cancel, ask) {
+  constructor(cancel, hold, ask) {
     this.dialog = at("detail");
     this.chart = new Chart(at("detail-goodput"), 170);
     /** @type {string | null} */
     this.name = null;
+    this.held = false;
     this.ask = ask;
     at("detail-close").addEventListener("click", () => this.dialog.close());
     at("detail-cancel").addEventListener("click", () => this.name && cancel(this.name));
+    at("detail-hold").addEventListener("click", () => this.name && hold(this.name, this.held));
     this.dialog.addEventListener("close", () => (this.name = null));
     // Beside the drawer is out of it.
     this.dialog.addEventListener("click", (/** @type {MouseEvent} */ event) => {
@@ -229,7 +232,7 @@ export class Detail {
     say(at("detail-name"), name);
     set(at("detail-status"), { class: "status" });
     for (const id of ["status", "problem", "reason", "why", "log", "facts", "runs", "runs-more"]) say(at(`detail-${id}`), "");
-    at("detail-cancel").hidden = at("detail-fitted").hidden = true;
+    at("detail-cancel").hidden = at("detail-hold").hidden = at("detail-fitted").hidden = true;
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     this.ask();
@@ -253,6 +256,9 @@ export class Detail {
     const said = isOver(job) ? [] : [...place, ...why.sentences, ...why.policy];
     keyed(at("detail-why"), said.map((text, i) => [String(i), text]), ([key]) => key, () => h("li"), (line, [, text]) => say(line, text));
     at("detail-cancel").hidden = isOver(job);
+    this.held = job.held;
+    at("detail-hold").hidden = !job.held && job.status !== "queued";
+    say(at("detail-hold"), job.held ? "Release job" : "Hold job");
     this.drawFacts(job, store.now);
     this.drawGoodput(job, store);
     drawRuns(job, store);

@@ -41,15 +41,16 @@ export function forgetToken() {
 /** Ask the service.
  * @param {string} path
  * @param {string} [method]
+ * @param {object} [body] of a POST
  * @returns {Promise<Response>} */
-async function ask(path, method = "GET") {
+async function ask(path, method = "GET", body) {
   // A token goes into a header only as these characters; any other is a wrong one.
   const token = sessionStorage.getItem(TOKEN) ?? "";
   if (!/^[\x21-\x7e]+$/.test(token)) throw new Trouble(401, "the token is invalid");
   /** @type {RequestInit} */
   const request = { method, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) };
-  request.headers = { Authorization: `Bearer ${token}` };
-  if (method === "POST") request.body = "";
+  request.headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+  if (method === "POST") request.body = body ? JSON.stringify(body) : "";
   let answer;
   try {
     answer = await fetch(path, request);
@@ -100,6 +101,13 @@ export async function readLog(name) {
 /** @param {string} name */
 export async function cancelJob(name) {
   await ask(`v1/jobs/${encodeURIComponent(name)}`, "DELETE");
+}
+
+/** Let a queued job wait until it is released, or release it.
+ * @param {string} name
+ * @param {boolean} back */
+export async function holdJob(name, back) {
+  await ask(`v1/${back ? "release" : "hold"}`, "POST", { jobs: [name] });
 }
 
 /** @param {string} type

@@ -4,6 +4,7 @@ import contextlib
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -363,3 +364,29 @@ def test_only_what_is_new_is_told_again(serving):
         since = ask("GET", "/v1/rounds", params={"since": rounds[1]["time"]}).json()
         assert since[0] == rounds[2]
         assert ask("GET", "/v1/jobs/prints/log", params={"tail": 5}).text == "1\n"
+
+
+def test_a_queued_job_is_held_and_released(page, serving):
+    with serving.client(patience=30.0) as client:
+        whole = {"gpus": 4, "types": ["rtx"]}
+        client.submit({"name": "first", "command": python("import time; time.sleep(600)")} | whole)
+        while client.job("first")["status"] != "running":
+            time.sleep(0.1)
+        client.submit({"name": "later", "command": ["true"]} | whole)
+        page.goto(serving.page)
+        expect(row(page, "later")).to_have_count(1, timeout=PATIENCE)
+        open_job(page, "later")
+        page.get_by_role("button", name="Hold job").click()
+        release = page.get_by_role("button", name="Release job")
+        expect(release).to_be_visible(timeout=PATIENCE)
+        expect(page.locator("#detail-reason")).to_contain_text("held by admin")
+        assert client.job("later")["held"]
+        release.click()
+        expect(page.get_by_role("button", name="Hold job")).to_be_visible(timeout=PATIENCE)
+        assert not client.job("later")["held"]
+        page.keyboard.press("Escape")
+        open_job(page, "first")
+        expect(page.get_by_role("button", name="Cancel job")).to_be_visible(timeout=PATIENCE)
+        assert page.locator("#detail-hold").is_hidden()  # a job that has GPUs cannot be held
+        client.cancel("later", "first")
+        client.wait(["later", "first"])
