@@ -205,6 +205,7 @@ class _Facts(NamedTuple):
     activity: NDArray[np.float64]
     weight: NDArray[np.float64]
     ids: dict[int, Hashable]
+    others: dict[int, float]  # by row: least use by all requests but the explained one, where it is known
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> _Facts:
@@ -212,7 +213,7 @@ class _Facts(NamedTuple):
         pricing = price(program.store, y, slack=0.0)
         proof, sums = measured_certificate(program.store, x, y, pricing)
         ids = dict(zip(program.resource_slots.tolist(), program.resource_ids, strict=True))
-        return cls(program, x, y, proof, sums.activity, sums.weight, ids)
+        return cls(program, x, y, proof, sums.activity, sums.weight, ids, {})
 
     @property
     def gap(self) -> Fraction | None:
@@ -366,8 +367,9 @@ class _Request(NamedTuple):
         least = _least(self._replace(p=own), j, Fraction(most))
         if least is None:
             return math.inf  # the total excludes it, which is another reason
-        others = _least_use(facts.program, i, self.slot)
-        return upper - float(least - own[j] * Fraction(most)) - others
+        if i not in facts.others:
+            facts.others[i] = _least_use(facts.program, i, self.slot)
+        return upper - float(least - own[j] * Fraction(most)) - facts.others[i]
 
     def too_large(self, facts: _Facts) -> tuple[tuple[Hashable, Hashable, float, float], ...]:
         """Return a resource of which each column uses too much; empty if one fits, or a part of one."""

@@ -3,12 +3,14 @@
 A token may name an account (:mod:`.tokens`).  Then the service must run as root, and the backend must have
 :attr:`.backends.base.Backend.has_accounts`.  The agent of a run keeps the service's account, and starts the
 processes of the job as the account of the run.  The folders of the run belong to the service, so the job
-cannot change what the agent writes there.  The job can write to its working directory and its checkpoints.
+cannot change what the agent reads or how it ended.  The log, the working directory and the checkpoints belong
+to the account.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from copter.live.backends.agent import identity_of
@@ -25,8 +27,14 @@ def no_accounts(backend: Backend, folder: Path) -> str:
         return f"the backend {backend.name!r} cannot run jobs as other accounts"
     if os.geteuid() != 0:
         return "the service does not run as root"
-    closed = [path for path in (folder, *folder.parents) if not path.stat().st_mode & 0o001]
-    return f"other users cannot enter {closed[0]}; chmod o+x {closed[0]}" if closed else ""
+    for path in (folder, *folder.parents):
+        found = path.stat()
+        if not found.st_mode & stat.S_IXOTH:
+            return f"other users cannot enter {path}; chmod o+x {path}"
+        writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+        if found.st_uid != 0 or writable:
+            return f"other users can replace what is in {path}; chown root {path}; chmod go-w {path}"
+    return ""
 
 
 def open_for(run: Run) -> None:

@@ -51,6 +51,8 @@ class _Listener(socket.socket):
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept the first connection that its client has not closed; raise BlockingIOError without one."""
+        if not hasattr(socket, "TCP_INFO"):  # on systems that do not tell the state of a connection
+            return super().accept()
         for _ in range(_MOST_SKIPPED):
             accepted, address = super().accept()
             if accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_ESTABLISHED:

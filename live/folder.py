@@ -69,7 +69,12 @@ def _make_private(path: Path) -> None:
         raise CopterError(f"{path}: must not be a link, because the service writes it")
     if found.st_uid != os.geteuid():
         raise CopterError(f"{path}: belongs to another user; use a folder of your own")
-    # Accounts of jobs may enter the folder of all jobs (:mod:`.accounts`).
-    private = 0o711 if path.name == JOBS else 0o700
+    if path.name == JOBS and os.geteuid() == 0:  # accounts of jobs may enter it, and their homes (.accounts)
+        for home in path.iterdir():
+            if not home.is_symlink() and home.stat().st_mode & 0o066:
+                home.chmod(0o700)
+        private = 0o711
+    else:
+        private = 0o700
     if found.st_mode & 0o077 & ~private:
         path.chmod(stat.S_IMODE(found.st_mode) & private)

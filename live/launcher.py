@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.live.accounts import CHECKPOINTS, WORK, no_accounts, open_for
-from copter.live.backends.agent import identity_of
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
@@ -471,13 +470,14 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
     """
     if not wanted():
         return False
-    if run.account:
-        _check_account(backend, run)
+    if run.account and (why := no_accounts(backend, run.folder.parents[3])):
+        raise RunRefusedError(f"account {run.account!r}: {why}")
     try:
         run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # the folder of all jobs
         with blamed_on(run.folder):
             if os.path.lexists(run.folder):
                 raise FileExistsError(errno.EEXIST, "exists already", str(run.folder))
+            run.folder.parents[1].mkdir(mode=0o700, exist_ok=True)  # accounts may enter the folder above
             run.folder.mkdir(parents=True)
         if run.account:
             open_for(run)
@@ -491,17 +491,6 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
         raise
     except OSError as error:
         raise BackendError(f"run {run.id}: {error}") from error
-
-
-def _check_account(backend: Backend, run: Run) -> None:
-    """Raise RunRefusedError if a run cannot have its account any more, for example after a restart."""
-    why = no_accounts(backend, run.folder.parents[3])
-    try:
-        identity_of(run.account)
-    except OSError as error:
-        raise RunRefusedError(str(error)) from error
-    if why:
-        raise RunRefusedError(f"account {run.account!r}: {why}")
 
 
 def _names(folder: Path) -> set[str]:

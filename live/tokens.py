@@ -34,7 +34,10 @@ Role: TypeAlias = Literal["admin", "user", "read"]
 
 @dataclass(frozen=True)
 class Author:
-    """The name and the role of the token of a request; `account`: as which its jobs run, may be empty."""
+    """The name and the role of the token of a request, and the account of its jobs.
+
+    `account` is empty if the jobs run as the account of the service.
+    """
 
     name: str
     role: Role
@@ -52,7 +55,7 @@ class TokenEntry(Strict):
     role: Role
     token: Annotated[str | None, Field(pattern=r"^[\x21-\x7e]{16,256}$")] = None
     sha256: Annotated[str | None, Field(pattern=r"^[0-9a-f]{64}$")] = None
-    account: Annotated[str, Field(max_length=256)] = ""
+    account: Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.@-]{0,255})?$")] = ""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -89,6 +92,11 @@ class TokensFile(Strict):
                 )
             names.add(one.name)
             digests[one.digest] = one.name
+        without = [one.name for one in self.tokens if one.role == "user" and not one.account]
+        if without and any(one.account for one in self.tokens):
+            raise ValueError(
+                f"{without[0]}: account: must be given, because others have one; without it, jobs run as root"
+            )
         return self
 
 
@@ -119,7 +127,9 @@ class Tokens:
     JobFileError if the file cannot be read or is invalid.
     """
 
-    def __init__(self, generated: str, path: Path | None, no_accounts: Callable[[], str] = str) -> None:
+    def __init__(
+        self, generated: str, path: Path | None, no_accounts: Callable[[], str] = lambda: ""
+    ) -> None:
         self._path, self._seen, self._no_accounts = path, _version(path), no_accounts
         self._generated = _digest(generated), ADMIN
         self._known = tuple(self._read())

@@ -308,8 +308,8 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
     """Return what an event says, for users; without the job and the author of the request."""
     match event:
         case Opened():
-            rounds = "at every event" if event.round_seconds is None else f"every {event.round_seconds:g} s"
-            return f"the service began with the policy {event.policy!r}, which decides {rounds}"
+            rounds = "" if event.round_seconds is None else f", with a round every {event.round_seconds:g} s"
+            return f"the policy {event.policy!r} begins{rounds}"
         case Submitted():
             return "the job was submitted" + (f"; it runs as {event.account!r}" if event.account else "")
         case Launched():

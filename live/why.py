@@ -176,7 +176,10 @@ def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[st
     free = {type: usable[type] - given[type] for type in types}
     can = {type: gpus for type, gpus in free.items() if _can_run(policy, state.cluster, job, type)}
     if can:
-        return f"{need}; not given to any job: {_counts(free)}.", can
+        others = [type for type in types if type not in can and usable[type] >= least]
+        shown = {type: gpus for type, gpus in free.items() if type not in others}
+        never = f" The policy {policy.name!r} cannot run it on {', '.join(others)}." if others else ""
+        return f"{need}; not given to any job: {_counts(shown)}.{never}", can
     gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
     out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
     if all(gpus < least for gpus in usable.values()):

@@ -317,7 +317,7 @@ class Rounds:
             self._journal.begin(self.number, self._state())
         seconds = Seconds(edited, made.solved - edited, rounded - made.solved, clock() - rounded)
         solution = _solution_of(made.solution)
-        bound, gap = _quality(made, solution)
+        bound, gap = _quality(made, made.solution if isinstance(made.solution, Solution) else None)
         record = RoundRecord(
             number=number,
             edited=events,

@@ -7,7 +7,8 @@ folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json
 exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
 the processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
 that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
-If run.json names an account, an agent that runs as root starts the processes as this account.
+If run.json names an account, an agent that runs as root starts the processes as this account; they get
+``job.json``, a copy that belongs to the account.
 ``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
 more than ``log_bytes`` of run.json.
 
@@ -18,7 +19,7 @@ is killed, the processes that it started die with it, and a backend finds the ot
 
 The environment of each process has these variables:
 
-    COPTER_RUN_FILE                 the path of run.json
+    COPTER_RUN_FILE                 the path of run.json, or of job.json with an account
     COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and the number of processes
     COPTER_LOCAL_RANK               its number on the node
     COPTER_NODE                     the number of the node in the run
@@ -46,6 +47,7 @@ from typing import Any, NamedTuple
 _GRACE_SECONDS = 5.0
 """Time between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+RUN_FILE, COPY = "run.json", "job.json"
 VISIBLE = "COPTER_VISIBLE_DEVICES"
 """Variable of an agent with the CUDA_VISIBLE_DEVICES of the service; jobs do not get it."""
 STOPPED = 75
@@ -63,7 +65,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main(folder: str, node: int) -> int:
     """Run the processes of a node; return 0 if all completed, 75 if they were stopped, otherwise 1."""
-    with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
+    with open(os.path.join(folder, RUN_FILE), encoding="utf-8") as file:
         run = json.load(file)
     processes: list[subprocess.Popen[bytes]] = []
     told: list[int] = []
@@ -139,18 +141,19 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
     devices = _devices(run["devices"][node] if run["devices"] else [])
     own = {name: value for name, value in os.environ.items() if name != VISIBLE}
     parent = os.getpid()
-    account = identity_of(run["account"]) if run["account"] else None
+    account = identity_of(run["account"]) if run.get("account") else None
     if account is None:
         os.chdir(run["directory"])
     else:
         own |= {"HOME": account.home, "LOGNAME": account.name, "SHELL": account.shell, "USER": account.name}
-        enter(run["directory"], account)
+        os.fchown(log.fileno(), account.user, account.group)  # else it could not open /dev/stdout
+        change_directory_as(account, run["directory"])
     for local in range(count):
         environment = (
             own
             | run["environment"]
             | {
-                "COPTER_RUN_FILE": os.path.join(folder, "run.json"),
+                "COPTER_RUN_FILE": os.path.join(folder, RUN_FILE if account is None else COPY),
                 "COPTER_RANK": str(first + local),
                 "COPTER_RANKS": str(total),
                 "COPTER_LOCAL_RANK": str(local),
@@ -195,8 +198,8 @@ def identity_of(name: str) -> Account:
     return Account(name, found.pw_uid, found.pw_gid, groups, found.pw_dir, found.pw_shell)
 
 
-def enter(directory: str, account: Account) -> None:
-    """Change to a directory with the permissions of an account; raise OSError if it may not enter it."""
+def change_directory_as(account: Account, directory: str) -> None:
+    """Change to a directory; raise OSError if an account may not enter it."""
     own = os.getegid(), os.getgroups()
     os.setgroups(account.groups)
     os.setegid(account.group)
@@ -252,10 +255,8 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
 
     Without the number of a living agent, only the environments of processes tell to which part they belong.
     """
-    marks = {
-        os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, 'run.json')}"),
-        os.fsencode(f"COPTER_NODE={node}"),
-    }
+    files = {os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, name)}") for name in (RUN_FILE, COPY)}
+    of_node = os.fsencode(f"COPTER_NODE={node}")
     living = _living()
     found = set() if agent is None else {pid for pid in _below(agent, living) if _send(pid, 0)}
     for pid in living.keys() - found - {agent, os.getpid()}:
@@ -264,7 +265,8 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
                 variables = file.read()
         except OSError:  # it has ended, or belongs to another user
             continue
-        if marks.issubset(variables.split(b"\0")):
+        marks = variables.split(b"\0")
+        if of_node in marks and not files.isdisjoint(marks):
             found.add(pid)
     return sorted(found)
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, runtime_checkable
 
 from copter.durable.files import write_whole
 from copter.errors import CopterError
@@ -26,7 +26,6 @@ from copter.live.untrusted import UntrustedFileError, blamed_on, read_record, wo
 
 STOPPED = agent.STOPPED
 _UNTOLD = f"exit code {STOPPED} without a stop signal"
-_RUN_FILE = "run.json"
 LATE_SECONDS = 5.0
 """Largest delay, in seconds, between the end of a process on a node and the visibility of its files."""
 PASSED_ON = (
@@ -117,14 +116,16 @@ class Run:
         return f"{self.job}.{self.number}"
 
     def write(self) -> None:
-        """Write the file that the agents and the processes read; only the account of the run can read it."""
+        """Write the file that the agents read, and for another account its copy for the processes.
+
+        Only the service can read the first, and only the account the second: it must not change what an agent
+        does, which runs as root.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(asdict(self) | {"folder": str(self.folder)})
-        write_whole(self.folder / _RUN_FILE, lambda file: file.write(text.encode()))
-        os.chmod(self.folder / _RUN_FILE, 0o600)
+        text = json.dumps(asdict(self) | {"folder": str(self.folder)}).encode()
+        _write_private(self.folder / agent.RUN_FILE, text, "")
         if self.account:
-            account = agent.identity_of(self.account)
-            os.chown(self.folder / _RUN_FILE, account.user, account.group)
+            _write_private(self.folder / agent.COPY, text, self.account)
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,19 @@ class Scalable(Backend, Protocol):
 
     def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
         """Provide these nodes of a type, and no others, as soon as possible."""
+
+
+def _write_private(path: Path, content: bytes, account: str) -> None:
+    """Write a file that only its owner can read: an account, or the service if that is empty."""
+
+    def write(file: BinaryIO) -> None:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+        if account:
+            owner = agent.identity_of(account)
+            os.fchown(file.fileno(), owner.user, owner.group)
+
+    write_whole(path, write)
 
 
 # ---- files that agents write into a run's folder ------------------------------------------------

@@ -218,9 +218,14 @@ class LocalBackend:
 
 
 def _is_agent(pid: int, run: Run, node: int) -> bool:
+    """Return whether a process is the agent of a part: by its command line, and by its real user."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             command = file.read().split(b"\0")  # empty for a process that has ended
+        if command[-4:] != [os.fsencode(word) for word in (agent.__file__, run.folder, str(node), "")]:
+            return False
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            users = next(line.split() for line in file if line.startswith("Uid:"))
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return command[-4:] == [os.fsencode(word) for word in (agent.__file__, run.folder, str(node), "")]
+    return int(users[1]) == os.getuid()

@@ -162,7 +162,7 @@ class WarmsUp(Protocol):
     """A policy that can do work before its first round, such as to import modules."""
 
     def warm_up(self) -> None:
-        """Do what would make the first round slow; called at most once, and before that round."""
+        """Do what would make the first round slow; called before that round, also more than once."""
 
 
 class Estimator(Protocol):

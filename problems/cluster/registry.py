@@ -141,7 +141,10 @@ def _parameters(maker: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     while isinstance(called, partial):
         called = called.func
     function: Any = called.__init__ if inspect.isclass(called) else called
-    hints = get_type_hints(function, localns=_Names(getattr(function, "__globals__", {})))
+    try:
+        hints = get_type_hints(function, localns=_Names(getattr(function, "__globals__", {})))
+    except Exception:  # noqa: BLE001 - a type of a policy's author that only type checkers can evaluate
+        hints = {}
     for one in inspect.signature(maker).parameters.values():
         if one.default is not one.empty:
             yield one.name, hints.get(one.name, Any)

@@ -7,16 +7,18 @@ import shutil
 import stat
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from copter.live.accounts import no_accounts
 from copter.live.backends import agent
-from copter.live.backends.base import Run, RunRefusedError
+from copter.live.backends.base import BackendError, Run, RunRefusedError
 from copter.live.backends.local import LocalBackend
 from copter.live.events import Submitted
 from copter.live.files import JobFile, JobFileError
+from copter.live.folder import make_folder
 from copter.live.launcher import _begin
 from copter.live.tokens import Author, Tokens
 from support.live_cases import make_service
@@ -85,6 +87,11 @@ def play(backend, run):
 def test_a_job_runs_as_the_account_and_can_write_to_its_own_folders_only(folder):
     other = run_of(folder, "of-bob", "echo secret > mine; cat $COPTER_RUN_FILE > /dev/null", account=BOB)
     assert play(LocalBackend(folder), other)[0].outcome == "completed"
+    before = run_of(folder, "of-service", "echo secret > mine", account="")
+    assert play(LocalBackend(folder), before)[0].outcome == "completed"
+    (folder / "jobs" / "older").mkdir(mode=0o755)  # as an earlier version made it
+    (folder / "jobs" / "older" / "work").write_text("secret")
+    make_folder(folder)
     service = folder / "token"
     service.write_text("of the service")
     service.chmod(0o600)
@@ -94,8 +101,13 @@ def test_a_job_runs_as_the_account_and_can_write_to_its_own_folders_only(folder)
         f"cat {jobs}/of-bob/work/mine",
         f"cat {jobs}/of-bob/runs/1/run.json",
         f"cat {jobs}/of-bob/runs/1/log-0.txt",
-        f"cat {jobs}/of-alice/runs/1/log-0.txt",
-        f"echo x > {jobs}/of-alice/runs/1/log-0.txt",
+        f"cat {jobs}/of-alice/runs/1/begun-0.json",
+        f"echo x > {jobs}/of-alice/runs/1/ended-0.json",
+        f"cat {jobs}/of-alice/runs/1/run.json",
+        f"echo x > {jobs}/of-alice/runs/1/run.json",
+        f"cat {jobs}/of-service/work/mine",
+        f"cat {jobs}/of-service/runs/1/log-0.txt",
+        f"cat {jobs}/older/work",
         f"mv {jobs}/of-alice/runs {jobs}/of-alice/other",
         f"ls {jobs}",
         f"ls {jobs}/of-bob",
@@ -115,9 +127,17 @@ def test_a_job_runs_as_the_account_and_can_write_to_its_own_folders_only(folder)
     work = jobs / "of-alice" / "work"
     assert {path.name for path in work.iterdir()} == {"here", "copy"}
     assert work.stat().st_uid == found.pw_uid and stat.S_IMODE(work.stat().st_mode) == 0o700
-    for name in ("log-0.txt", "ended-0.json", "begun-0.json"):
+    owners = {
+        "run.json": 0,
+        "ended-0.json": 0,
+        "begun-0.json": 0,
+        "log-0.txt": found.pw_uid,
+        "job.json": found.pw_uid,
+    }
+    for name, owner in owners.items():
         file = (jobs / "of-alice" / "runs" / "1" / name).stat()
-        assert (file.st_uid, stat.S_IMODE(file.st_mode)) == (0, 0o600)
+        assert (file.st_uid, stat.S_IMODE(file.st_mode)) == (owner, 0o600), name
+    assert json.loads((work / "copy").read_text())["account"] == ALICE
 
 
 @as_root
@@ -169,17 +189,65 @@ def test_a_run_without_an_account_runs_as_the_service(folder):
 
 
 @as_root
-def test_an_account_that_has_gone_is_refused(folder):
-    with pytest.raises(RunRefusedError, match="'no-such-account': does not exist"):
+def test_what_the_processes_can_write_does_not_change_what_a_later_agent_does(folder):
+    """Two nodes: the first agent has started the job when the second one reads its file."""
+    change = """printf '{"account": "", "command": ["/usr/bin/id", "-u"]}' > $COPTER_RUN_FILE; id -u"""
+    run = replace(run_of(folder, "job", change), hosts=("a100-0", "a100-1"), gpus=(1, 1), once=False)
+    run = replace(run, devices=((0,), (0,)))
+    state, log = play(LocalBackend(folder), run)
+    user = str(pwd.getpwnam(ALICE).pw_uid)
+    assert state.outcome == "completed" and log.split() == [user]
+    assert (run.folder / "log-1.txt").read_text().split() == [user]
+
+
+@as_root
+def test_a_job_can_open_its_output_by_name(folder):
+    state, log = play(
+        LocalBackend(folder), run_of(folder, "job", "echo one >> /dev/stdout; echo two >> /dev/stderr")
+    )
+    assert state.outcome == "completed" and log.split() == ["one", "two"]
+
+
+@as_root
+def test_a_process_of_an_account_is_no_agent_of_another_run(folder):
+    backend = LocalBackend(folder)
+    run = run_of(folder, "of-bob", "true", account=BOB)
+    agent_of = f"/bin/sh -c 'sleep 600; :' x {agent.__file__} {run.folder} 0"
+    liar = run_of(folder, "of-alice", f"{agent_of} & echo ready; wait")
+    assert _begin(backend, liar, lambda: True)
+    deadline = time.monotonic() + 60.0
+    while not (log := liar.folder / "log-0.txt").exists() or "ready" not in log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    try:
+        assert play(backend, run)[0].outcome == "completed"
+        assert LocalBackend(folder).states([run])[run.id].outcome == "completed"
+    finally:
+        backend.kill(liar)
+
+
+@as_root
+def test_an_account_that_has_gone_cannot_start(folder):
+    with pytest.raises(BackendError, match="'no-such-account': does not exist"):
         _begin(LocalBackend(folder), run_of(folder, "job", "true", account="no-such-account"), lambda: True)
 
 
 @as_root
+def test_a_run_of_an_account_is_refused_where_there_are_none(folder):
+    backend = LocalBackend(folder)
+    backend.has_accounts = False
+    with pytest.raises(RunRefusedError, match=f"account '{ALICE}': the backend 'local' cannot"):
+        _begin(backend, run_of(folder, "job", "true"), lambda: True)
+
+
+@as_root
 def test_the_account_of_a_token_is_that_of_its_jobs_also_after_a_restart(folder):
-    tokens = write(folder / "tokens.toml", entry("alice", account=ALICE), entry("bob", token="b" * 16))
+    tokens = write(
+        folder / "tokens.toml", entry("alice", account=ALICE), entry("bob", "admin", token="b" * 16)
+    )
     (folder / "service").mkdir(mode=0o711)
     service = make_service(folder / "service", tokens=tokens, backend=LocalBackend(folder / "service"))
-    for name, author in (("hers", Author("alice", "user", ALICE)), ("his", Author("bob", "user"))):
+    for name, author in (("hers", Author("alice", "user", ALICE)), ("his", Author("bob", "admin"))):
         service.admission.submit(JobFile(command=("true",), name=name), author)
     assert [(job.name, job.account) for job in service.record.state.jobs.values()] == [
         ("hers", ALICE),
@@ -212,6 +280,19 @@ def test_a_token_that_submits_no_jobs_has_no_account(tmp_path):
         Tokens("generated", path)
 
 
+def test_users_all_have_accounts_or_none_has_one(tmp_path):
+    path = write(tmp_path / "tokens.toml", entry("alice", account=ALICE), entry("bob", token="b" * 16))
+    with pytest.raises(JobFileError, match="bob: account: must be given, because others have one"):
+        Tokens("generated", path)
+
+
+@pytest.mark.parametrize("account", ["a\\u0000b", "-x", "a b", "a/b", "a" * 300])
+def test_names_that_are_no_accounts(tmp_path, account):
+    path = write(tmp_path / "tokens.toml", entry("alice", account=account))
+    with pytest.raises(JobFileError, match="tokens.0.account"):
+        Tokens("generated", path)
+
+
 def test_what_prevents_accounts(folder, monkeypatch):
     backend = LocalBackend(folder)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -220,6 +301,12 @@ def test_what_prevents_accounts(folder, monkeypatch):
     assert no_accounts(backend, folder) == ""
     (folder / "private").mkdir(mode=0o700)
     assert no_accounts(backend, folder / "private").endswith(f"chmod o+x {folder / 'private'}")
+    (folder / "shared").mkdir()
+    (folder / "shared").chmod(0o775)
+    (folder / "shared" / "service").mkdir()
+    for mode, fine in ((0o775, False), (0o777, False), (0o755, True), (0o1777, True)):
+        (folder / "shared").chmod(mode)
+        assert ("can replace" not in no_accounts(backend, folder / "shared" / "service")) is fine
     backend.has_accounts = False
     assert no_accounts(backend, folder) == "the backend 'local' cannot run jobs as other accounts"
 

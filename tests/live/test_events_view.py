@@ -25,11 +25,11 @@ from copter.live.views import events_view, sentence
 _SENTENCES = [
     (
         Opened(time=0.0, policy="sia", settings={}, kind="rigid", round_seconds=60.0, cluster={}),
-        "the service began with the policy 'sia', which decides every 60 s",
+        "the policy 'sia' begins, with a round every 60 s",
     ),
     (
         Opened(time=0.0, policy="srtf", settings={}, kind="rigid", round_seconds=None, cluster={}),
-        "the service began with the policy 'srtf', which decides at every event",
+        "the policy 'srtf' begins",
     ),
     (Submitted(time=0.0, job="x", file={}, account="alice"), "the job was submitted; it runs as 'alice'"),
     (Submitted(time=0.0, job="x", file={}), "the job was submitted"),

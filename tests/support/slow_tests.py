@@ -87,4 +87,6 @@ class Measurement:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not hasattr(session.config, "workerinput"):
-            LIST.write_text("".join(f"{test}\n" for test in slow(self._seconds)))
+            measured = {test.partition("::")[0] for test in self._seconds}
+            others = [test for test in listed() if test.partition("::")[0] not in measured]
+            LIST.write_text("".join(f"{test}\n" for test in sorted([*others, *slow(self._seconds)])))

@@ -101,7 +101,7 @@ class Simulator:
         for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} = {value}: must be positive and finite")
-        if isinstance(policy, WarmsUp):  # else the times of the first round would have that
+        if isinstance(policy, WarmsUp):  # so that the time of the first round has no imports
             policy.warm_up()
         self.scenario, self.policy = scenario, policy
         self.cluster = scenario.cluster.copy()
