@@ -13,7 +13,7 @@ import os
 import stat
 from pathlib import Path
 
-from copter.live.backends.agent import identity_of
+from copter.live.backends.agent import account_of
 from copter.live.backends.base import Backend, Run
 
 CHECKPOINTS, WORK = "checkpoints", "work"
@@ -42,7 +42,7 @@ def open_for(run: Run) -> None:
 
     Raises OSError if the account does not exist.
     """
-    account, home = identity_of(run.account), run.folder.parents[1]
+    account, home = account_of(run.account), run.folder.parents[1]
     for folder in (run.folder, run.folder.parent, home, home.parent):
         folder.chmod(_ENTER)
     for name in (CHECKPOINTS, WORK):

@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from copter.durable.files import write_whole
 from copter.errors import CopterError
@@ -30,8 +29,11 @@ def make_folder(folder: Path) -> None:
     except FileExistsError:
         if not folder.is_dir():
             raise CopterError(f"{folder}: must be a folder, not a file") from None
+    as_root = os.geteuid() == 0
     for name in _OWN:
-        _make_private(folder / name)
+        _make_private(folder / name, 0o711 if as_root and name == JOBS else 0o700)
+    if as_root:
+        _close_homes(folder / JOBS)
 
 
 def open_private(path: Path) -> int:
@@ -41,13 +43,8 @@ def open_private(path: Path) -> int:
 
 def first_content(path: Path, make: Callable[[], str]) -> str:
     """Return the content of a private file, which the first call creates."""
-
-    def write(file: BinaryIO) -> None:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(make().encode())
-
     if not path.exists():
-        write_whole(path, write)
+        write_whole(path, lambda file: file.write(make().encode()), mode=0o600)
     text = path.read_text().strip()
     if not text:
         raise CopterError(f"{path}: must not be empty; remove the file")
@@ -59,8 +56,18 @@ def run_token(token: str, job: str, number: int) -> str:
     return hmac.new(token.encode(), f"{job}.{number}".encode(), hashlib.sha256).hexdigest()
 
 
-def _make_private(path: Path) -> None:
-    """Take permissions of others from an existing file or folder of this user."""
+def _close_homes(jobs: Path) -> None:
+    """Make the folders of jobs private that others can read; accounts can enter the folder above them.
+
+    A folder that an account may enter (:mod:`.accounts`) cannot be read, and stays as it is.
+    """
+    for home in jobs.iterdir() if jobs.exists() else ():
+        if not home.is_symlink() and home.stat().st_mode & 0o066:
+            home.chmod(0o700)
+
+
+def _make_private(path: Path, most: int) -> None:
+    """Take the permissions that are not in `most` from an existing file or folder of this user."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -69,12 +76,5 @@ def _make_private(path: Path) -> None:
         raise CopterError(f"{path}: must not be a link, because the service writes it")
     if found.st_uid != os.geteuid():
         raise CopterError(f"{path}: belongs to another user; use a folder of your own")
-    if path.name == JOBS and os.geteuid() == 0:  # accounts of jobs may enter it, and their homes (.accounts)
-        for home in path.iterdir():
-            if not home.is_symlink() and home.stat().st_mode & 0o066:
-                home.chmod(0o700)
-        private = 0o711
-    else:
-        private = 0o700
-    if found.st_mode & 0o077 & ~private:
-        path.chmod(stat.S_IMODE(found.st_mode) & private)
+    if found.st_mode & 0o077 & ~most:
+        path.chmod(stat.S_IMODE(found.st_mode) & most)

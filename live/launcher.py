@@ -470,14 +470,15 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
     """
     if not wanted():
         return False
-    if run.account and (why := no_accounts(backend, run.folder.parents[3])):
+    home, jobs = run.folder.parents[1:3]
+    if run.account and (why := no_accounts(backend, jobs.parent)):
         raise RunRefusedError(f"account {run.account!r}: {why}")
     try:
-        run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # the folder of all jobs
+        jobs.mkdir(mode=0o700, exist_ok=True)
         with blamed_on(run.folder):
             if os.path.lexists(run.folder):
                 raise FileExistsError(errno.EEXIST, "exists already", str(run.folder))
-            run.folder.parents[1].mkdir(mode=0o700, exist_ok=True)  # accounts may enter the folder above
+            home.mkdir(mode=0o700, exist_ok=True)  # accounts of other jobs may enter the folder above
             run.folder.mkdir(parents=True)
         if run.account:
             open_for(run)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from copter.extras import extra
-from copter.live.backends.agent import identity_of
+from copter.live.backends.agent import account_of
 from copter.live.files import JobFileError, Name, Strict, read_toml
 
 with extra("live"):
@@ -179,7 +179,7 @@ def _digest(token: str) -> bytes:
 def _unknown(account: str) -> str:
     """Return that an account does not exist, or an empty text if it does."""
     try:
-        identity_of(account)
+        account_of(account)
     except OSError as error:
         return str(error)
     return ""

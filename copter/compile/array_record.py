@@ -74,7 +74,7 @@ class ArrayRecord:
 
 
 def _address_of(array: NDArray[Any]) -> int:
-    """Return the address of an array's data; ctypes needs a fifth of the time of ``__array_interface__``."""
+    """Return the address of an array's data; by the buffer where possible, which is the fastest way."""
     if array.size and array.flags.writeable:
         return addressof(c_char.from_buffer(array.data))
     return int(array.__array_interface__["data"][0])

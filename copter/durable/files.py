@@ -16,11 +16,12 @@ TEMPORARY = ".part"
 """Suffix of a temporary file; after a crash such a file can be deleted."""
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_whole(path: Path, write: Callable[[BinaryIO], object], *, mode: int = 0o666) -> None:
     """Write a file atomically: also after a crash, ``path`` is either the old file or the new file.
 
-    `write` gets a temporary file in the same folder. Raise OSError if the file cannot be written. The error
-    names the folder if the folder is missing or ``path`` is a folder.
+    `write` gets a temporary file in the same folder, made with this `mode` and the process's umask. Raise
+    OSError if the file cannot be written. The error names the folder if the folder is missing or ``path`` is
+    a folder.
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
@@ -29,7 +30,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise IsADirectoryError(errno.EISDIR, "must be a file, and is a folder", str(path))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())

@@ -231,7 +231,9 @@ def measured_certificate(
         pricing = price(store, signed, slack=0.0, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
     table = store.requests
-    relation, total, n_columns = (of[: table.size] for of in (table.relation, table.total, table.n_columns))
+    relation, total, n_columns = (
+        field[: table.size] for field in (table.relation, table.total, table.n_columns)
+    )
     shares, forced = _payments(relation, total, n_columns, pricing.marginal, pricing.forced)
     request_bound, rounded = pricing.request_bound, pricing.rounding
     if rest is not None:

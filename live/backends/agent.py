@@ -47,7 +47,7 @@ from typing import Any, NamedTuple
 _GRACE_SECONDS = 5.0
 """Time between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-RUN_FILE, COPY = "run.json", "job.json"
+RUN_FILE, JOB_FILE = "run.json", "job.json"
 VISIBLE = "COPTER_VISIBLE_DEVICES"
 """Variable of an agent with the CUDA_VISIBLE_DEVICES of the service; jobs do not get it."""
 STOPPED = 75
@@ -141,7 +141,7 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
     devices = _devices(run["devices"][node] if run["devices"] else [])
     own = {name: value for name, value in os.environ.items() if name != VISIBLE}
     parent = os.getpid()
-    account = identity_of(run["account"]) if run.get("account") else None
+    account = account_of(run["account"]) if run.get("account") else None
     if account is None:
         os.chdir(run["directory"])
     else:
@@ -153,7 +153,7 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
             own
             | run["environment"]
             | {
-                "COPTER_RUN_FILE": os.path.join(folder, RUN_FILE if account is None else COPY),
+                "COPTER_RUN_FILE": os.path.join(folder, RUN_FILE if account is None else JOB_FILE),
                 "COPTER_RANK": str(first + local),
                 "COPTER_RANKS": str(total),
                 "COPTER_LOCAL_RANK": str(local),
@@ -188,7 +188,7 @@ class Account(NamedTuple):
         return {"user": self.user, "group": self.group, "extra_groups": self.groups}
 
 
-def identity_of(name: str) -> Account:
+def account_of(name: str) -> Account:
     """Return an account by its name; raise OSError if it does not exist."""
     try:
         found = pwd.getpwnam(name)
@@ -255,7 +255,7 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
 
     Without the number of a living agent, only the environments of processes tell to which part they belong.
     """
-    files = {os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, name)}") for name in (RUN_FILE, COPY)}
+    files = {os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, name)}") for name in (RUN_FILE, JOB_FILE)}
     of_node = os.fsencode(f"COPTER_NODE={node}")
     living = _living()
     found = set() if agent is None else {pid for pid in _below(agent, living) if _send(pid, 0)}

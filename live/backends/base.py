@@ -116,16 +116,22 @@ class Run:
         return f"{self.job}.{self.number}"
 
     def write(self) -> None:
-        """Write the file that the agents read, and for another account its copy for the processes.
+        """Write the file of the agents; for another account also a copy, for the processes of the job.
 
-        Only the service can read the first, and only the account the second: it must not change what an agent
-        does, which runs as root.
+        Only the service can use the first file, and only the account the second.  An agent of such a run is
+        root, so the account must not be able to change what the agent reads.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(asdict(self) | {"folder": str(self.folder)}).encode()
-        _write_private(self.folder / agent.RUN_FILE, text, "")
+        content = json.dumps(asdict(self) | {"folder": str(self.folder)}).encode()
+        write_whole(self.folder / agent.RUN_FILE, lambda file: file.write(content), mode=0o600)
         if self.account:
-            _write_private(self.folder / agent.COPY, text, self.account)
+            owner = agent.account_of(self.account)
+
+            def write(file: BinaryIO) -> None:
+                file.write(content)
+                os.fchown(file.fileno(), owner.user, owner.group)
+
+            write_whole(self.folder / agent.JOB_FILE, write, mode=0o600)
 
 
 @dataclass(frozen=True)
@@ -209,19 +215,6 @@ class Scalable(Backend, Protocol):
 
     def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
         """Provide these nodes of a type, and no others, as soon as possible."""
-
-
-def _write_private(path: Path, content: bytes, account: str) -> None:
-    """Write a file that only its owner can read: an account, or the service if that is empty."""
-
-    def write(file: BinaryIO) -> None:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(content)
-        if account:
-            owner = agent.identity_of(account)
-            os.fchown(file.fileno(), owner.user, owner.group)
-
-    write_whole(path, write)
 
 
 # ---- files that agents write into a run's folder ------------------------------------------------

@@ -86,6 +86,14 @@ def until_ended(backend: Backend, run: Run) -> RunState:
     return until(backend, run, lambda now: now.outcome)
 
 
+def until_printed(run: Run, words: str, node: int = 0) -> None:
+    """Wait until the log of a run's node has some words."""
+    deadline, path = time.monotonic() + SECONDS, run.folder / f"log-{node}.txt"
+    while not path.exists() or words not in path.read_text():
+        assert time.monotonic() < deadline, words
+        time.sleep(0.02)
+
+
 def until_said(backend: Backend, run: Run) -> list[list[str]]:
     """Wait until every process of a run has said who it is; what they said, by node."""
     counts = [1, *(0 for _ in run.hosts[1:])] if run.once else run.gpus

@@ -6,11 +6,11 @@ import pwd
 import shutil
 import stat
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from live_runs import until_ended, until_printed
 
 from copter.live.accounts import no_accounts
 from copter.live.backends import agent
@@ -21,18 +21,7 @@ from copter.live.files import JobFile, JobFileError
 from copter.live.folder import make_folder
 from copter.live.launcher import _begin
 from copter.live.tokens import Author, Tokens
-from support.live_cases import make_service
-
-
-def entry(name, role="user", token="a" * 16, account=""):
-    return f'[[tokens]]\nname = "{name}"\nrole = "{role}"\ntoken = "{token}"\naccount = "{account}"\n'
-
-
-def write(path, *entries):
-    path.write_text("".join(entries))
-    path.chmod(0o600)
-    return path
-
+from support.live_cases import make_service, token_entry, write_tokens
 
 ALICE, BOB = "nobody", "daemon"  # two accounts that every Linux has
 
@@ -56,6 +45,10 @@ def folder():
     shutil.rmtree(path)
 
 
+def of_alice(account=ALICE):
+    return token_entry("alice", "user", token="a" * 16, account=account)
+
+
 def run_of(folder, job, script, *, account=ALICE, directory=None, number=1):
     home = folder / "jobs" / job
     return Run(
@@ -76,11 +69,7 @@ def run_of(folder, job, script, *, account=ALICE, directory=None, number=1):
 def play(backend, run):
     """Start a run as the launcher does; return its last state and its output."""
     assert _begin(backend, run, lambda: True)
-    deadline = time.monotonic() + 60.0
-    while (state := backend.states([run])[run.id]).outcome is None:
-        assert time.monotonic() < deadline, "the run did not end"
-        time.sleep(0.02)
-    return state, (run.folder / "log-0.txt").read_text()
+    return until_ended(backend, run), (run.folder / "log-0.txt").read_text()
 
 
 @as_root
@@ -167,18 +156,13 @@ def test_a_run_is_killed_with_the_processes_of_the_account(folder):
     backend = LocalBackend(folder)
     run = run_of(folder, "job", "(trap '' TERM; echo $$; sleep 600) & setsid sleep 600 & echo ready; wait")
     assert _begin(backend, run, lambda: True)
-    deadline = time.monotonic() + 60.0
-    while not (log := run.folder / "log-0.txt").exists() or "ready" not in log.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until_printed(run, "ready")
     number = backend._agent(run, 0)
     there = agent.part_processes(str(run.folder), 0, number)
     user = pwd.getpwnam(ALICE).pw_uid
     assert len(there) >= 3 and {Path(f"/proc/{pid}").stat().st_uid for pid in there} == {user}
     backend.kill(run)
-    while backend.states([run])[run.id].outcome is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until_ended(backend, run)
     assert not agent.part_processes(str(run.folder), 0)
 
 
@@ -215,10 +199,7 @@ def test_a_process_of_an_account_is_no_agent_of_another_run(folder):
     agent_of = f"/bin/sh -c 'sleep 600; :' x {agent.__file__} {run.folder} 0"
     liar = run_of(folder, "of-alice", f"{agent_of} & echo ready; wait")
     assert _begin(backend, liar, lambda: True)
-    deadline = time.monotonic() + 60.0
-    while not (log := liar.folder / "log-0.txt").exists() or "ready" not in log.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until_printed(liar, "ready")
     try:
         assert play(backend, run)[0].outcome == "completed"
         assert LocalBackend(folder).states([run])[run.id].outcome == "completed"
@@ -242,8 +223,10 @@ def test_a_run_of_an_account_is_refused_where_there_are_none(folder):
 
 @as_root
 def test_the_account_of_a_token_is_that_of_its_jobs_also_after_a_restart(folder):
-    tokens = write(
-        folder / "tokens.toml", entry("alice", account=ALICE), entry("bob", "admin", token="b" * 16)
+    tokens = write_tokens(
+        folder / "tokens.toml",
+        of_alice(),
+        token_entry("bob", "admin", token="b" * 16),
     )
     (folder / "service").mkdir(mode=0o711)
     service = make_service(folder / "service", tokens=tokens, backend=LocalBackend(folder / "service"))
@@ -268,27 +251,31 @@ def test_the_account_of_a_token_is_that_of_its_jobs_also_after_a_restart(folder)
     ("account", "why"), [(ALICE, "the service does not run as root"), ("no-such-account", "does not exist")]
 )
 def test_accounts_that_cannot_be_used_are_refused_with_the_token(tmp_path, account, why):
-    path = write(tmp_path / "tokens.toml", entry("alice", account=account))
+    path = write_tokens(tmp_path / "tokens.toml", of_alice(account))
     reason = why if account == ALICE else ""
     with pytest.raises(JobFileError, match=f"'alice': account = '{account}': .*{why}"):
         Tokens("generated", path, lambda: reason)
 
 
 def test_a_token_that_submits_no_jobs_has_no_account(tmp_path):
-    path = write(tmp_path / "tokens.toml", entry("eyes", role="read", account=ALICE))
+    path = write_tokens(tmp_path / "tokens.toml", token_entry("eyes", "read", token="a" * 16, account=ALICE))
     with pytest.raises(JobFileError, match="eyes: account: must not be given with the role 'read'"):
         Tokens("generated", path)
 
 
 def test_users_all_have_accounts_or_none_has_one(tmp_path):
-    path = write(tmp_path / "tokens.toml", entry("alice", account=ALICE), entry("bob", token="b" * 16))
+    path = write_tokens(
+        tmp_path / "tokens.toml",
+        of_alice(),
+        token_entry("bob", "user", token="b" * 16),
+    )
     with pytest.raises(JobFileError, match="bob: account: must be given, because others have one"):
         Tokens("generated", path)
 
 
 @pytest.mark.parametrize("account", ["a\\u0000b", "-x", "a b", "a/b", "a" * 300])
 def test_names_that_are_no_accounts(tmp_path, account):
-    path = write(tmp_path / "tokens.toml", entry("alice", account=account))
+    path = write_tokens(tmp_path / "tokens.toml", of_alice(account))
     with pytest.raises(JobFileError, match="tokens.0.account"):
         Tokens("generated", path)
 

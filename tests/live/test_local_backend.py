@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from live_runs import STUBBORN, read_run, state, until_ended
+from live_runs import STUBBORN, read_run, state, until_ended, until_printed
 
 from copter.live.backends.agent import cut_log, start_limiter
 from copter.live.backends.base import BackendError, Run, RunState, begun, claim
@@ -43,14 +43,6 @@ def run_of(tmp_path, *command, number=1, gpus=(1,), **fields):
     )
     run.write()
     return run
-
-
-def printed(run, words, node=0):
-    deadline = time.monotonic() + 30.0
-    path = run.folder / f"log-{node}.txt"
-    while not path.exists() or words not in path.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def alive(pid):
@@ -144,7 +136,7 @@ def test_one_process_that_fails_ends_the_others_on_all_nodes(backend, tmp_path):
 def test_stop_is_handed_on_and_answered(backend, tmp_path):
     run = run_of(tmp_path, sys.executable, "-c", CHECKPOINTS, gpus=(1, 1))
     backend.start(run)
-    printed(run, "ready", 0), printed(run, "ready", 1)
+    until_printed(run, "ready", 0), until_printed(run, "ready", 1)
     backend.stop(run)
     assert until_ended(backend, run) == RunState("stopped")
 
@@ -158,7 +150,7 @@ def test_a_run_that_ends_like_a_stopped_one_untold_has_a_reason(backend, tmp_pat
 def test_kill_ends_what_does_not_listen(backend, tmp_path):
     run = run_of(tmp_path, sys.executable, "-c", STUBBORN)
     backend.start(run)
-    printed(run, "begun")
+    until_printed(run, "begun")
     backend.stop(run)
     time.sleep(0.1)
     assert state(backend, run).outcome is None
@@ -187,7 +179,7 @@ def test_a_run_is_never_started_twice(backend, tmp_path):
 def test_another_backend_finds_what_an_earlier_one_started(backend, tmp_path):
     run = run_of(tmp_path, sys.executable, "-c", CHECKPOINTS)
     backend.start(run)
-    printed(run, "ready")
+    until_printed(run, "ready")
     later = LocalBackend(tmp_path)
     assert state(later, run) == RunState()
     later.stop(run)
@@ -212,7 +204,7 @@ def test_a_number_of_a_process_that_was_given_again_is_no_agent(backend, tmp_pat
 def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
     run = run_of(tmp_path, sys.executable, "-c", STUBBORN, gpus=(1, 1))
     backend.start(run)
-    printed(run, "begun", 0), printed(run, "begun", 1)
+    until_printed(run, "begun", 0), until_printed(run, "begun", 1)
     (tmp_path / "failed").mkdir()
     (tmp_path / "failed" / "t4-1").touch()
     assert set(backend.down()) == {"t4-1"}
@@ -225,7 +217,7 @@ def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
 def test_a_process_that_dies_of_the_notice_was_stopped(backend, tmp_path):
     run = run_of(tmp_path, "sh", "-c", "echo ready; exec sleep 60", gpus=(2,))
     backend.start(run)
-    printed(run, "ready")
+    until_printed(run, "ready")
     backend.stop(run)
     assert until_ended(backend, run) == RunState("stopped")
     alone = run_of(tmp_path, "sh", "-c", "kill -TERM $$", number=2)
@@ -238,7 +230,7 @@ def test_what_a_command_leaves_behind_ends_with_it(backend, tmp_path):
     words = "echo $$; sleep 600 & echo $!; (sleep 600; true) & echo $!; wait; true"
     told = run_of(tmp_path, "bash", "-c", words, once=True)
     backend.start(told)
-    printed(told, "\n")
+    until_printed(told, "\n")
     deadline = time.monotonic() + 30.0
     while len((told.folder / "log-0.txt").read_text().split()) < 3:
         assert time.monotonic() < deadline
@@ -268,7 +260,7 @@ signal.pause()
 """
     run = run_of(tmp_path, sys.executable, "-c", script)
     backend.start(run)
-    printed(run, "ready")
+    until_printed(run, "ready")
     backend.stop(run)
     assert until_ended(backend, run).outcome == "stopped"
     assert "worker None" in (run.folder / "log-0.txt").read_text()
@@ -307,7 +299,7 @@ def sleepers(run):
 def with_orphans(backend, run, count):
     """Start a run that leaves orphans behind, and wait until its agent is their parent."""
     backend.start(run)
-    printed(run, "begun")
+    until_printed(run, "begun")
     deadline = time.monotonic() + 30.0
     while len(sleepers(run)[1]) < count:
         assert time.monotonic() < deadline
@@ -377,7 +369,7 @@ def test_a_log_that_takes_too_much_is_cut(backend, tmp_path, seconds):
     command = (sys.executable, "-S", "-c", FLOOD, str(seconds))
     run = run_of(tmp_path, *command, log_bytes=40_000)
     backend.start(run)
-    printed(run, "line 199 of 99\n")
+    until_printed(run, "line 199 of 99\n")
     if seconds:
         deadline = time.monotonic() + 30.0
         while (run.folder / "log-0.txt").stat().st_size > 41_000:  # until the next check

@@ -16,7 +16,7 @@ from copter.live.files import JobFileError
 from copter.live.http import make_app
 from copter.live.tokens import Author, Tokens
 from copter.live.views import job_view
-from support.live_cases import RIGID, client_of, make_service, named, step
+from support.live_cases import RIGID, client_of, make_service, named, step, token_entry, write_tokens
 
 SECRETS = {name: f"the-secret-of-{name}" for name in ("alice", "bob", "root", "eyes")}
 ROLES = {"alice": "user", "bob": "user", "root": "admin", "eyes": "read"}
@@ -25,19 +25,12 @@ JOB = {"command": ["true"], "gpus": 1}
 
 def entry(name, role=None, **fields):
     fields = fields or {"sha256": hashlib.sha256(SECRETS[name].encode()).hexdigest()}
-    lines = {"name": name, "role": role or ROLES[name]} | fields
-    return "[[tokens]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
-
-
-def write(path, *entries, mode=0o600):
-    path.write_text("\n".join(entries))
-    path.chmod(mode)
-    return path
+    return token_entry(name, role or ROLES[name], **fields)
 
 
 @pytest.fixture
 def path(tmp_path):
-    return write(tmp_path / "tokens.toml", *map(entry, ROLES))
+    return write_tokens(tmp_path / "tokens.toml", *map(entry, ROLES))
 
 
 @pytest.fixture
@@ -142,14 +135,14 @@ def test_events_of_earlier_versions_are_of_the_only_token_there_was():
 
 
 def test_the_file_is_read_again_when_it_changes(service, http, path):
-    write(path, entry("bob"))
+    write_tokens(path, entry("bob"))
     assert http("alice", "GET", "/v1/jobs")[0] == 401
     assert http("bob", "GET", "/v1/jobs")[0] == http("admin", "GET", "/v1/jobs")[0] == 200
-    write(path, entry("bob"), entry("alice"), "nonsense")
+    write_tokens(path, entry("bob"), entry("alice"), "nonsense")
     assert http("bob", "GET", "/v1/jobs")[0] == 200 and http("alice", "GET", "/v1/jobs")[0] == 401
     path.unlink()
     assert http("bob", "GET", "/v1/jobs")[0] == 200
-    write(path, entry("alice", token=SECRETS["alice"]), mode=0o644)
+    write_tokens(path, entry("alice", token=SECRETS["alice"]), mode=0o644)
     assert http("alice", "GET", "/v1/jobs")[0] == 401
     path.chmod(0o640)
     assert http("alice", "GET", "/v1/jobs")[0] == 200 and http("bob", "GET", "/v1/jobs")[0] == 401
@@ -176,7 +169,7 @@ def test_the_file_is_read_again_when_it_changes(service, http, path):
     ],
 )
 def test_files_that_are_refused(tmp_path, entries, words):
-    path = write(tmp_path / "tokens.toml", *entries)
+    path = write_tokens(tmp_path / "tokens.toml", *entries)
     with pytest.raises(JobFileError) as raised:
         Tokens("generated" * 3, path)
     assert all(word in str(raised.value) for word in (*words, str(path)))
@@ -185,7 +178,7 @@ def test_files_that_are_refused(tmp_path, entries, words):
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o620, 0o666, 0o601])
 def test_files_that_others_can_use_are_refused(tmp_path, mode):
-    path = write(tmp_path / "tokens.toml", entry("alice"), mode=mode)
+    path = write_tokens(tmp_path / "tokens.toml", entry("alice"), mode=mode)
     with pytest.raises(JobFileError, match=rf"{path}: mode {mode:04o}.*chmod 600"):
         Tokens("generated", path)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import math
 import re
 
@@ -35,6 +36,19 @@ class Turned:
 def make_service(folder, backend=None, clock=None, cluster=CLUSTER, policy="sia", **arguments):
     backend = MemoryBackend() if backend is None else backend
     return Service(folder, cluster, backend, policy, clock=clock or Turned(), **arguments)
+
+
+def token_entry(name, role, **fields):
+    """Return an entry of a file of tokens."""
+    lines = {"name": name, "role": role} | fields
+    return "[[tokens]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
+
+
+def write_tokens(path, *entries, mode=0o600):
+    """Write a file of tokens."""
+    path.write_text("\n".join(entries))
+    path.chmod(mode)
+    return path
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import pytest
 
 SECONDS = 0.3
 """Processor time of a test, its fixtures and the processes that it started, from which on it is listed."""
-INSTANCE = 1.0
+SECONDS_OF_FASTEST = 1.0
 """Processor time below which the fastest instance of a function with several parameters is not listed."""
 LIST = Path(__file__).with_name("slow_tests.txt")
 
@@ -42,7 +42,7 @@ def slow(seconds: dict[str, float]) -> list[str]:
     """Return the lines of the list from the processor time of each test.
 
     The fastest test of each file is not listed. The fastest instance of a function with several is not listed
-    either if it takes less than ``INSTANCE``. A line names a function if all its instances are slow.
+    either if it takes less than ``SECONDS_OF_FASTEST``. A line names a function if all instances are slow.
     """
     found = {test for test, each in seconds.items() if each >= SECONDS}
     files, functions = defaultdict(list), defaultdict(list)
@@ -51,7 +51,7 @@ def slow(seconds: dict[str, float]) -> list[str]:
         functions[function_of(test)].append(test)
     found -= {min(tests, key=seconds.__getitem__) for tests in files.values()}
     fastest = {min(tests, key=seconds.__getitem__) for tests in functions.values() if len(tests) > 1}
-    found -= {test for test in fastest if seconds[test] < INSTANCE}
+    found -= {test for test in fastest if seconds[test] < SECONDS_OF_FASTEST}
     return sorted(
         {name if found.issuperset(functions[name := function_of(test)]) else test for test in found}
     )

@@ -248,7 +248,7 @@ class Sentences:
         self.column_of = {repr(name): begin + k for k, name in enumerate(judge.names[request])}
         self.row_of = {repr(id): k for k, id in enumerate(judge.resources)}
 
-    def check(self, sentences, what=None):
+    def check(self, sentences):
         """Check all sentences, and that none is missing."""
         read_all = [read(each) for each in sentences]
         for sentence, (kind, groups) in zip(sentences, read_all, strict=True):
