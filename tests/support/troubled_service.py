@@ -30,10 +30,10 @@ def disturb(trouble):
             raise sqlite3.OperationalError("database or disk is full")
         flush(journal)
 
-    def written(path, write):
+    def written(path, write, **options):
         if (trouble / FULL).exists():
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        write_whole(path, write)
+        write_whole(path, write, **options)
 
     def made(name, **settings):
         policy = make_policy(name, **settings)
