@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend
 from copter.live.events import Closed, Drained, Held, Released, Reported, Submitted
-from copter.live.files import LONGEST_NAME, ClusterFile, JobFile
+from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import HOW, ServiceRecord
 from copter.live.rounds import LiveRounds
@@ -67,11 +67,10 @@ class Admission:
         self,
         record: ServiceRecord,
         rounds: LiveRounds,
-        file: ClusterFile,
         backend: Backend,
         profiled: Collection[str],
     ) -> None:
-        self._record, self._rounds, self._file, self._backend = record, rounds, file, backend
+        self._record, self._rounds, self._backend = record, rounds, backend
         self._profiled = profiled
 
     def submit(self, file: JobFile, author: Author = ADMIN, *, hold: bool = False) -> str:
@@ -142,8 +141,8 @@ class Admission:
 
     def _checked(self, file: JobFile, names: Sequence[str], author: Author) -> LiveJob:
         """Return the first of new jobs with a file; raise RefusedError as `submit` does."""
-        _check_role(author, "submit jobs", "admin", "user")
-        record, most = self._record, self._file.max_jobs
+        check_role(author, "submit jobs", "admin", "user")
+        record, most = self._record, self._record.file.max_jobs
         for name in names:
             if record.journal.knows(name):
                 raise RefusedError(409, f"name = {name!r}: must be new; there is or was a job of this name")
@@ -151,7 +150,7 @@ class Admission:
         if len(state.jobs) + len(record.pending()) + len(names) > most:
             raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
         self._check_fields(file)
-        policy, whole = self._rounds.policy, self._file.cluster()
+        policy, whole = self._rounds.policy, record.file.cluster()
         job = LiveJob(file, names[0], state.timer, whole, policy.kind)
         if not can_run(policy, job, whole):
             raise RefusedError(
@@ -213,7 +212,7 @@ class Admission:
 
     def _chosen(self, change: _Change, names: Sequence[str], author: Author) -> list[str]:
         """Return the jobs to change by names and patterns, each once; raise RefusedError as `cancel` does."""
-        _check_role(author, f"{change} jobs", "admin", "user")
+        check_role(author, f"{change} jobs", "admin", "user")
         chosen: dict[str, None] = {}
         names = list(dict.fromkeys(names))
         patterns = sum(_is_pattern(name) for name in names)
@@ -276,7 +275,7 @@ class Admission:
         RefusedError
             If there is no such node, or the author may not drain nodes.
         """
-        _check_role(author, "drain nodes", "admin")
+        check_role(author, "drain nodes", "admin")
         record = self._record
         if (type, node) not in {(one, number) for one, number, _ in record.state.nodes()}:
             raise RefusedError(404, f"there is no node {node} of type {type!r}")
@@ -306,11 +305,11 @@ class Admission:
             if chosen is not None and chosen != job.run.batch:
                 batch = job.run.batch = chosen
         stop = not math.isnan(job.run.told)
-        return Orders(self._file.lease_seconds, stop, batch)
+        return Orders(record.file.lease_seconds, stop, batch)
 
     def _check_fields(self, file: JobFile) -> None:
         """Raise RefusedError if the file of a job names an unknown job, type, option or application."""
-        record, types = self._record, self._record.state.cluster.names
+        record, types = self._record, [one.type for one in self._record.file.gpus]
         for name in file.after:
             if not record.journal.knows(name):
                 raise RefusedError(422, f"after = {name!r}: there is no job of this name")
@@ -318,13 +317,13 @@ class Admission:
                 raise RefusedError(409, f"after = {name!r}: must complete first, but {HOW[ending]}")
         unknown = [type for type in file.types if type not in types]
         if unknown:
-            raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {list(types)}")
+            raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
         known = self._backend.job_options
         for option in file.options:
             if option not in known:
                 why = f"has no {option!r}: {choices(option, known)}" if known else "takes no options"
                 raise RefusedError(422, f"options: backend {self._backend.name!r} {why}")
-        if self._file.pace is not None and file.elastic and file.application not in self._profiled:
+        if record.file.pace is not None and file.elastic and file.application not in self._profiled:
             profiled = ", ".join(self._profiled)
             raise RefusedError(
                 422,
@@ -379,7 +378,7 @@ def _may_change(author: Author, owner: str) -> bool:
     return author.role == "admin" or author.name == owner
 
 
-def _check_role(author: Author, what: str, *roles: Role) -> None:
+def check_role(author: Author, what: str, *roles: Role) -> None:
     """Raise RefusedError unless the author has one of some roles."""
     if author.role not in roles:
         raise RefusedError(403, f"the token {author.name!r} has the role {author.role!r}: it may not {what}")

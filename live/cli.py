@@ -86,6 +86,7 @@ def register(app: typer.Typer) -> None:
     app.command("events", epilog=_EVENTS_EXAMPLES)(events)
     app.command("replay", epilog="\b\nExamples:\n  copter replay runs/live\n")(replay)
     app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
+    app.command("reload", epilog="\b\nExamples:\n  copter reload\n")(reload)
 
 
 _ServiceUrl: TypeAlias = Annotated[
@@ -202,6 +203,7 @@ def serve(
         make_backend(backend, folder.resolve(), file),
         policy,
         settings=settings,
+        source=cluster,
         tokens=tokens,
         url=address,
         round_seconds=round_seconds,
@@ -210,6 +212,7 @@ def serve(
     sys.setswitchinterval(_SWITCH_SECONDS)
     # After its shutdown, the server raises the signal again; by default SIGTERM would end the process there.
     signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGHUP, lambda *_: service.ask_reload())
     try:
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
@@ -517,3 +520,18 @@ def drain(
     """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted."""
     with _client(service, token_file) as client:
         client.drain(type, node, back=back)
+
+
+def reload(
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
+) -> None:
+    """Let the service read the file of its cluster again, and print what has changed.
+
+    If the file is invalid, or the change needs a restart, nothing changes and the command exits with 1.
+    """
+    from copter.live.untrusted import words
+
+    with _client(service, token_file) as client:
+        changes = client.reload()
+        typer.echo("\n".join(map(words, changes)) if changes else "nothing has changed")

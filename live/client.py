@@ -297,6 +297,10 @@ class Client:
         """Take a node out of use or, with `back`, put it back into use."""
         self._ask("POST", f"/v1/nodes/{type}/{node}/{'undrain' if back else 'drain'}")
 
+    def reload(self) -> list[str]:
+        """Let the service read the cluster's file again; return sentences about what has changed."""
+        return list(self._ask("POST", "/v1/reload").json()["changes"])
+
     def events(self, after: int = 0, *, limit: int = 200) -> list[dict[str, Any]]:
         """Return events without reports and rounds: the last ones, or the first ones after a number."""
         return list(self._ask("GET", "/v1/events", params={"after": after, "limit": limit}).json())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from copter.live.events import (
@@ -28,6 +28,7 @@ from copter.live.events import (
     Opened,
     Place,
     Released,
+    Reloaded,
     Reported,
     Submitted,
     Told,
@@ -132,12 +133,8 @@ class LiveCluster:
                 self._submit(event)
             case Decided():
                 self._decide(event)
-            case NodesChanged():
-                self.failed = {(type, node): why for type, node, why in event.down}
-                self._use_nodes()
-            case Drained():
-                (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
-                self._use_nodes()
+            case NodesChanged() | Drained() | Reloaded():
+                self._change_nodes(event)
             case Closed():
                 job = self.jobs.pop(event.job, None)
                 if job is not None:
@@ -164,20 +161,40 @@ class LiveCluster:
 
     def _open(self, event: Opened) -> None:
         """Give all jobs to a new policy; the cluster's file may have changed."""
-        before, same = {one.type: one for one in self.file.gpus}, self._policy == event.policy
-        self._policy = event.policy
-        self.file = ClusterFile.model_validate(dict(event.cluster))
-        self.policy_kind, self.cluster = event.kind, self.file.cluster()
-        self._sizes = {
-            one.type: self._sizes[one.type] if before.get(one.type) == one and same else one.nodes
-            for one in self.file.gpus  # the nodes that the policy requested, unless the file has changed
-        }
+        if self._policy != event.policy:  # the nodes that another policy requested do not count
+            self._sizes = {one.type: one.nodes for one in self.file.gpus}
+        self._policy, self.policy_kind = event.policy, event.kind
+        self._use_file(ClusterFile.model_validate(dict(event.cluster)))
         # The jobs are in the order of submission, because a recovery may not read when they became eligible.
         self.eligible = {name: job for name, job in self.jobs.items() if job.eligible}
         self._arrived, self._left = list(self.eligible.values()), []
         for job in self.jobs.values():
-            job.adapt(event.kind)
+            job.adapt(event.kind, self.cluster.names)
         self._use_nodes()
+
+    def _change_nodes(self, event: NodesChanged | Drained | Reloaded) -> None:
+        if isinstance(event, NodesChanged):
+            self.failed = {(type, node): why for type, node, why in event.down}
+        elif isinstance(event, Drained):
+            (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
+        else:
+            self._use_file(ClusterFile.model_validate(dict(event.cluster)))
+        self._use_nodes()
+
+    def _use_file(self, file: ClusterFile) -> None:
+        """Replace the cluster's file; the caller calls `_use_nodes` when the state is complete."""
+        self._sizes = self._sizes_with(file)
+        self.file, self.cluster = file, file.cluster()
+
+    def _sizes_with(self, file: ClusterFile) -> dict[str, int]:
+        """Return the number of nodes of each type with another file.
+
+        A type that does not change keeps the nodes that the policy requested.
+        """
+        before = {one.type: one for one in self.file.gpus}
+        return {
+            one.type: self._sizes[one.type] if before.get(one.type) == one else one.nodes for one in file.gpus
+        }
 
     def _submit(self, event: Submitted) -> None:
         file = JobFile.model_validate(dict(event.file))
@@ -264,13 +281,13 @@ class LiveCluster:
 
     # ---- runs and nodes --------------------------------------------------------------------------
 
-    def nodes(self) -> list[tuple[str, int, int]]:
-        """Return type, number and number of GPUs of every node, including nodes that are not in use."""
-        return [
-            (one.type, node, one.gpus_per_node)
-            for one in self.file.gpus
-            for node in range(self._sizes[one.type])
-        ]
+    def nodes(self, file: ClusterFile | None = None) -> list[tuple[str, int, int]]:
+        """Return type, number and number of GPUs of every node, including nodes that are not in use.
+
+        With a `file`, these are the nodes that there would be after a reload of this file.
+        """
+        file, sizes = (self.file, self._sizes) if file is None else (file, self._sizes_with(file))
+        return [(one.type, node, one.gpus_per_node) for one in file.gpus for node in range(sizes[one.type])]
 
     def host(self, type: str, node: int) -> str:
         """Return the backend's name of a node."""
@@ -302,6 +319,14 @@ class LiveCluster:
                 if (name, node) in free:
                     free[name, node] = [gpu for gpu in free[name, node] if gpu not in devices]
         return free
+
+
+def first_numbers(nodes: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
+    """Return the number of the first GPU of each node if all nodes are on one machine, in their order."""
+    first, at = dict[tuple[str, int], int](), 0
+    for type, node, gpus in nodes:
+        first[type, node], at = at, at + gpus
+    return first
 
 
 class EligibleJobs:

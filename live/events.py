@@ -212,6 +212,25 @@ class Drained(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reloaded(Event):
+    """The cluster's file was read again while the service ran.
+
+    Attributes
+    ----------
+    cluster : mapping
+        The fields of the file.
+    changes : tuple of str
+        Sentences about what has changed.
+    author : str
+        Name of the token of the request, or :data:`.tokens.SIGNAL`.
+    """
+
+    cluster: Mapping[str, Any]
+    changes: tuple[str, ...]
+    author: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Noted(Event):
     """A remark for users, such as that a decision came late."""
 
@@ -223,7 +242,7 @@ KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
         Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Held, Released, Closed,
-        NodesChanged, Drained, Noted,
+        NodesChanged, Drained, Reloaded, Noted,
     )
 }  # fmt: skip
 

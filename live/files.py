@@ -290,14 +290,18 @@ class ClusterFile(Strict):
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         names = [one.type for one in self.gpus]
-        hosts = [one.host(node) for one in self.gpus for node in range(one.max_nodes or one.nodes)]
-        for what, listed in (("type", names), ("host", hosts)):
+        for what, listed in (("type", names), ("host", self.hosts)):
             twice = (
                 {one for one in listed if listed.count(one) > 1} if len(set(listed)) < len(listed) else None
             )
             if twice:
                 raise ValueError(f"gpus: {what} {sorted(twice)[0]!r}: must occur once")
         return self
+
+    @property
+    def hosts(self) -> list[str]:
+        """Names of all nodes, including those that a policy may add."""
+        return [one.host(node) for one in self.gpus for node in range(one.max_nodes or one.nodes)]
 
     def cluster(self) -> Cluster:
         """Return the nodes as a cluster for policies."""

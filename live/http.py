@@ -100,6 +100,12 @@ class JobNames(BaseModel):
     names: list[str]
 
 
+class Changes(BaseModel):
+    """Sentences about what has changed; empty if nothing has."""
+
+    changes: list[str]
+
+
 class ArrayBody(Strict):
     """An array: jobs with the names NAME-0, NAME-1 and so on, and their numbers in COPTER_ARRAY_INDEX."""
 
@@ -365,6 +371,11 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         """Put a node back into use."""
         service.admission.drain(type, node, author, back=True)
         return JobName(name=f"{type}-{node}")
+
+    @router.post("/v1/reload")
+    async def reload(author: _Author) -> Changes:
+        """Read the cluster's file again and use it; return what has changed."""
+        return Changes(changes=service.reload(author))
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:

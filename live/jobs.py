@@ -141,7 +141,8 @@ class LiveJob(Job):
     ) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
-        prior = _prior(file, name, cluster)
+        self._types = dict.fromkeys(cluster.names)  # also those that the cluster has no more
+        prior = _prior(file, name, self._types)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
         self.file, self.owner, self.index, self.account = file, owner, index, account
         self._prior = prior
@@ -321,14 +322,20 @@ class LiveJob(Job):
             self.noise = noise
             self._stale |= {"": None}
 
-    def adapt(self, policy_kind: Kind) -> None:
-        """Prepare for a new policy: mark everything to be fitted when the policy is asked."""
+    def adapt(self, policy_kind: Kind, types: Iterable[str]) -> None:
+        """Prepare for a new policy: mark everything to be fitted when the policy is asked.
+
+        `types`: the present types of the cluster, which the job can use from now on.
+        """
+        if new := [type for type in types if type not in self._types]:
+            self._types |= dict.fromkeys(new)
+            self._prior = _prior(self.file, self.name, self._types)
         self.kind = job_kind(self.submission, policy_kind)
         self.gpus = job_gpus(self.submission, self.kind)
         self.seen = self.profile = job_profile(self.submission, self._prior, self.kind)
         self._stale = {"": None}
         if self.learned is not None and isinstance(self.profile, GoodputProfile):
-            self.learned.job = self.profile
+            self.learned.use(self.profile)
             self._stale |= {type: None for type, reports in self.learned.reports.items() if reports.total}
 
     def learn(self) -> None:
@@ -389,9 +396,9 @@ class LiveJob(Job):
         return None
 
 
-def _prior(file: JobFile, name: str, cluster: Cluster) -> Profile:
-    """Return the profile of a job before it has run."""
-    types = [type for type in cluster.names if not file.types or type in file.types]
+def _prior(file: JobFile, name: str, known: Iterable[str]) -> Profile:
+    """Return the profile of a job before it has run, on the known types that it may use."""
+    types = [type for type in known if not file.types or type in file.types]
     if not file.elastic:
         counts = [file.gpus or 1]
         return CountProfile(name, file.restart_seconds, file.seconds, counts, {type: [1.0] for type in types})

@@ -119,7 +119,7 @@ class LiveJournal:
         )
         rows = self._rows(
             f"""
-            {_COLUMNS} WHERE kind IN ('Opened', 'NodesChanged', 'Drained') UNION ALL
+            {_COLUMNS} WHERE kind IN ('Opened', 'Reloaded', 'NodesChanged', 'Drained') UNION ALL
             {_COLUMNS} WHERE kind = 'Decided' AND (
                 instr(fields, '"sizes":{{}}') = 0 OR (id > ? AND instr(fields, '"places":{{}}') = 0)
             ) UNION ALL

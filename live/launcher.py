@@ -33,6 +33,7 @@ from typing import Any, TypeVar
 
 from copter.live.accounts import CHECKPOINTS, WORK, no_accounts, open_for
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
+from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
@@ -77,6 +78,7 @@ class Launcher:
 
     Runs report to `url` with tokens that are derived from the service's `token`.  `profiles` has each
     application whose jobs can be paced.  `silent` is the error of the last tick; empty without an error.
+    `numbered` is true if runs get machine-wide numbers of GPUs.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Launcher:
         token: str,
         profiles: Mapping[str, GoodputProfile],
     ) -> None:
-        self._record, self._file, self._backend, self._profiles = record, file, backend, profiles
+        self._record, self._backend, self._profiles = record, backend, profiles
         self._jobs, self._url, self._token = folder / JOBS, url, token
         self._opened, self._last_event = record.now(), record.state.timer.time
         # Runs of a former service that this one has not found running: they may have ended in between.
@@ -102,7 +104,7 @@ class Launcher:
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
         self._watched: dict[tuple[str, int], _Watched] = {}
         self._scaled: dict[str, int] = {}
-        self._numbered = file.pace is None and not backend.picks_devices
+        self.numbered = file.pace is None and not backend.picks_devices
         self.silent, self._pruned = "", False
 
     async def tick(self) -> None:
@@ -165,7 +167,7 @@ class Launcher:
         """Request the nodes that the policy wants, if the backend adds and removes nodes."""
         if not isinstance(self._backend, Scalable):
             return
-        for one in self._file.gpus:
+        for one in self._record.state.file.gpus:
             nodes = sum(type == one.type for type, _, _ in self._record.state.nodes())
             if self._scaled.get(one.type, one.nodes) != nodes:
                 hosts = [one.host(node) for node in range(nodes)]
@@ -248,8 +250,8 @@ class Launcher:
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
         """Return the reason for killing a run; empty without a reason."""
         now = self._record.now()
-        if now - _told(run, watched) > self._file.grace_seconds:
-            return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
+        if now - _told(run, watched) > self._record.state.file.grace_seconds:
+            return f"it did not end within {self._record.state.file.grace_seconds:g} s of the stop signal"
         if job.name in self._record.busy():  # the state does not have its last reports yet
             return ""
         # A run cannot report before it has begun, or while no service listens.
@@ -316,8 +318,8 @@ class Launcher:
             count = self._record.kept
             self._record.keep_only(await self._ask(_names, self._jobs), count)
             self._pruned = True
-        end = time.monotonic() + _PRUNE_SECONDS
-        while time.monotonic() < end and (gone := self._record.expired(self._file.keep_jobs)) is not None:
+        end, keep = time.monotonic() + _PRUNE_SECONDS, self._record.state.file.keep_jobs
+        while time.monotonic() < end and (gone := self._record.expired(keep)) is not None:
             await self._ask(_remove, self._jobs / gone)
 
     # ---- new runs --------------------------------------------------------------------------------
@@ -419,21 +421,19 @@ class Launcher:
                 type=type,
                 hosts=active.hosts,
                 gpus=tuple(gpus for _, gpus in nodes),
-                devices=self._numbers(active) if self._numbered else (),
+                devices=self._numbers(active) if self.numbered else (),
                 once=not file.elastic,
                 environment=file.environment | index,
                 options=file.options,
                 account=job.account,
-                log_bytes=self._file.log_bytes,
+                log_bytes=self._record.state.file.log_bytes,
             )
             self._watched[key] = _Watched(run)
         return self._watched[key]
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
-        first, at = dict[tuple[str, int], int](), 0
-        for type, node, gpus in self._record.state.nodes():
-            first[type, node], at = at, at + gpus
+        first = first_numbers(self._record.state.nodes())
         type, nodes = run.place
         pairs = zip(nodes, run.devices, strict=True)
         return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
@@ -443,9 +443,9 @@ class Launcher:
         file, type = job.file, run.place[0]
         assert file.work is not None and file.batch_size is not None and run.batch is not None
         pace = None
-        if self._file.pace is not None:
+        if self._record.state.file.pace is not None:
             profile = self._profiles[file.application]
-            pace = Pace(tuple(profile.models[type].parameters), self._file.pace.speed)
+            pace = Pace(tuple(profile.models[type].parameters), self._record.state.file.pace.speed)
         return TrainingPlan(
             url=f"{self._url}/v1/runs/{job.name}/{run.number}",
             token=run_token(self._token, job.name, run.number),
@@ -457,8 +457,8 @@ class Launcher:
             batch=run.batch,
             rule=file.rule,
             checkpoint_seconds=file.checkpoint_seconds,
-            report_seconds=min(file.report_seconds, self._file.lease_seconds / 3.0),
-            lease_seconds=self._file.lease_seconds,
+            report_seconds=min(file.report_seconds, self._record.state.file.lease_seconds / 3.0),
+            lease_seconds=self._record.state.file.lease_seconds,
             pace=pace,
         )
 

@@ -29,6 +29,7 @@ from copter.live.events import (
     NodesChanged,
     Noted,
     Released,
+    Reloaded,
     Reported,
     Submitted,
     Told,
@@ -71,6 +72,7 @@ class ServiceRecord:
         self._waiting: list[Event] = []
         self._waiting_kinds: dict[str, set[type[Event]]] = {}
         self._waiting_holds: dict[str, Hold | None] = {}
+        self._waiting_file: ClusterFile | None = None
         self._kept: deque[str] = deque()
         self._offset = 0.0
         self._recover()
@@ -79,6 +81,11 @@ class ServiceRecord:
     def now(self) -> float:
         """Return the seconds since the service first began; never less than the time of the last event."""
         return max(self.clock() - self.began + self._offset, self.state.timer.time)
+
+    @property
+    def file(self) -> ClusterFile:
+        """The last cluster's file, also if the event of its reload waits."""
+        return self.state.file if self._waiting_file is None else self._waiting_file
 
     def write(self, *events: Event, durable: bool = True) -> None:
         """Write events to the journal and apply them at once, or after the policy has returned.
@@ -111,6 +118,8 @@ class ServiceRecord:
                 self._waiting_holds[event.job] = Hold(event.author, event.time)
             elif isinstance(event, Released):
                 self._waiting_holds[event.job] = None
+            elif isinstance(event, Reloaded):
+                self._waiting_file = ClusterFile.model_validate(dict(event.cluster))
 
     def _cancelled_with(self, events: Iterable[Event]) -> list[Closed]:
         """Return the ends of the jobs that were to start after jobs that end in some events."""
@@ -166,7 +175,7 @@ class ServiceRecord:
         finally:
             self.deciding = False
             waiting, self._waiting = self._waiting, []
-            self._waiting_kinds, self._waiting_holds = {}, {}
+            self._waiting_kinds, self._waiting_holds, self._waiting_file = {}, {}, None
             for event in waiting:
                 self._apply(event)
 
@@ -289,5 +298,5 @@ class ServiceRecord:
             self.past.rounds.append(event)
         if isinstance(event, Ended):
             self.metrics.ended(event.outcome)
-        if isinstance(event, (Submitted, Closed, Released, NodesChanged, Drained)):
+        if isinstance(event, (Submitted, Closed, Released, NodesChanged, Drained, Reloaded)):
             self.changed.set()

@@ -76,7 +76,7 @@ class LiveRounds:
         round_seconds: float | None,
         soon_seconds: float | None,
     ) -> None:
-        self._record, self._file, self._scales = record, file, scales
+        self._record, self._scales = record, scales
         self._name, self._settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
         self._thread = PolicyThread()
@@ -84,7 +84,7 @@ class LiveRounds:
         self.unplaced: frozenset[str] = frozenset()
         self._lost = False  # True if the policy must be replaced before the next round
         self._attempts, self._again = 0, -math.inf  # failed attempts to replace it, and when to try again
-        self._open(self._make())
+        self._open(self._make(), file)
 
     @property
     def policy(self) -> Policy:
@@ -100,7 +100,8 @@ class LiveRounds:
     def decision_seconds(self) -> float:
         """Seconds after which a decision is abandoned."""
         default = max(_LEAST_DECISION_SECONDS, _DECISION_ROUNDS * (self.round_seconds or 0.0))
-        return default if self._file.decision_seconds is None else self._file.decision_seconds
+        seconds = self._record.state.file.decision_seconds
+        return default if seconds is None else seconds
 
     async def run(self, looked: Callable[[], Awaitable[None]]) -> None:
         """Ask the policy until cancelled; `looked` waits until a tick has carried out the decision."""
@@ -192,7 +193,7 @@ class LiveRounds:
             figures=answer.figures,
             policy_seconds=answer.decision.policy_seconds,
             seconds=time.perf_counter() - began,
-            sizes=answer.sizes,
+            sizes=self._allowed(answer.sizes),  # the file may have changed in the meantime
         )
         record.write(decided)
         record.metrics.decided(decided)
@@ -200,6 +201,10 @@ class LiveRounds:
         if step is not None and decided.seconds > step:
             record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")
         return answer.wakes
+
+    def renew(self) -> None:
+        """Let a new policy replace the present one before the next round, because the nodes change."""
+        self._lost = True
 
     async def explain(self, job: str) -> list[str]:
         """Return the policy's sentences about a job in its last round; empty while it decides.
@@ -230,7 +235,10 @@ class LiveRounds:
             figures = {str(key): float(value) for key, value in decision.figures.items()}
             finite = {key: value for key, value in figures.items() if math.isfinite(value)}
             return _Answer(
-                decision, finite, self._allowed(now.sizes), float(min(now.wakes, default=math.inf))
+                decision,
+                finite,
+                {type: int(nodes) for type, nodes in now.sizes.items()},
+                float(min(now.wakes, default=math.inf)),
             )
 
         return await self._call(answer, self.decision_seconds)
@@ -259,7 +267,7 @@ class LiveRounds:
             self.trouble = f"a new policy cannot be made: {failed}"
             record.note(f"{self.trouble}; the next attempt is in {pause:g} s")
             return False
-        self._open(rounds)
+        self._open(rounds, self._record.state.file)
         return True
 
     def _make(self) -> ClusterRounds[LiveJob]:
@@ -267,8 +275,8 @@ class LiveRounds:
         made = make_policy(self._name, **self._settings)
         return make_rounds(made, self._record.state, self._given_seconds)
 
-    def _open(self, rounds: ClusterRounds[LiveJob]) -> None:
-        """Write a new policy to the journal, and use it from now on."""
+    def _open(self, rounds: ClusterRounds[LiveJob], file: ClusterFile) -> None:
+        """Write a new policy and the cluster's file to the journal, and use it from now on."""
         self._record.write(
             Opened(
                 time=self._record.now(),
@@ -276,7 +284,7 @@ class LiveRounds:
                 settings=self._settings,
                 kind=rounds.policy.kind,
                 round_seconds=self._given_seconds,
-                cluster=self._file.model_dump(mode="json"),
+                cluster=file.model_dump(mode="json"),
             )
         )
         self._rounds, self._lost, self._attempts, self._again = rounds, False, 0, -math.inf
@@ -285,8 +293,8 @@ class LiveRounds:
         """Limit the numbers of nodes that a policy requests."""
         if not self._scales:
             return {}
-        limits = {one.type: one.max_nodes or one.nodes for one in self._file.gpus}
-        return {type: min(int(nodes), limits[type]) for type, nodes in sizes.items()}
+        limits = {one.type: one.max_nodes or one.nodes for one in self._record.state.file.gpus}
+        return {type: min(nodes, limits[type]) for type, nodes in sizes.items() if type in limits}
 
     def _wake_at(self, time: float) -> None:
         if math.isfinite(time):

@@ -46,6 +46,8 @@ class Author:
 
 ADMIN = Author("admin", "admin")
 """The author of requests with the generated token."""
+SIGNAL = Author("the signal SIGHUP", "admin")
+"""The author of a reload by a signal; no token can have this name."""
 
 
 class TokenEntry(Strict):

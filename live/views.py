@@ -24,6 +24,7 @@ from copter.live.events import (
     Noted,
     Opened,
     Released,
+    Reloaded,
     Reported,
     Submitted,
     Told,
@@ -334,6 +335,8 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
         case Drained():
             node = f"node {event.type}-{event.node}"
             return f"{node} is in use again" if event.back else f"{node} was taken out of use"
+        case Reloaded():
+            return f"the cluster's file was read again: {'; '.join(event.changes)}"
         case Noted():
             return event.text
     return ""  # reports and rounds, which are not listed

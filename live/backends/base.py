@@ -187,6 +187,12 @@ class Backend(Protocol):
     def down(self) -> Mapping[str, str]:
         """Return the reason why each failed host does not work; working hosts are left out."""
 
+    def use_hosts(self, hosts: Sequence[str]) -> None:
+        """Replace the names of all nodes of the cluster, because its file has changed; runs continue.
+
+        The service calls this method from its own thread, so it must return at once and raise no exception.
+        """
+
     def start(self, run: Run) -> None:
         """Start a run whose file has been written; the run may wait for its nodes before it begins.
 

@@ -77,6 +77,9 @@ class LocalBackend:
         except FileNotFoundError:
             return {}
 
+    def use_hosts(self, hosts: Sequence[str]) -> None:
+        """Do nothing: all nodes are this machine."""
+
     def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
         """Do nothing: slots exist as soon as they are requested."""
 

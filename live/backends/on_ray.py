@@ -144,6 +144,10 @@ class RayBackend:
         with self._answering():
             return self._down()
 
+    def use_hosts(self, hosts: Sequence[str]) -> None:
+        """Replace the names of the cluster's nodes."""
+        self._hosts = tuple(hosts)
+
     def start(self, run: Run) -> None:
         """Request a placement group and actors in it; Ray starts them when there is room."""
         with self._answering():

@@ -40,9 +40,9 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
     if name == "local":
         from copter.live.backends.local import LocalBackend
 
-        _check_devices(cluster)
+        check_devices(cluster)
         return _made(LocalBackend, name, cluster, folder)
-    hosts = [one.host(node) for one in cluster.gpus for node in range(one.max_nodes or one.nodes)]
+    hosts = cluster.hosts
     if name == "slurm":
         from copter.live.backends.slurm import SlurmBackend
 
@@ -54,7 +54,7 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
     raise BackendSettingError(f"backend = {name!r}: must be one of {', '.join(BACKENDS)}")
 
 
-def _check_devices(cluster: ClusterFile) -> None:
+def check_devices(cluster: ClusterFile) -> None:
     """Raise BackendSettingError if this process may see fewer GPUs than the nodes of the local backend have.
 
     Slots that are paced have no GPUs.

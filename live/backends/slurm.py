@@ -192,6 +192,10 @@ class SlurmBackend:
                 down[host] = f"Slurm state {state}" + (f": {reason}" if reason not in ("", "none") else "")
         return down
 
+    def use_hosts(self, hosts: Sequence[str]) -> None:
+        """Replace the names of the cluster's nodes."""
+        self._hosts = tuple(hosts)
+
     def start(self, run: Run) -> None:
         """Submit the Slurm jobs of a run.
 

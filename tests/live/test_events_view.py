@@ -15,6 +15,7 @@ from copter.live.events import (
     Noted,
     Opened,
     Released,
+    Reloaded,
     Reported,
     Submitted,
     Told,
@@ -61,6 +62,12 @@ _SENTENCES = [
     (NodesChanged(time=0.0, down=()), "no node fails any more"),
     (Drained(time=0.0, type="t4", node=1), "node t4-1 was taken out of use"),
     (Drained(time=0.0, type="t4", node=1, back=True), "node t4-1 is in use again"),
+    (
+        Reloaded(
+            time=0.0, cluster={}, changes=("type 't4' is gone", "max_jobs is 5, and was 6"), author="bob"
+        ),
+        "the cluster's file was read again: type 't4' is gone; max_jobs is 5, and was 6",
+    ),
     (Noted(time=0.0, text="a remark"), "a remark"),
 ]
 

@@ -60,6 +60,7 @@ ENDPOINTS = [
     ("GET", "/v1/events"),
     ("POST", "/v1/nodes/t4/0/drain"),
     ("POST", "/v1/nodes/t4/0/undrain"),
+    ("POST", "/v1/reload"),
     ("GET", "/metrics"),
 ]
 

@@ -8,13 +8,25 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
+from copter.live.admission import RefusedError
 from copter.live.cluster import LiveCluster
 from copter.live.events import Closed, Decided, Ended
 from copter.live.files import ClusterFile
 from copter.live.journal import LiveJournal
 from copter.live.past import Past
 from copter.live.replay import play_again
-from support.live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
+from support.live_cases import (
+    CLUSTER,
+    ELASTIC,
+    RIGID,
+    Turned,
+    look,
+    make_service,
+    named,
+    report,
+    step,
+    write_cluster,
+)
 from support.memory_backend import MemoryBackend
 
 
@@ -95,6 +107,23 @@ def _something_happens(rng, service, cluster, deaf):
         service.admission.cancel(rng.choice(running or list(service.record.state.jobs)))
 
 
+def _reload(rng, service, path, counts):
+    """Change the numbers of nodes, sometimes add or remove a type, and reload the cluster's file."""
+    rows = [
+        {"type": one.type, "gpus_per_node": one.gpus_per_node, "nodes": rng.randint(1, one.max_nodes or 3)}
+        | ({} if one.max_nodes is None else {"max_nodes": one.max_nodes})
+        for one in service.record.file.gpus
+    ]
+    if rng.random() < 0.3:
+        rows = [row for row in rows if row["type"] != "v100"]
+        rows += [{"type": "v100", "gpus_per_node": 2, "nodes": 1}] * (rng.random() < 0.5)
+    write_cluster(path, *rows)
+    try:
+        counts["reloads"] += bool(service.reload())
+    except RefusedError:
+        counts["refused"] += 1
+
+
 @pytest.mark.parametrize("policy", ["sia", "srtf", "pollux-autoscaling"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in range(1, 5))])
 def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
@@ -103,22 +132,26 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
     cluster = CLUSTER
     if settings:
         cluster = ClusterFile(gpus=({"type": "t4", "gpus_per_node": 4, "nodes": 1, "max_nodes": 3},))
-    make = {"cluster": cluster, "policy": policy, "settings": settings}
+    source = tmp_path / "cluster.toml"
+    make = {"cluster": cluster, "policy": policy, "settings": settings, "source": source}
     service = make_service(tmp_path, backend, clock, **make)
     kill, stop, deaf = backend.kill, backend.stop, []
     backend.kill = lambda run: None if deaf else kill(run)
     backend.stop = lambda run: None if deaf else stop(run)
-    counts = dict.fromkeys(
-        ("restarts", "ended", "leftover", "open", "sizes", "errors", "meanwhile", "late"), 0
-    )
+    counted = "restarts ended leftover open sizes errors meanwhile late reloads refused"
+    counts = dict.fromkeys(counted.split(), 0)
     for number in range(140):
         if rng.random() < 0.3:
             service.admission.submit(named(rng.choice([RIGID, ELASTIC]), f"job-{number}", retries=50))
-        _something_happens(rng, service, cluster, deaf)
+        _something_happens(rng, service, service.record.file, deaf)
+        if rng.random() < 0.08:
+            _reload(rng, service, source, counts)
         live, schedule = service.rounds.policy, service.rounds.policy.schedule
 
         def meanwhile(now, service=service, number=number, schedule=schedule):
             service.admission.submit(named(ELASTIC, f"meanwhile-{number}"))
+            if rng.random() < 0.4:
+                _reload(rng, service, source, counts)
             if rng.random() < 0.5:
                 service.admission.cancel(rng.choice(list(now.jobs)))
             if rng.random() < 0.3:
@@ -138,6 +171,7 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
                 outcome = rng.choice(["completed", "completed", "failed", "lost", "stopped"])
                 backend.end(f"{job.name}.{job.run.number}", outcome)
         if rng.random() < (0.5 if service.record.state.leftover else 0.12):
+            make["cluster"] = service.record.file
             service.close()
             service = make_service(tmp_path, backend, clock, **make)
             check(service)

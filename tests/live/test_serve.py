@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from live_faults import check, play
@@ -208,3 +210,38 @@ def test_kills_at_random_over_real_jobs(tmp_path):
     acknowledged, killed = play(tmp_path, jobs=40, kills=25, seed=2)
     assert len(acknowledged) == 40 and sum(killed.values()) == 25
     check(tmp_path, acknowledged)
+
+
+def test_the_cluster_is_reloaded_and_the_reload_outlives_a_kill(cluster, tmp_path):
+    folder, job = tmp_path / "live", tmp_path / "job.toml"
+    job.write_text('command = ["sleep", "600"]\ngpus = 2\ntypes = ["t4"]\n')
+    with ServiceProcess(folder, cluster, ("--round-seconds", "1", "--soon-seconds", "0.2")) as service:
+        for name in ("first", "second"):
+            copter("submit", job, "--name", name, service=service)
+        cluster.write_text(CLUSTER.replace("gpus_per_node = 2, nodes = 1", "gpus_per_node = 2, nodes = 2"))
+        said, _ = copter("reload", service=service)
+        assert said == "type 't4': nodes is 2, and was 1\n"
+        wait_for(service, lambda jobs: {job["status"] for job in jobs} == {"running"})
+        before = [(job["name"], job["nodes"], job["runs"]) for job in service.client().jobs()]
+        service.kill()
+        service.start()
+        assert [(job["name"], job["nodes"], job["runs"]) for job in service.client().jobs()] == before
+        cluster.write_text(CLUSTER + "max_job = 3\n")
+        assert "max_job: there is no such field" in copter("reload", code=1, service=service)[1]
+        cluster.write_text(CLUSTER)
+        os.kill(service.pid, signal.SIGHUP)
+        wait_for(service, lambda jobs: sorted(job["status"] for job in jobs) == ["queued", "running"])
+        shown = json.loads(copter("events", "--json", service=service)[0])
+        authors = [event["author"] for event in shown if event["what"] == "Reloaded"]
+        assert authors == ["admin", "the signal SIGHUP"]
+        copter("cancel", "first", "second", service=service)
+        wait_for(service, lambda jobs: not jobs)
+
+
+def wait_for(service, reached):
+    """Wait until the jobs of a service are in some state."""
+    deadline = time.monotonic() + 60.0
+    with service.client() as client:
+        while not reached(jobs := client.jobs()):
+            assert time.monotonic() < deadline, jobs
+            time.sleep(0.05)

@@ -51,6 +51,19 @@ def write_tokens(path, *entries, mode=0o600):
     return path
 
 
+def write_cluster(path, *gpus, **fields):
+    """Write a file of a cluster; return the path."""
+    rows = [
+        "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in row.items()) + " }" for row in gpus
+    ]
+    lines = [
+        f"gpus = [{', '.join(rows)}]",
+        *(f"{key} = {json.dumps(value)}" for key, value in fields.items()),
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
 @contextlib.contextmanager
 def client_of(service, token=None):
     """Return a client whose requests go to the service without a network, by default with its token."""

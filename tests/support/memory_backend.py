@@ -12,7 +12,7 @@ class MemoryBackend:
     def __init__(self, ends_at_once=False):
         self.runs, self.ended, self.started = {}, {}, []
         self.stopped, self.killed, self.broken = [], [], {}
-        self.away, self.hosts = "", {}
+        self.away, self.hosts, self.known = "", {}, []
         self.ends_at_once = ends_at_once
         self.ignores_stop = False
 
@@ -23,6 +23,9 @@ class MemoryBackend:
     def down(self):
         self._answer()
         return dict(self.broken)
+
+    def use_hosts(self, hosts):
+        self.known = list(hosts)
 
     def start(self, run):
         self._answer()

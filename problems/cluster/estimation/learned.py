@@ -104,6 +104,12 @@ class Learned:
         self.reports = {type: StepReports() for type in types if type in job.models}
         self.fitted: dict[str, ThroughputParameters] = {}
 
+    def use(self, job: GoodputProfile) -> None:
+        """Replace the profile `job`, which may have further types."""
+        self.job = job
+        for type in job.models:
+            self.reports.setdefault(type, StepReports())
+
     def report(self, held: Configuration, local_batch: int, log_seconds: float, reports: int) -> bool:
         """Add the mean of some reports; return whether the model of its type should be fitted again.
 

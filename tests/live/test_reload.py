@@ -1,0 +1,340 @@
+"""Reload of the cluster's file: what is used without a restart, and what is refused and changes nothing."""
+
+import asyncio
+
+import pytest
+from fastapi.testclient import TestClient
+from test_recovery import check
+from typer.testing import CliRunner
+
+from copter.live import cli
+from copter.live.admission import RefusedError
+from copter.live.events import Decided, Opened, Reloaded
+from copter.live.files import ClusterFile, read_toml
+from copter.live.http import make_app
+from copter.live.replay import play_again
+from copter.live.tokens import Author
+from copter.live.views import cluster_view, events_view
+from support.live_cases import (
+    ELASTIC,
+    RIGID,
+    act_while_deciding,
+    client_of,
+    look,
+    make_service,
+    named,
+    report,
+    step,
+    write_cluster,
+)
+
+T4 = {"type": "t4", "gpus_per_node": 4, "nodes": 2}
+FOUR = named(RIGID, "four", gpus=4, preemptible=True)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write_cluster(tmp_path / "cluster.toml", T4)
+
+
+@pytest.fixture(params=["sia", "queue"])
+def service(tmp_path, path, request):
+    made = start(tmp_path, path, policy=request.param)
+    yield made
+    made.close()
+
+
+def start(tmp_path, path, backend=None, clock=None, **more):
+    file = read_toml(path, ClusterFile)
+    return make_service(tmp_path / "live", backend, clock, cluster=file, source=path, **more)
+
+
+def places(service):
+    return {name: job.place for name, job in service.record.state.jobs.items()}
+
+
+def submit(service, *names, **fields):
+    for name in names:
+        service.admission.submit(named(FOUR, name, **fields))
+
+
+def again(service, tmp_path, path):
+    """End the service and start it again: the state is that after all events, and rounds are repeatable."""
+    policy = service.rounds.policy.name
+    before = service.record.state.cluster
+    service.close()
+    service.close = lambda: None  # the fixture closes it too
+    assert play_again(tmp_path / "live")[1] == []
+    later = start(tmp_path, path, service.backend, service.record.clock, policy=policy)
+    check(later)
+    assert later.record.state.cluster == before
+    later.close()
+
+
+def kinds(service, *wanted):
+    return [event for _, event in service.record.journal.events() if isinstance(event, wanted)]
+
+
+def test_a_node_that_was_added_is_used(service, tmp_path, path):
+    submit(service, "a", "b", "c")
+    step(service)
+    assert sorted(map(bool, places(service).values())) == [False, True, True]
+    write_cluster(path, T4 | {"nodes": 3}, max_jobs=5)
+    assert service.reload() == ["type 't4': nodes is 3, and was 2", "max_jobs is 5, and was 10000"]
+    step(service)
+    assert {nodes for ((nodes, _),) in places(service).values()} == {0, 1, 2}
+    assert len(service.backend.runs) == 3 and not service.backend.stopped
+    assert service.backend.known == ["t4-0", "t4-1", "t4-2"]
+    assert [one["unusable"] for one in cluster_view(service)["nodes"]] == [""] * 3
+    submit(service, "d", "e")
+    with pytest.raises(RefusedError, match="at most 5 jobs"):
+        submit(service, "f")
+    again(service, tmp_path, path)
+
+
+def test_jobs_of_a_node_that_was_removed_are_stopped_and_move(service, tmp_path, path):
+    submit(service, "a")
+    step(service)
+    submit(service, "b")
+    step(service)
+    (last,) = [name for name, place in places(service).items() if place == ((1, 4),)]
+    (first,) = {"a", "b"} - {last}
+    service.backend.ignores_stop = True
+    write_cluster(path, T4 | {"nodes": 1})
+    assert service.reload() == ["type 't4': nodes is 1, and was 2"]
+    look(service)
+    assert service.backend.stopped == [f"{last}.1"] and service.record.state.jobs[last].place is None
+    step(service)
+    assert places(service) == {first: ((0, 4),), last: None}
+    service.backend.end(f"{last}.1", "stopped")
+    service.backend.end(f"{first}.1")
+    look(service)
+    step(service)
+    assert places(service) == {last: ((0, 4),)} and f"{last}.2" in service.backend.runs
+    again(service, tmp_path, path)
+
+
+def test_jobs_use_a_type_that_was_added(service, tmp_path, path):
+    submit(service, "a", "b", "rigid")
+    if service.rounds.policy.name == "sia":
+        service.admission.submit(named(ELASTIC, "elastic"))
+    step(service)
+    write_cluster(path, T4, {"type": "h100", "gpus_per_node": 8, "nodes": 2})
+    assert service.reload() == ["type 'h100' is new, with 2 nodes of 8 GPUs"]
+    submit(service, "only", types=["h100"], gpus=8)
+    for _ in range(3):
+        step(service, 60.0)
+    jobs = service.record.state.jobs
+    assert all(job.allocation is not None for job in jobs.values())
+    assert jobs["only"].allocation.type == "h100"
+    if "elastic" in jobs:
+        service.admission.report("elastic", jobs["elastic"].run.number, report())
+        step(service)
+    write_cluster(path, {"type": "h100", "gpus_per_node": 8, "nodes": 2})
+    with pytest.raises(RefusedError, match="must keep the numbers of its GPUs"):
+        service.reload()
+    for run in list(service.backend.runs):
+        service.backend.end(run)
+    look(service)
+    assert service.reload() == ["type 't4' is gone"]
+    submit(service, "last")
+    for _ in range(2):
+        step(service, 60.0)
+    assert jobs["last"].allocation.type == "h100"
+    again(service, tmp_path, path)
+
+
+def test_settings_are_used_at_once_and_keep_the_policy(service, tmp_path, path):
+    submit(service, "a")
+    step(service)
+    policy = service.rounds.policy
+    service.backend.ignores_stop = True
+    write_cluster(path, T4, grace_seconds=5.0, decision_seconds=7.0)
+    said = ["grace_seconds is 5.0, and was 60.0", "decision_seconds is 7.0, and was the default"]
+    assert service.reload() == said and service.rounds.decision_seconds == 7.0
+    step(service)
+    assert service.rounds.policy is policy and len(kinds(service, Opened)) == 1
+    service.admission.cancel("a")
+    look(service)
+    assert not service.backend.killed
+    look(service, 6.0)
+    assert service.backend.killed == ["a.1"]
+    assert service.reload() == [] and len(kinds(service, Reloaded)) == 1
+    again(service, tmp_path, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gpus = [", ("TOML",)),
+        ("gpus = []", ("gpus",)),
+        ('gpus = [{ type = "t4", gpus_per_node = 4, nodes = 0 }]', ("gpus.0.nodes",)),
+        ('backend = "slurm"\ngpus = [{ type = "t4", gpus_per_node = 4 }]', ("backend", "no such field")),
+        (
+            'gpus = [{ type = "t4", gpus_per_node = 4 }]\noptions = { python = "x" }',
+            ("options: cannot change", "restart"),
+        ),
+        ('gpus = [{ type = "t4", gpus_per_node = 4 }]\npace = {}', ("pace: cannot change", "restart")),
+        (
+            'gpus = [{ type = "t4", gpus_per_node = 4, nodes = 2, hosts = ["n1", "n2"] }]',
+            ("node t4-0 must stay host 't4-0'", "'a'", "drain"),
+        ),
+        (
+            'gpus = [{ type = "v100", gpus_per_node = 1 }, { type = "t4", gpus_per_node = 4, nodes = 2 }]',
+            ("node t4-0 must keep the numbers of its GPUs", "'a'"),
+        ),
+        (None, ("No such file",)),
+    ],
+)
+@pytest.mark.parametrize("deciding", [False, True])
+def test_what_is_refused_changes_nothing(service, path, text, words, deciding):
+    submit(service, "a")
+    step(service)
+    before, file, policy = kinds(service, object), service.record.file, service.rounds.policy
+    path.unlink() if text is None else path.write_text(text)
+    service.record.deciding = deciding
+    with pytest.raises(RefusedError) as raised:
+        service.reload()
+    service.record.deciding = False
+    assert all(word in str(raised.value) for word in (*words, str(path)))
+    assert kinds(service, object) == before and service.record.file is file
+    step(service)
+    assert service.rounds.policy is policy and service.record.state.file is file
+
+
+def test_devices_that_the_machine_does_not_have_are_refused(service, path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7")
+    service.backend.name = "local"
+    write_cluster(path, T4 | {"nodes": 3})
+    with pytest.raises(RefusedError, match="CUDA_VISIBLE_DEVICES"):
+        service.reload()
+    assert not kinds(service, Reloaded)
+
+
+def test_a_host_may_change_when_no_run_is_on_its_node(tmp_path):
+    def write(*hosts):
+        return write_cluster(tmp_path / "cluster.toml", T4 | {"nodes": len(hosts), "hosts": hosts})
+
+    service = start(tmp_path, write("n1", "n2", "n3"), policy="queue")
+    service.backend.picks_devices = True
+    submit(service, "a", "b", "c")
+    step(service)
+    (middle,) = [name for name, place in places(service).items() if place == ((1, 4),)]
+    for hosts in (("n1", "n4", "n3"), ("n1", "n3")):
+        write(*hosts)
+        with pytest.raises(RefusedError, match="node t4-[12] must stay host 'n[23]'"):
+            service.reload()
+    service.backend.end(f"{middle}.1")
+    look(service)
+    write("n1", "n3")
+    with pytest.raises(RefusedError, match="node t4-2 must stay host 'n3'"):
+        service.reload()
+    write("n1", "n4", "n3")
+    assert service.reload() == ["type 't4': hosts has changed"]
+    assert service.backend.known == ["n1", "n4", "n3"]
+    submit(service, "d")
+    step(service)
+    assert service.backend.runs["d.1"].hosts == ("n4",)
+    again(service, tmp_path, tmp_path / "cluster.toml")
+
+
+def test_a_reload_while_the_policy_decides_waits_for_the_decision(service, tmp_path, path):
+    submit(service, "a", "b", "c")
+    seen = []
+
+    def reload():
+        if not seen:
+            write_cluster(path, T4, {"type": "h100", "gpus_per_node": 8, "nodes": 1}, max_jobs=9)
+            seen.append(service.reload())
+            submit(service, "meanwhile", types=["h100"])
+            seen.append(service.reload())
+            seen.append((service.record.state.cluster.names, service.record.file.max_jobs))
+
+    act_while_deciding(service, reload)
+    step(service)
+    assert seen == [
+        ["type 'h100' is new, with 1 nodes of 8 GPUs", "max_jobs is 9, and was 10000"],
+        [],
+        (("t4",), 9),
+    ]
+    assert service.record.state.cluster.names == ("t4", "h100")
+    reloaded, decided, *rest = kinds(service, Reloaded, Decided)
+    assert isinstance(reloaded, Reloaded) and isinstance(decided, Decided) and decided.places and not rest
+    for _ in range(2):
+        step(service, 60.0)
+    assert len(kinds(service, Opened)) == 2
+    assert places(service)["meanwhile"] is not None
+    again(service, tmp_path, path)
+
+
+def test_a_decision_for_a_node_that_was_removed_meanwhile_has_no_effect(service, tmp_path, path):
+    submit(service, "a", "b")
+
+    def reload():
+        write_cluster(path, T4 | {"nodes": 1})
+        service.reload()
+
+    act_while_deciding(service, reload)
+    step(service)
+    assert sorted(map(str, places(service).values())) == ["((0, 4),)", "None"]
+    assert len(service.backend.runs) == 1
+    step(service)
+    again(service, tmp_path, path)
+
+
+def test_only_administrators_reload_and_the_audit_names_them(service, path):
+    write_cluster(path, T4 | {"nodes": 1})
+    for role in ("user", "read"):
+        with pytest.raises(RefusedError, match="'eve' has the role.*may not change the cluster") as raised:
+            service.reload(Author("eve", role))
+        assert raised.value.status == 403
+    service.reload(Author("root", "admin"))
+    service.record.journal.flush()
+    last = events_view(service.record, 0, 10)[-1]
+    assert (last["what"], last["author"]) == ("Reloaded", "root")
+    assert last["text"] == "the cluster's file was read again: type 't4': nodes is 1, and was 2"
+
+
+def test_a_service_without_a_file_refuses(tmp_path):
+    service = make_service(tmp_path)
+    with pytest.raises(RefusedError, match="not started with a file"):
+        service.reload()
+    service.close()
+
+
+def test_the_command_prints_what_has_changed(service, path, monkeypatch):
+    write_cluster(path, T4 | {"nodes": 1}, keep_jobs=3)
+    with client_of(service) as client:
+        monkeypatch.setattr(cli, "_client", lambda *_: client)
+        monkeypatch.setattr(type(client), "close", lambda _: None)
+        app = cli.typer.Typer()
+        cli.register(app)
+        said = [CliRunner().invoke(app, ["reload"]).output for _ in range(2)]
+    assert said == [
+        "type 't4': nodes is 1, and was 2\nkeep_jobs is 3, and was 1000\n",
+        "nothing has changed\n",
+    ]
+    path.write_text("x")
+    answer = TestClient(make_app(service)).post(
+        "/v1/reload", headers={"Authorization": f"Bearer {service.token}"}
+    )
+    assert answer.status_code == 422 and "TOML" in answer.json()["error"]
+
+
+def test_a_signal_reloads_at_the_next_tick(service, path):
+    async def play():
+        task = asyncio.create_task(service.run())
+        for text in (path.read_text().replace("2", "1"), "x"):
+            path.write_text(text)
+            service.ask_reload()
+            for _ in range(2):
+                await service.launcher.whole_tick()
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(play())
+    (event,) = kinds(service, Reloaded)
+    assert event.author == "the signal SIGHUP" and service.record.state.cluster.gpus == 4
+    service.record.journal.flush()
+    last = events_view(service.record, 0, 10)[-1]
+    assert last["trouble"] and "nothing has changed" in last["text"] and str(path) in last["text"]
