@@ -169,7 +169,7 @@ class LiveCluster:
         self.eligible = {name: job for name, job in self.jobs.items() if job.eligible}
         self._arrived, self._left = list(self.eligible.values()), []
         for job in self.jobs.values():
-            job.adapt(event.kind, self.cluster.names)
+            job.adapt(event.kind, self.cluster)
         self._use_nodes()
 
     def _change_nodes(self, event: NodesChanged | Drained | Reloaded) -> None:
@@ -300,6 +300,21 @@ class LiveCluster:
             if job.allocation is not None:
                 given[job.allocation.type] += job.allocation.gpus
         return given
+
+    def most_in_a_rack(self, type: str) -> int:
+        """Return the largest number of GPUs of a type in one rack that work and are given to no job."""
+        free = {
+            node: gpus
+            for name, node, gpus in self.nodes()
+            if name == type and (type, node) not in self.unusable
+        }
+        for job in self.jobs.values():
+            if job.target is not None and job.target[0] == type:
+                for node, gpus in job.target[1]:
+                    free[node] = free.get(node, 0) - gpus
+        one = next(one for one in self.cluster.types if one.name == type)
+        racks = one.racks_of(self._sizes[type])
+        return max((sum(free.get(node, 0) for node in rack) for rack in racks), default=0)
 
     def running(self) -> list[LiveJob]:
         """Return the jobs with a run that has not ended."""

@@ -143,7 +143,7 @@ class LiveJob(Job):
         kind = job_kind(submission, policy_kind)
         self._types = dict.fromkeys(cluster.names)  # also those that the cluster has no more
         prior = _prior(file, name, self._types)
-        super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
+        super().__init__(submission, job_profile(submission, prior, kind, cluster), kind, timer)
         self.file, self.owner, self.index, self.account = file, owner, index, account
         self._prior = prior
         self.hold: Hold | None = None
@@ -322,17 +322,17 @@ class LiveJob(Job):
             self.noise = noise
             self._stale |= {"": None}
 
-    def adapt(self, policy_kind: Kind, types: Iterable[str]) -> None:
+    def adapt(self, policy_kind: Kind, cluster: Cluster) -> None:
         """Prepare for a new policy: mark everything to be fitted when the policy is asked.
 
-        `types`: the present types of the cluster, which the job can use from now on.
+        `cluster`: the present one, whose types and racks the job can use from now on.
         """
-        if new := [type for type in types if type not in self._types]:
+        if new := [type for type in cluster.names if type not in self._types]:
             self._types |= dict.fromkeys(new)
             self._prior = _prior(self.file, self.name, self._types)
         self.kind = job_kind(self.submission, policy_kind)
         self.gpus = job_gpus(self.submission, self.kind)
-        self.seen = self.profile = job_profile(self.submission, self._prior, self.kind)
+        self.seen = self.profile = job_profile(self.submission, self._prior, self.kind, cluster)
         self._stale = {"": None}
         if self.learned is not None and isinstance(self.profile, GoodputProfile):
             self.learned.use(self.profile)

@@ -138,7 +138,8 @@ class Simulator:
                 what = f"application {submission.application!r} has no profile"
                 raise ValueError(f"job {submission.name!r}: {what}")
             kind = job_kind(submission, self.policy.kind)
-            profile = job_profile(submission, self.scenario.profiles[submission.application], kind)
+            application = self.scenario.profiles[submission.application]
+            profile = job_profile(submission, application, kind, self.cluster)
             job = SimulatedJob(submission, profile, kind, self.timer)
             if submission.name in self._order:
                 raise ValueError(f"job {submission.name!r}: must have a name of its own")
