@@ -152,6 +152,11 @@ class Admission:
         self._check_fields(file)
         policy, whole = self._rounds.policy, record.file.cluster()
         job = LiveJob(file, names[0], state.timer, whole, policy.kind)
+        if file.one_rack and (racks := _too_small_racks(job, whole)):
+            raise RefusedError(
+                422,
+                f"one_rack: the job needs at least {job.least_gpus} GPUs, but the largest racks have {racks}",
+            )
         if not can_run(policy, job, whole):
             raise RefusedError(
                 422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
@@ -355,6 +360,15 @@ class Admission:
                 return False
             free[max(fits, key=lambda type: free[type])] -= gpus
         return True
+
+
+def _too_small_racks(job: LiveJob, whole: Cluster) -> str:
+    """Return the GPUs of the largest rack of each type that a job may use; empty if one can hold the job."""
+    types = [type for type in whole.types if not job.file.types or type.name in job.file.types]
+    racks = {type.name: type.gpus if type.rack_gpus is None else type.rack_gpus for type in types}
+    if any(gpus >= job.least_gpus for gpus in racks.values()):
+        return ""
+    return ", ".join(f"{gpus} {type}" for type, gpus in racks.items())
 
 
 def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:
