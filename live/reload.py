@@ -23,7 +23,7 @@ def _changes(old: ClusterFile, new: ClusterFile) -> Iterator[str]:
     before, after = ({one.type: one for one in file.gpus} for file in (old, new))
     for type, one in after.items():
         if type not in before:
-            yield f"type {type!r} is new, with {one.nodes} nodes of {one.gpus_per_node} GPUs"
+            yield f"type {type!r} is new: nodes = {one.nodes}, gpus_per_node = {one.gpus_per_node}"
         else:
             yield from _differences(before[type], one, f"type {type!r}: ")
     for type in before:

@@ -196,15 +196,13 @@ class Service:
         record, old = self.record, self.record.file
         try:
             file = read_toml(self._source, ClusterFile)
-            if why := refusal(record.state, old, file, numbered=self.launcher.numbered):
-                raise RefusedError(409, f"{self._source}: {why}")
             _pace_profiles(file)
             if self.backend.name == "local":
                 check_devices(file)
-        except RefusedError:
-            raise
         except CopterError as error:
             raise RefusedError(422, str(error)) from None
+        if why := refusal(record.state, old, file, numbered=self.launcher.numbered):
+            raise RefusedError(409, f"{self._source}: {why}")
         changed = changes(old, file)
         if changed:
             fields = file.model_dump(mode="json")

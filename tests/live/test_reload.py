@@ -120,7 +120,7 @@ def test_jobs_use_a_type_that_was_added(service, tmp_path, path):
         service.admission.submit(named(ELASTIC, "elastic"))
     step(service)
     write_cluster(path, T4, {"type": "h100", "gpus_per_node": 8, "nodes": 2})
-    assert service.reload() == ["type 'h100' is new, with 2 nodes of 8 GPUs"]
+    assert service.reload() == ["type 'h100' is new: nodes = 2, gpus_per_node = 8"]
     submit(service, "only", types=["h100"], gpus=8)
     for _ in range(3):
         step(service, 60.0)
@@ -253,7 +253,7 @@ def test_a_reload_while_the_policy_decides_waits_for_the_decision(service, tmp_p
     act_while_deciding(service, reload)
     step(service)
     assert seen == [
-        ["type 'h100' is new, with 1 nodes of 8 GPUs", "max_jobs is 9, and was 10000"],
+        ["type 'h100' is new: nodes = 1, gpus_per_node = 8", "max_jobs is 9, and was 10000"],
         [],
         (("t4",), 9),
     ]
