@@ -215,9 +215,6 @@ class JobFile(Strict):
 _ELASTIC = ("work", "batch_size", "max_batch_size", "max_local_batch", "min_gpus", "max_gpus", "tuned_gpus")
 
 
-_RackSize = Annotated[int, Field(ge=1, le=100_000)]
-
-
 class GpuNodes(Strict):
     """Nodes with one type of GPU."""
 
@@ -232,7 +229,7 @@ class GpuNodes(Strict):
         int | None, Field(ge=1, le=100_000, description="Number of nodes up to which a policy may add nodes.")
     ] = None
     nodes_per_rack: Annotated[
-        _RackSize | Annotated[tuple[_RackSize, ...], Field(min_length=1, strict=False)] | None,
+        _Count | Annotated[tuple[_Count, ...], Field(min_length=1, strict=False)] | None,
         Field(description="Nodes of a rack, or of each rack, in the order of the nodes; default: one rack."),
     ] = None
 
