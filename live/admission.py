@@ -328,6 +328,13 @@ class Admission:
             if option not in known:
                 why = f"has no {option!r}: {choices(option, known)}" if known else "takes no options"
                 raise RefusedError(422, f"options: backend {self._backend.name!r} {why}")
+        unenforced = [name for name in file.limits if name not in self._backend.limits]
+        if unenforced and not record.file.ignore_unenforced_limits:
+            raise RefusedError(
+                422,
+                f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"
+                " limit: omit it",
+            )
         if record.file.pace is not None and file.elastic and file.application not in self._profiled:
             profiled = ", ".join(self._profiled)
             raise RefusedError(

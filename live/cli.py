@@ -216,6 +216,8 @@ def serve(
     try:
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
+        if service.backend.notice:
+            say(service.backend.notice)
         say(f"page: {address}/" + (f"#token={service.token}" if show_token else ""))
         if not show_token:
             say(f"token: cat {folder / TOKEN}")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from copter.errors import CopterError
 from copter.extras import extra
-from copter.live.backends.base import LOG_BYTES
+from copter.live.backends.base import CPUS, LOG_BYTES, MEMORY
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.workload import JobSubmission, Kind
 
@@ -135,6 +135,22 @@ class JobFile(Strict):
     retries: Annotated[
         int, Field(ge=0, le=1000, description="Consecutive failures after which the job is given up.")
     ] = 3
+    memory_gb_per_gpu: Annotated[
+        float | None,
+        Field(
+            ge=0.01,
+            le=1e6,
+            allow_inf_nan=False,
+            description="Memory on a node in GB (10^9 bytes) for each GPU that the job has there; a run that"
+            " exceeds it is killed.",
+        ),
+    ] = None
+    cpus_per_gpu: Annotated[
+        int | None,
+        Field(
+            ge=1, le=4096, description="Processors on a node for each GPU that the job has there, at most."
+        ),
+    ] = None
     options: Annotated[
         dict[Name, _Text],
         Field(max_length=32, description="Options for the backend: account, partition, time."),
@@ -188,6 +204,12 @@ class JobFile(Strict):
     def elastic(self) -> bool:
         """True if the job trains with :mod:`copter.live.training`."""
         return self.kind != "rigid"
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Limits of the job's runs, as in :class:`.backends.base.Run`."""
+        given = {MEMORY: self.memory_gb_per_gpu, CPUS: self.cpus_per_gpu}
+        return {name: value for name, value in given.items() if value is not None}
 
     def submission(self, name: str, time: float) -> JobSubmission:
         """Return the job as a submission for policies."""
@@ -299,6 +321,13 @@ class ClusterFile(Strict):
             description="Bytes that the log of a run may take on each node; a larger log is cut.",
         ),
     ] = LOG_BYTES
+    ignore_unenforced_limits: Annotated[
+        bool,
+        Field(
+            description="Run jobs without their limits that the backend cannot enforce; by default they are"
+            " refused."
+        ),
+    ] = False
     max_jobs: Annotated[
         int,
         Field(ge=1, le=1_000_000, description="Limit of jobs that have not ended; further ones are refused."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,11 @@ def first_content(path: Path, make: Callable[[], str]) -> str:
     if not text:
         raise CopterError(f"{path}: must not be empty; remove the file")
     return text
+
+
+def service_id(folder: Path) -> str:
+    """Return a permanent id that distinguishes this service's runs from those of other services."""
+    return first_content(folder / "id", lambda: secrets.token_hex(3))
 
 
 def run_token(token: str, job: str, number: int) -> str:

@@ -35,7 +35,7 @@ from copter.live.accounts import CHECKPOINTS, WORK, no_accounts, open_for
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
-from copter.live.files import ClusterFile
+from copter.live.files import ClusterFile, JobFile
 from copter.live.folder import JOBS, run_token
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
@@ -427,9 +427,16 @@ class Launcher:
                 options=file.options,
                 account=job.account,
                 log_bytes=self._record.state.file.log_bytes,
+                limits=self._limits(file),
             )
             self._watched[key] = _Watched(run)
         return self._watched[key]
+
+    def _limits(self, file: JobFile) -> dict[str, float]:
+        """Return the limits of a job's runs, without those that are to be ignored."""
+        if not self._record.state.file.ignore_unenforced_limits:
+            return file.limits
+        return {name: value for name, value in file.limits.items() if name in self._backend.limits}
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
@@ -473,6 +480,9 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
     home, jobs = run.folder.parents[1:3]
     if run.account and (why := no_accounts(backend, jobs.parent)):
         raise RunRefusedError(f"account {run.account!r}: {why}")
+    for name in run.limits:  # the backend may have lost it since the job was submitted
+        if name not in backend.limits:
+            raise RunRefusedError(f"{name}: the backend {backend.name!r} cannot enforce this limit any more")
     try:
         jobs.mkdir(mode=0o700, exist_ok=True)
         with blamed_on(run.folder):

@@ -17,6 +17,9 @@ The agent is a child subreaper, so orphans stay its descendants, also in another
 is killed, the processes that it started die with it, and a backend finds the others by their environment
 (:func:`kill_part`).  A process that cleared its environment before the agent was killed is not found then.
 
+If the variable COPTER_CGROUP names a cgroup (:mod:`.cgroups`), the agent starts the processes inside it and
+stays outside.  All processes in the cgroup belong to the part, and are killed by one write to a file.
+
 The environment of each process has these variables:
 
     COPTER_RUN_FILE                 the path of run.json, or of job.json with an account
@@ -32,6 +35,7 @@ CUDA_VISIBLE_DEVICES of the agent, if it has one of the two.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import pwd
@@ -50,9 +54,13 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 RUN_FILE, JOB_FILE = "run.json", "job.json"
 VISIBLE = "COPTER_VISIBLE_DEVICES"
 """Variable of an agent with the CUDA_VISIBLE_DEVICES of the service; jobs do not get it."""
+CGROUP = "COPTER_CGROUP"
+"""Variable of an agent with the folder of the cgroup for its processes; jobs do not get it."""
+MEMORY, CPUS = "memory_gb_per_gpu", "cpus_per_gpu"
+"""Names of the limits of a run, as in the job's file."""
 STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
-_SCAN_SECONDS = 0.01
+SCAN_SECONDS = 0.01
 """Time between two searches for processes that are left."""
 _KILLED_SECONDS = 2.0
 """Time that :func:`kill_part` waits for the end of the processes that it kills."""
@@ -69,6 +77,7 @@ def main(folder: str, node: int) -> int:
         run = json.load(file)
     processes: list[subprocess.Popen[bytes]] = []
     told: list[int] = []
+    cgroup = os.environ.get(CGROUP, "")
 
     def hand_on(number: int, _: Any) -> None:
         told.append(number)
@@ -76,7 +85,7 @@ def main(folder: str, node: int) -> int:
             terminate(process, run["once"])
 
     def end_now(number: int, _: Any) -> None:
-        _end_the_rest(folder, node)
+        _end_the_rest(folder, node, cgroup)
         os._exit(1)
 
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphaned descendants become children of this process
@@ -91,7 +100,7 @@ def main(folder: str, node: int) -> int:
     began, over, limiter = time.time(), threading.Event(), None
     try:
         with open(os.path.join(folder, f"log-{node}.txt"), "a+b", buffering=0, opener=_private) as log:
-            for process in start(run, folder, node, log):
+            for process in start(run, folder, node, log, cgroup):
                 processes.append(process)
                 if told:  # a signal arrived while the processes were being started
                     terminate(process, run["once"])
@@ -99,7 +108,9 @@ def main(folder: str, node: int) -> int:
         outcome = wait(processes, told)
     except OSError as error:
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
-    _end_the_rest(folder, node)
+    _end_the_rest(folder, node, cgroup)
+    if outcome["reason"] and (kills := memory_kills(cgroup)):
+        outcome["reason"] = _memory_reason(run, node, kills)
     if limiter is not None:
         over.set()
         limiter.join()
@@ -132,14 +143,16 @@ def identity(pid: int) -> dict[str, Any]:
         return {"pid": pid, "ticks": ticks, "boot": file.read().strip()}
 
 
-def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the node's processes, one after the other."""
+def start(
+    run: dict[str, Any], folder: str, node: int, log: Any, cgroup: str = ""
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the node's processes, one after the other, inside a cgroup if one is given."""
     first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
     if not count:
         return
     total = 1 if run["once"] else sum(run["gpus"])
     devices = _devices(run["devices"][node] if run["devices"] else [])
-    own = {name: value for name, value in os.environ.items() if name != VISIBLE}
+    own = {name: value for name, value in os.environ.items() if name not in (VISIBLE, CGROUP)}
     parent = os.getpid()
     account = account_of(run["account"]) if run.get("account") else None
     if account is None:
@@ -148,6 +161,14 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
         own |= {"HOME": account.home, "LOGNAME": account.name, "SHELL": account.shell, "USER": account.name}
         os.fchown(log.fileno(), account.user, account.group)  # else it could not open /dev/stdout
         change_directory_as(account, run["directory"])
+
+    def prepare() -> None:
+        if cgroup:
+            put(f"{cgroup}/cgroup.procs", "0")
+        if account is not None:  # from here on the process may not change its cgroup
+            account.become()
+        die_with(parent)  # after the change of the user, which would undo it
+
     for local in range(count):
         environment = (
             own
@@ -162,15 +183,19 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
         )
         if devices:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(devices) if run["once"] else devices[local]
-        yield subprocess.Popen(
-            run["command"],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            preexec_fn=lambda: die_with(parent),  # after the change of the user, which would undo it
-            **({} if account is None else account.as_arguments()),
-        )
+        try:
+            process = subprocess.Popen(
+                run["command"],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=prepare,
+            )
+        except subprocess.SubprocessError:  # of `prepare`; it does not have the reason
+            where = f"the cgroup {cgroup}" if cgroup else "its account"
+            raise OSError(f"a process could not be moved to {where}") from None
+        yield process
 
 
 class Account(NamedTuple):
@@ -183,9 +208,11 @@ class Account(NamedTuple):
     home: str
     shell: str
 
-    def as_arguments(self) -> dict[str, Any]:
-        """Return the arguments of Popen that start a process as this account."""
-        return {"user": self.user, "group": self.group, "extra_groups": self.groups}
+    def become(self) -> None:
+        """Make this process one of the account; it must be one of root, and cannot undo the change."""
+        os.setgroups(self.groups)
+        os.setregid(self.group, self.group)
+        os.setreuid(self.user, self.user)
 
 
 def account_of(name: str) -> Account:
@@ -271,7 +298,9 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
     return sorted(found)
 
 
-def kill_part(folder: str, node: int, agent: int | None, seconds: float = _KILLED_SECONDS) -> bool:
+def kill_part(
+    folder: str, node: int, agent: int | None, seconds: float = _KILLED_SECONDS, *, cgroup: str = ""
+) -> bool:
     """Kill the processes of a node's part and then its agent, if any; return whether none is left.
 
     The agent is paused first.  It remains the parent of orphans, which can be found until they have ended.
@@ -279,28 +308,83 @@ def kill_part(folder: str, node: int, agent: int | None, seconds: float = _KILLE
     deadline = time.monotonic() + seconds
     if agent is not None:
         _send(agent, signal.SIGSTOP)
-    while left := part_processes(folder, node, agent):
-        for pid in left:
-            _send(pid, signal.SIGKILL)
+    while _kill_once(folder, node, agent, cgroup):
         if time.monotonic() > deadline:
             return False
-        time.sleep(_SCAN_SECONDS)
+        time.sleep(SCAN_SECONDS)
     if agent is not None:
         _send(agent, signal.SIGKILL)
     return True
 
 
-def _end_the_rest(folder: str, node: int) -> None:
+def _end_the_rest(folder: str, node: int, cgroup: str) -> None:
     """Kill the processes that are left, so that they do not use the GPUs of a run that has ended."""
-    while left := part_processes(folder, node, os.getpid()):
-        for pid in left:
-            _send(pid, signal.SIGKILL)
+    while _kill_once(folder, node, os.getpid(), cgroup):
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 continue
         except ChildProcessError:
             pass  # processes that are no children of the agent may be left
-        time.sleep(_SCAN_SECONDS)
+        time.sleep(SCAN_SECONDS)
+
+
+def _kill_once(folder: str, node: int, agent: int | None, cgroup: str) -> bool:
+    """Send SIGKILL to the processes of a node's part; return whether there were any.
+
+    With a cgroup, the search finds only processes that have left it.
+    """
+    inside = kill_cgroup(cgroup)
+    left = part_processes(folder, node, agent)
+    for pid in left:
+        _send(pid, signal.SIGKILL)
+    return inside or bool(left)
+
+
+def kill_cgroup(cgroup: str) -> bool:
+    """Kill all processes in a cgroup at once; return whether there were any that have not ended."""
+    if not cgroup or "populated 1" not in _read(f"{cgroup}/cgroup.events"):
+        return False
+    try:
+        put(f"{cgroup}/cgroup.kill", "1")
+    except FileNotFoundError:  # before Linux 5.14
+        for pid in _read(f"{cgroup}/cgroup.procs").split():
+            _send(int(pid), signal.SIGKILL)
+    return True
+
+
+def memory_kills(cgroup: str) -> dict[str, int]:
+    """Return the events of a cgroup's memory by name if the kernel killed processes; empty otherwise."""
+    text = _read(f"{cgroup}/memory.events") if cgroup else ""
+    events = {name: int(count) for name, count in map(str.split, text.splitlines())}
+    return events if events.get("oom_kill") else {}
+
+
+def _memory_reason(run: dict[str, Any], node: int, events: dict[str, int]) -> str:
+    """Return why the kernel killed processes of a run for their memory."""
+    each = run["limits"].get(MEMORY)
+    if each is None or not events.get("oom"):  # the run was not at its own limit
+        return "the kernel killed it, because the machine had no memory left"
+    return f"exceeded its memory limit of {each * run['gpus'][node]:g} GB"
+
+
+def _read(path: str) -> str:
+    """Return the text of a cgroup's file; empty if there is no such file, or the cgroup was removed."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            raise
+        return ""
+
+
+def put(path: str, text: str) -> None:
+    """Write a text to an existing file by one call, as the files of cgroups need it."""
+    handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
 
 
 def _living() -> dict[int, int]:

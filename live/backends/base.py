@@ -24,7 +24,7 @@ from copter.errors import CopterError
 from copter.live.backends import agent
 from copter.live.untrusted import UntrustedFileError, blamed_on, read_record, words
 
-STOPPED = agent.STOPPED
+STOPPED, MEMORY, CPUS = agent.STOPPED, agent.MEMORY, agent.CPUS
 _UNTOLD = f"exit code {STOPPED} without a stop signal"
 LATE_SECONDS = 5.0
 """Largest delay, in seconds, between the end of a process on a node and the visibility of its files."""
@@ -90,6 +90,9 @@ class Run:
         Account of the nodes as which the processes run; empty for that of the service.
     log_bytes : int
         Largest number of bytes that the log of a node may take; the agent cuts a larger log.
+    limits : mapping of str to float
+        Limits of the processes on a node for each of its GPUs in the run: :data:`MEMORY` in GB and
+        :data:`CPUS`.  Without an entry there is no limit, or the default of the backend.
     training : mapping
         Data for the training script; :mod:`copter.live.training.plan` reads it.
     """
@@ -108,6 +111,7 @@ class Run:
     options: Mapping[str, str] = field(default_factory=dict)
     account: str = ""
     log_bytes: int = LOG_BYTES
+    limits: Mapping[str, float] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -177,12 +181,18 @@ class Backend(Protocol):
         True if the backend can run the processes of a run as another account than that of the service.
     job_options : tuple of str
         Names of the options that a job may give.
+    limits : tuple of str
+        Limits of a job that the backend enforces, from :data:`MEMORY` and :data:`CPUS`.
+    notice : str
+        What an operator should know about the backend, for the log at the start; empty if nothing.
     """
 
     name: str
     picks_devices: bool
     has_accounts: bool
     job_options: tuple[str, ...]
+    limits: tuple[str, ...]
+    notice: str
 
     def down(self) -> Mapping[str, str]:
         """Return the reason why each failed host does not work; working hosts are left out."""

@@ -6,6 +6,8 @@ run; where folder and process table differ, the process table counts.
 
 A run has ended when its agents and all other processes of the run have ended.  If an agent was killed, the
 backend finds the processes that are left by their environment (:func:`.agent.kill_part`), and kills them.
+Where the service may make cgroups (:mod:`.cgroups`), each part of a run has one, and the processes in it are
+killed at once.
 
 To simulate a node failure, create a file with the node's name in ``failed/`` below the service's folder.  The
 node then counts as failed, and its runs are killed.
@@ -37,6 +39,7 @@ from copter.live.backends.base import (
     merged,
     passed_on,
 )
+from copter.live.backends.cgroups import AUTO, find_cgroups
 from copter.live.untrusted import UntrustedFileError, open_to_append
 
 _BEGIN_SECONDS = 20.0
@@ -55,6 +58,9 @@ class LocalBackend:
         Folder of the service.
     environment : sequence of str
         Names of variables of the service that jobs get in addition to :data:`.base.PASSED_ON`.
+    cgroup : str
+        ``"auto"`` for the service's own cgroup, if it is delegated; the absolute path of the folder of a
+        cgroup, which gives limits too; or ``"off"``.
     """
 
     name = "local"
@@ -62,13 +68,15 @@ class LocalBackend:
     has_accounts = True
     job_options: tuple[str, ...] = ()
 
-    def __init__(self, folder: Path, *, environment: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *, environment: Sequence[str] = (), cgroup: str = AUTO) -> None:
         self._failed, self._passed = folder / "failed", passed_on(environment)
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._asked: dict[str, float] = {}
         self._lock = threading.Lock()  # of the two above, because runs are started in several threads
         self._resisting: set[tuple[str, int]] = set()
+        self._cgroups, self.notice = find_cgroups(cgroup, folder)
+        self.limits = () if self._cgroups is None else self._cgroups.limits
 
     def down(self) -> Mapping[str, str]:
         """Return the nodes whose failure is simulated."""
@@ -93,11 +101,13 @@ class LocalBackend:
         visible = {} if listed is None else {agent.VISIBLE: listed}
         with self._lock:
             self._asked[run.id] = time.monotonic()
+        cgroups = [self._cgroups.make(run, node) for node in range(len(run.hosts))] if self._cgroups else []
         for node in range(len(run.hosts)):
+            inside = {agent.CGROUP: str(cgroups[node])} if cgroups else {}
             with os.fdopen(open_to_append(run.folder / f"agent-{node}.txt"), "ab") as errors:
                 child = subprocess.Popen(
                     [sys.executable, "-I", "-S", agent.__file__, str(run.folder), str(node)],
-                    env=environment_of(self._passed) | visible,
+                    env=environment_of(self._passed) | visible | inside,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
@@ -153,7 +163,10 @@ class LocalBackend:
         key, found = (run.id, node), self._agent(run, node)
         # Wait for the end of processes once only, because a process that waits for a device can take minutes.
         waits = {"seconds": 0.0} if key in self._resisting else {}
-        ended = agent.kill_part(str(run.folder), node, found, **waits)
+        cgroup = str(self._cgroups.path(run, node)) if self._cgroups else ""
+        ended = agent.kill_part(str(run.folder), node, found, cgroup=cgroup, **waits)
+        if ended and self._cgroups:
+            self._cgroups.remove(run, node)
         (self._resisting.discard if ended else self._resisting.add)(key)
         return ended
 

@@ -118,6 +118,8 @@ class RayBackend:
     picks_devices = True
     has_accounts = False
     job_options: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    notice = ""
 
     def __init__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
@@ -13,7 +12,7 @@ from copter.errors import choices
 from copter.live.backends.agent import visible_devices
 from copter.live.backends.base import Backend, BackendSettingError
 from copter.live.files import ClusterFile
-from copter.live.folder import first_content
+from copter.live.folder import service_id
 
 BACKENDS = ("local", "ray", "slurm")
 
@@ -46,11 +45,11 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
     if name == "slurm":
         from copter.live.backends.slurm import SlurmBackend
 
-        return _made(SlurmBackend, name, cluster, _id(folder), hosts)
+        return _made(SlurmBackend, name, cluster, service_id(folder), hosts)
     if name == "ray":
         from copter.live.backends.on_ray import RayBackend
 
-        return _made(RayBackend, name, cluster, _id(folder), hosts)
+        return _made(RayBackend, name, cluster, service_id(folder), hosts)
     raise BackendSettingError(f"backend = {name!r}: must be one of {', '.join(BACKENDS)}")
 
 
@@ -77,8 +76,3 @@ def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *argume
             why = f"has no {option!r}: {choices(option, known)}" if known else "takes no options"
             raise BackendSettingError(f"options: backend {name!r} {why}")
     return make(*arguments, **cluster.options)
-
-
-def _id(folder: Path) -> str:
-    """Return a permanent id that distinguishes this service's runs from those of other services."""
-    return first_content(folder / "id", lambda: secrets.token_hex(3))

@@ -17,6 +17,7 @@ cannot be filtered.
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import shutil
@@ -30,6 +31,8 @@ from pathlib import Path
 
 from copter.live.backends import agent
 from copter.live.backends.base import (
+    CPUS,
+    MEMORY,
     BackendError,
     Missing,
     Run,
@@ -84,6 +87,8 @@ _REFUSED = ("invalid account", "invalid partition", "invalid qos") + (
     "time limit",
     "--time",
     "group not permitted",
+    "memory specification",
+    "cpu count",
 )
 # An srun that gets SIGTERM waits for its step for Slurm's KillWait, while the job holds its GPUs.
 _BATCH = """\
@@ -132,10 +137,10 @@ class SlurmBackend:
         Slurm's name of each GPU type.  The default of a type is ``gpu:TYPE``; use ``gpu`` if Slurm knows no
         types.
     cpus_per_gpu : int
-        Processors of a Slurm job for each of its GPUs.
+        Processors of a Slurm job for each of its GPUs, unless the job gives `cpus_per_gpu`.
     memory_per_gpu : int
-        Megabytes of a Slurm job for each of its GPUs.  Where Slurm counts memory, a job without a figure
-        would get all memory of a node.
+        Megabytes of a Slurm job for each of its GPUs, unless the job gives `memory_gb_per_gpu`.  Where Slurm
+        counts memory, a job without a figure would get all memory of a node.
     begin_seconds : float
         A Slurm job that is running, but in which no agent has begun after this time, counts as lost.
     checkpoint_seconds : int
@@ -153,6 +158,8 @@ class SlurmBackend:
     picks_devices = True
     has_accounts = False
     job_options: tuple[str, ...] = ("account", "partition", "qos", "time")
+    limits: tuple[str, ...] = (MEMORY, CPUS)
+    notice = ""
 
     def __init__(
         self,
@@ -202,7 +209,7 @@ class SlurmBackend:
         Raises
         ------
         RunRefusedError
-            If Slurm refuses the account, partition, quality of service or time of the run.
+            If Slurm refuses the account, partition, quality of service, time or limits of the run.
         BackendError
             If Slurm does not answer, or refuses the nodes.
         """
@@ -354,8 +361,8 @@ class SlurmBackend:
             f"--nodelist={','.join(run.hosts[node] for node in nodes)}",
             "--ntasks-per-node=1",
             f"--gres={self._gres.get(run.type, f'gpu:{run.type}')}:{count}",
-            f"--cpus-per-task={self._cpus * count}",
-            f"--mem={self._memory * count}",
+            f"--cpus-per-task={self._cpus_of(run) * count}",
+            f"--mem={self._memory_of(run) * count}",
             *(f"--{name}={value}" for name, value in asked.items() if value),
         ]
 
@@ -363,7 +370,7 @@ class SlurmBackend:
         """Return the script of a Slurm job: one step that starts an agent on every node."""
         count, nodes = _parts(run)[part]
         options = (f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", "--ntasks-per-node=1") + (
-            f"--cpus-per-task={self._cpus * count}",
+            f"--cpus-per-task={self._cpus_of(run) * count}",
             "--kill-on-bad-exit=0",  # processes that are stopped end with an exit code other than 0
             "--wait=0",
             "--mpi=none",
@@ -372,6 +379,14 @@ class SlurmBackend:
         cases = "\n".join(f"{shlex.quote(run.hosts[node])}) node={node} ;;" for node in nodes)
         node = _NODE.format(cases=cases, agent=shlex.join(agents))
         return _BATCH.format(options=shlex.join(options), node=shlex.quote(node))
+
+    def _cpus_of(self, run: Run) -> int:
+        """Return the processors for each GPU of a run."""
+        return int(run.limits.get(CPUS, self._cpus))
+
+    def _memory_of(self, run: Run) -> int:
+        """Return the megabytes, Slurm's of 2**20 bytes, for each GPU of a run."""
+        return math.ceil(run.limits[MEMORY] * 1e9 / 2**20) if MEMORY in run.limits else self._memory
 
     def _cancel(self, *arguments: str) -> None:
         """Call scancel; ignore its error about a job that has just ended."""

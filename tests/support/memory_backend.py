@@ -8,6 +8,8 @@ class MemoryBackend:
     picks_devices = False
     has_accounts = False
     job_options = ("partition",)
+    limits = ()
+    notice = ""
 
     def __init__(self, ends_at_once=False):
         self.runs, self.ended, self.started = {}, {}, []
