@@ -331,13 +331,14 @@ def _end_the_rest(folder: str, node: int, cgroup: str) -> None:
 def _kill_once(folder: str, node: int, agent: int | None, cgroup: str) -> bool:
     """Send SIGKILL to the processes of a node's part; return whether there were any.
 
-    With a cgroup, the search finds only processes that have left it.
+    Processes outside the cgroup are searched when it is empty, because a search takes long while others fork.
     """
-    inside = kill_cgroup(cgroup)
+    if kill_cgroup(cgroup):
+        return True
     left = part_processes(folder, node, agent)
     for pid in left:
         _send(pid, signal.SIGKILL)
-    return inside or bool(left)
+    return bool(left)
 
 
 def kill_cgroup(cgroup: str) -> bool:

@@ -49,7 +49,7 @@ class RunCgroups:
         Folder of a cgroup.
     service : str
         Id of the service.  Cgroups with other names in the folder are left alone.
-    limits : bool
+    enable : bool
         Enable the controllers that limits need.
 
     Attributes
@@ -57,12 +57,12 @@ class RunCgroups:
     limits : tuple of str
         Limits of runs that can be enforced.
     why : str
-        Why a controller could not be enabled; empty if all are.
+        Why a controller is not enabled; empty if all are.
     """
 
-    def __init__(self, folder: Path, service: str, *, limits: bool) -> None:
+    def __init__(self, folder: Path, service: str, *, enable: bool) -> None:
         self.folder, self._prefix = folder, f"copter-{service}-"
-        self.why = self._enable() if limits else "limits need a folder of their own: see the option cgroup"
+        self.why = self._enable() if enable else "limits need a folder of their own: see the option cgroup"
         self._enabled = (folder / "cgroup.subtree_control").read_text().split()
         self.limits = tuple(name for name, needed in _CONTROLLERS.items() if needed in self._enabled)
 
@@ -97,7 +97,7 @@ class RunCgroups:
     def remove_left(self) -> None:
         """Kill the processes in cgroups of runs without an agent, and remove these cgroups.
 
-        A service that was killed can leave them behind, and so can one whose folder was restored.
+        A service that was killed can leave them behind.
         """
         left = [path for path in self.folder.glob(f"{self._prefix}*") if path.is_dir()]
         used = _used() if left else set()
@@ -166,7 +166,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     try:
         if not (folder.is_absolute() and (folder / "cgroup.controllers").is_file()):
             raise OSError("must be auto, off or the absolute path of a cgroup of version 2")
-        found = RunCgroups(folder, service_id(service), limits=setting != AUTO)
+        found = RunCgroups(folder, service_id(service), enable=setting != AUTO)
         found.check()
     except OSError as error:
         if setting != AUTO:

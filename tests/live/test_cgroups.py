@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from live_runs import STUBBORN, state, until_ended, until_gone, until_printed
+from live_runs import STUBBORN, state, until, until_ended, until_gone, until_printed
 from pydantic import ValidationError
 
 from copter.live.admission import RefusedError
@@ -144,9 +144,10 @@ def test_all_processes_are_gone_when_a_run_has_ended(cgroup, tmp_path, how):
     elif how == "another service":
         backend = LocalBackend(tmp_path, cgroup=str(cgroup))
         assert state(backend, run) == RunState() and not all_gone(devices)
-    if how in ("killed", "another service"):
-        backend.kill(run)
-    ended = until_ended(backend, run)
+    if how in ("killed", "another service"):  # the service repeats this until the run has ended
+        ended = until(backend, run, lambda now: now.outcome or backend.kill(run))
+    else:
+        ended = until_ended(backend, run)
     trace = (tmp_path / "trace.evil").read_bytes()
     assert all_gone(devices) and children(cgroup) == []
     assert ended.outcome == ("completed" if how == "by itself" else "lost")
@@ -291,7 +292,7 @@ signal.pause()
 
 
 def test_what_is_written_into_a_cgroup(ordinary, tmp_path):
-    made = RunCgroups(ordinary, "id", limits=False)
+    made = RunCgroups(ordinary, "id", enable=False)
     assert made.limits == ("memory_gb_per_gpu", "cpus_per_gpu")
     limits = {"memory_gb_per_gpu": 1.5, "cpus_per_gpu": 3}
     path = made.make(run_of(tmp_path, "true", gpus=(4,), limits=limits), 0)
@@ -315,14 +316,14 @@ def test_what_is_written_into_a_cgroup(ordinary, tmp_path):
 def test_a_limit_that_cannot_be_written_prevents_the_start(ordinary, tmp_path):
     run = run_of(tmp_path, "true", limits=BOTH, number=2)
     with pytest.raises(BackendError, match=r"run job.2: its cgroup cannot be made: .*memory.oom.group"):
-        RunCgroups(ordinary, "id", limits=False).make(run, 0)
+        RunCgroups(ordinary, "id", enable=False).make(run, 0)
     assert children(ordinary) == ["copter-id-job.1.0"]
 
 
 def test_controllers_that_are_missing_are_named(ordinary):
     (ordinary / "cgroup.controllers").write_text("memory\n")
     (ordinary / "cgroup.subtree_control").write_text("")
-    found = RunCgroups(ordinary, "id", limits=True)  # the kernel would write "memory" for "+memory"
+    found = RunCgroups(ordinary, "id", enable=True)  # the kernel would write "memory" for "+memory"
     assert (ordinary / "cgroup.subtree_control").read_text() == "+memory"
     assert found.why == f"there is no controller 'cpu' in {ordinary}"
 

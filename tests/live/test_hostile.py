@@ -1,8 +1,9 @@
 """A hostile hour: malicious jobs, kills, a full disk, a clock that jumps and a policy that hangs.
 
-Every fifth job is malicious (`support.hostile_jobs`).  The service is killed, its disk is full, its clock
-jumps and its policy hangs (`support.troubled_service`).  Every honest job must complete once, and no GPU may
-be given away while a process uses it.
+Every fifth job is malicious (`support.hostile_jobs`).  Where a cgroup can be made, runs have cgroups, and
+there is one more malicious kind.  The service is killed, its disk is full, its clock jumps and its policy
+hangs (`support.troubled_service`).  Every honest job must complete once, and no GPU may be given away while a
+process uses it.
 
 `make test-cluster` plays a short version.  The variable COPTER_HOSTILE_JOBS is the number of jobs; with 200
 jobs there are the 20 kills of the whole hour.
@@ -28,6 +29,7 @@ from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
 from copter.live.replay import play_again
 from support import hostile_jobs, troubled_service
+from support.cgroups import new_cgroup
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
@@ -72,12 +74,12 @@ def malicious_job(kind, rng):
     return {"retries": 1} | (elastic if kind == "reports" else {"gpus": rng.choice([1, 1, 2])})
 
 
-def jobs_of(seed, count):
+def jobs_of(seed, count, kinds):
     """The jobs in the order of their submission: name, kind and fields."""
     rng, made = random.Random(seed), []
     for number in range(count):
         if number % 5 == 4:
-            kind = list(hostile_jobs.KINDS)[number // 5 % len(hostile_jobs.KINDS)]
+            kind = kinds[number // 5 % len(kinds)]
             made.append((f"evil-{number}", kind, malicious_job(kind, rng)))
         else:
             made.append((f"good-{number}", "honest", honest_job(rng)))
@@ -96,13 +98,14 @@ class Answers:
 class Hour:
     """A service, its honest and malicious users, and what happens to its machine."""
 
-    def __init__(self, folder, seed, count, *, hostile):
+    def __init__(self, folder, seed, count, *, hostile, cgroup=None):
         self.folder, self.hostile, self.rng = folder, hostile, random.Random(seed)
-        self.jobs = [job for job in jobs_of(seed, count) if hostile or job[1] == "honest"]
+        self.kinds = [kind for kind in hostile_jobs.KINDS if cgroup or kind not in hostile_jobs.NEED_CGROUPS]
+        self.jobs = [job for job in jobs_of(seed, count, self.kinds) if hostile or job[1] == "honest"]
         for name in ("traces", "devices", "trouble"):
             (folder / name).mkdir(parents=True)
         cluster = folder / "cluster.toml"
-        cluster.write_text(CLUSTER)
+        cluster.write_text(CLUSTER + (f'[options]\ncgroup = "{cgroup}"\n' if cgroup else ""))
         read_toml(cluster, ClusterFile)
         arguments = ("--round-seconds", "1", "--soon-seconds", "0.2")
         self.service = ServiceProcess(folder / "live", cluster, arguments)
@@ -325,7 +328,7 @@ class Hour:
 
     def judge(self):
         """Raise if a job was lost, ran twice, or shared a GPU; return how often each malicious kind acted."""
-        acted = dict.fromkeys(hostile_jobs.KINDS, 0)
+        acted = dict.fromkeys(self.kinds, 0)
         assert not list((self.folder / "traces").glob("*.conflict")), [
             path.read_text() for path in (self.folder / "traces").glob("*.conflict")
         ]
@@ -365,11 +368,14 @@ class Hour:
 
 
 def test_every_honest_job_completes_once_in_a_hostile_hour(tmp_path):
-    calm = Hour(tmp_path / "calm", SEED, JOBS, hostile=False)
-    calm.play(0)
-    calm.judge()
-    hour = Hour(tmp_path / "hostile", SEED, JOBS, hostile=True)
-    hour.play(KILLS)
+    with new_cgroup() as made:
+        cgroup = None if isinstance(made, str) else made
+        calm = Hour(tmp_path / "calm", SEED, JOBS, hostile=False, cgroup=cgroup)
+        calm.play(0)
+        calm.judge()
+        hour = Hour(tmp_path / "hostile", SEED, JOBS, hostile=True, cgroup=cgroup)
+        hour.play(KILLS)
+        left = [path for path in cgroup.iterdir() if path.is_dir()] if cgroup else []
     acted, figures = hour.judge()
     before, after = calm.seconds(), hour.seconds()
     ratios = sorted(after[name] / before[name] for name in before)
@@ -377,6 +383,7 @@ def test_every_honest_job_completes_once_in_a_hostile_hour(tmp_path):
     running = sum(hour.running_seconds().values()) / sum(calm.running_seconds().values())
     figures |= {
         "seed": SEED,
+        "cgroups": cgroup is not None,
         "jobs": JOBS,
         "happened": hour.happened,
         "acted": acted,
@@ -391,6 +398,7 @@ def test_every_honest_job_completes_once_in_a_hostile_hour(tmp_path):
     print(json.dumps(figures))
     evil = sum(kind != "honest" for _, kind, _ in hour.jobs)
     assert hour.happened == {"kills": KILLS, "full": 1, "forward": 1, "back": 1, "hang": 1}
+    assert not left, "no cgroup is left when the last run has ended"
     assert sum(acted.values()) >= 0.9 * evil and min(acted.values()) > 0, acted
     for answers in (calm.answers, hour.answers):
         assert not answers.wrong and answers.longest < HEALTH_SECONDS, answers
