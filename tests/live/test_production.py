@@ -16,23 +16,24 @@ from copter.cli.main import app
 from support.live_cases import RIGID, make_service, named, step
 
 ROOT = Path(__file__).parents[2]
-UNIT = (ROOT / "docs/examples/copter.service").read_text()
+UNITS = {name: (ROOT / "docs/examples" / name).read_text() for name in ("copter.service", "copter-jobs.service")}
+UNIT = UNITS["copter.service"]
 PAGE = (ROOT / "docs/how-to/live-production.md").read_text()
 ANALYZE = shutil.which("systemd-analyze")
 
 
 @pytest.mark.skipif(ANALYZE is None, reason="no systemd")
-def test_systemd_accepts_the_unit(tmp_path):
-    unit = tmp_path / "copter.service"
-    unit.write_text(
-        UNIT.replace("/opt/copter/bin/copter", sys.executable).replace("User=copter", "User=root")
-    )
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_accepts_the_units(tmp_path, name):
+    unit = tmp_path / name
+    text = UNITS[name].replace("/opt/copter/bin/copter", sys.executable).replace("User=copter", "User=root")
+    unit.write_text(text)
     done = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True, timeout=60)
-    said = [line for line in done.stderr.splitlines() if "copter.service" in line]
+    said = [line for line in done.stderr.splitlines() if name in line]
     assert not said and done.returncode == 0, done.stderr
-    unit.write_text(unit.read_text().replace("KillMode=process", "KillMode=nothing"))
+    unit.write_text(text.replace("OOMPolicy=continue", "OOMPolicy=nothing"))
     wrong = subprocess.run([ANALYZE, "verify", unit], capture_output=True, text=True, timeout=60)
-    assert "kill mode" in wrong.stderr, "the check would have found a wrong value"
+    assert "OOM policy" in wrong.stderr, "the check would have found a wrong value"
 
 
 def test_the_command_of_the_unit_has_options_that_exist():
