@@ -16,7 +16,8 @@ from copter.cli.main import app
 from support.live_cases import RIGID, make_service, named, step
 
 ROOT = Path(__file__).parents[2]
-UNITS = {name: (ROOT / "docs/examples" / name).read_text() for name in ("copter.service", "copter-jobs.service")}
+NAMES = ("copter.service", "copter-jobs.service")
+UNITS = {name: (ROOT / "docs/examples" / name).read_text() for name in NAMES}
 UNIT = UNITS["copter.service"]
 PAGE = (ROOT / "docs/how-to/live-production.md").read_text()
 ANALYZE = shutil.which("systemd-analyze")

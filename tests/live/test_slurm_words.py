@@ -1,8 +1,10 @@
 """What the Slurm backend reads in squeue and writes for sbatch, with scripts in place of Slurm's commands."""
 
+from dataclasses import replace
+
 import pytest
 
-from copter.live.backends.base import Run
+from copter.live.backends.base import Run, RunRefusedError
 from copter.live.backends.slurm import SlurmBackend
 
 
@@ -57,3 +59,23 @@ def test_a_run_is_signalled_at_half_of_a_short_limit(folder, limit, notice, by_r
     backend = SlurmBackend("C", ["n1"], options={} if by_run else options)
     backend.start(run_in(folder, **(options if by_run else {})))
     assert f"--signal=URG@{notice}" in (folder / "asked").read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("limits", "cpus", "megabytes"),
+    [({}, 6, 8000), ({"cpus_per_gpu": 4}, 8, 8000), ({"memory_gb_per_gpu": 1.05}, 6, 2004)],
+)
+def test_limits_of_a_job_replace_the_figures_of_the_options(folder, limits, cpus, megabytes):
+    SlurmBackend("C", ["n1"], cpus_per_gpu=3, memory_per_gpu=4000).start(
+        replace(run_in(folder), limits=limits)
+    )
+    asked = (folder / "asked").read_text().split()
+    assert {f"--cpus-per-task={cpus}", f"--mem={megabytes}"} <= set(asked)
+    assert f"--cpus-per-task={cpus}" in (folder / "run" / "slurm-0.sh").read_text()
+
+
+@pytest.mark.parametrize("which", ["Memory specification can not be", "CPU count per node can not be"])
+def test_a_limit_that_no_node_has_is_refused(folder, which):
+    (folder / "sbatch").write_text(f'#!/bin/sh\necho "sbatch: error: {which} satisfied" >&2; exit 1\n')
+    with pytest.raises(RunRefusedError, match=which):
+        SlurmBackend("C", ["n1"]).start(run_in(folder))
