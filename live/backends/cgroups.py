@@ -160,7 +160,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     """
     if setting == OFF:
         return None, "runs have no cgroups: the option cgroup is off"
-    folder, why = _own() if setting == AUTO else (Path(setting), "")
+    folder, why = _own() if setting == AUTO else (Path(str(setting)), "")  # of a file: of any type
     if folder is None:
         return None, f"runs have no cgroups: {why}"
     try:

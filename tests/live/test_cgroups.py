@@ -352,7 +352,7 @@ def test_the_reason_of_a_death_by_memory(tmp_path, events, limits, reason):
 # ---- settings ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", ["relative/path", "/proc", "/nowhere", "", "AUTO"])
+@pytest.mark.parametrize("setting", ["relative/path", "/proc", "/nowhere", "", "AUTO", 5, True])
 def test_a_folder_that_is_no_cgroup_is_refused(tmp_path, setting):
     with pytest.raises(BackendSettingError, match="options: cgroup = .*: must be auto, off or the absolute"):
         LocalBackend(tmp_path, cgroup=setting)

@@ -261,7 +261,7 @@ class Hour:
 
     def _all_over(self):
         with self.service.client(patience=PATIENCE) as client:
-            return not client.jobs()
+            return not client.jobs() and not client.cluster()["runs"]
 
     def play(self, kills):
         """Play the hour until every job has ended; the service is then ended."""
