@@ -10,7 +10,7 @@ given mean and is repaired after a random time; nodes are independent.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
@@ -61,12 +61,17 @@ def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
 class NodeEvents:
     """Events of the nodes of a cluster, in order of time.
 
-    `cluster`: its nodes are changed when events are played. `down`: nodes of each type that are being
-    repaired.
+    `cluster`: its nodes are changed when events are played. `down`: nodes of each type that do not work at
+    the beginning, and that no event repairs; then also those that are being repaired.
     """
 
-    def __init__(self, cluster: Cluster, events: Iterable[NodeChange | NodeFailure]) -> None:
-        self.down: dict[str, frozenset[int]] = {}
+    def __init__(
+        self,
+        cluster: Cluster,
+        events: Iterable[NodeChange | NodeFailure],
+        down: Mapping[str, frozenset[int]] | None = None,
+    ) -> None:
+        self.down: dict[str, frozenset[int]] = dict(down or {})
         self._cluster = cluster
         self._heap: list[tuple[float, int, NodeChange | NodeFailure | _Repair]] = []
         for event in events:

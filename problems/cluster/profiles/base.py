@@ -86,6 +86,11 @@ class Profile(ABC):
         self._curves: dict[Configuration, Floats] = {}
         self._variants: dict[Hashable, Self] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle has: everything but the quantities that are derived when needed."""
+        derived = {"_rows": {}, "_rows_for": None, "_clocks": {}, "_curves": {}, "_variants": {}}
+        return vars(self) | derived
+
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
         other = copy(self)

@@ -16,7 +16,9 @@ import numpy as np
 from copter.arrays import Floats
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.jobs import Job, Nodes, Timer
+from copter.problems.cluster.policy import Placement, counts_of
 from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.simulation.present import PresentJob
 from copter.problems.cluster.workload import JobSubmission, Kind
 
 
@@ -128,6 +130,37 @@ class SimulatedJob(Job):
         if not 0 <= progress < self.work:
             raise ValueError(f"job {self.name!r}: progress = {progress}: must be in [0, {self.work})")
         self._progress = progress
+
+    def resume(self, state: PresentJob) -> None:
+        """Set the state with which the job is in a simulation that begins at the present time."""
+        self.begin_at(state.progress)
+        self.enter()
+        self._held_since = state.since
+        self._run_seconds, self._gpu_seconds = state.run_seconds, state.gpu_seconds
+        self.started, self.restarts, self.restart_until = state.started, state.restarts, state.restart_until
+        if state.held is not None:
+            self.allocation = counts_of(state.held)
+            self.place = state.held.nodes if isinstance(state.held, Placement) else None
+        self._anchor()
+
+    def present(self) -> PresentJob:
+        """Return the state at the present time, from which :meth:`resume` continues.
+
+        Raises ValueError while GPUs prepare, because then the job has two allocations.
+        """
+        if self._timer.time < self._joins:
+            raise ValueError(f"job {self.name!r}: its new GPUs prepare until {self._joins:g} s")
+        held = self.allocation
+        return PresentJob(
+            self.progress,
+            held if held is None or self.place is None else Placement(held.type, self.place),
+            self._held_since,
+            self.restart_until,
+            self.started,
+            self.restarts,
+            self.run_seconds,
+            self.gpu_seconds,
+        )
 
     def settle(self, time: float) -> None:
         """Add the time since the last change to the sums."""

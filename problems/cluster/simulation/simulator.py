@@ -9,6 +9,8 @@ At each such time, the simulator proceeds in this order: nodes change, jobs arri
 the policy decides, the placer finds nodes, changes are charged, and time passes until the next call.  Jobs
 complete at their exact times.
 
+A simulation begins at time 0 with an empty cluster, or from a given present (:mod:`.present`).
+
 The same arguments give the same results bit by bit.  All random numbers are drawn in advance (workloads,
 failures) or from a seed of the policy or the estimator.
 """
@@ -35,6 +37,7 @@ from copter.problems.cluster.policy import (
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment, record_of
 from copter.problems.cluster.rounds import ClusterRounds, can_run
 from copter.problems.cluster.simulation.jobs import SimulatedJob
+from copter.problems.cluster.simulation.present import Present, PresentJob
 from copter.problems.cluster.simulation.resize import CheckpointRestart, Interference, Resize
 from copter.problems.cluster.workload import Scenario
 
@@ -69,11 +72,15 @@ class Simulator:
         Changes and failures of nodes; failures need a placer.
     max_hours : float, optional
         Simulated time at which the simulation stops, even if jobs are incomplete.
+    present : Present, optional
+        State from which the simulation begins; default: an empty cluster at time 0.  The scenario has all of
+        its jobs, and those that arrive later.  The number of nodes in its cluster is that of working nodes.
 
     Attributes
     ----------
     rejected : tuple of str
-        Names of jobs that no configuration of the cluster can run; they never enter.
+        Names of jobs that no configuration of the cluster can run; they never enter.  A job that holds GPUs
+        in `present` is not among them.
     records : list of ClusterRecord
         Calls of the policy, in order.
     segments : list of Segment
@@ -97,6 +104,7 @@ class Simulator:
         interference: Interference | None = None,
         events: Iterable[NodeChange | NodeFailure] = (),
         max_hours: float | None = None,
+        present: Present | None = None,
     ) -> None:
         for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
             if value is not None and not 0 < value < math.inf:
@@ -117,7 +125,7 @@ class Simulator:
         listed = list(events)
         if placer is None and (interference or any(isinstance(one, NodeFailure) for one in listed)):
             raise ValueError("placer = None: must be given if jobs interfere or nodes fail")
-        self._nodes = NodeEvents(self.cluster, listed)
+        self._nodes = NodeEvents(self.cluster, listed, None if present is None else present.down)
         self._done: dict[str, JobRecord] = {}
         self._heap: list[tuple[float, int, SimulatedJob]] = []
         self._pushed = 0
@@ -126,11 +134,40 @@ class Simulator:
         self._left: list[SimulatedJob] = []
         self._wake = math.inf
         self._idle = 0
-        self._waiting = self._admissible()
+        self._after: dict[str, tuple[SimulatedJob, set[str]]] = {}
+        self._first_call = 0.0
+        self._waiting = self._admissible({} if present is None else present.jobs)
+        if present is not None:
+            self._begin(present, placed=placer is not None)
         self._waiting.reverse()
 
-    def _admissible(self) -> list[SimulatedJob]:
-        """Return the jobs that the cluster can run, in order of submission."""
+    def _begin(self, present: Present, *, placed: bool) -> None:
+        """Begin from a given present; until then, the jobs of the present wait like all others."""
+        present.check(self.cluster, placed=placed)
+        for name in (*present.jobs, *present.after):
+            if name not in self._order:
+                raise ValueError(f"present: job {name!r}: must be in the scenario")
+        if self._nodes.next_time < present.time:
+            raise ValueError(f"events: one is at {self._nodes.next_time:g} s: must not be before the present")
+        self.timer.time = present.time
+        self._first_call = present.time if present.asks is None else present.asks
+        there = {job.name: job for job in self._waiting}
+        for name, state in present.jobs.items():
+            job = there.pop(name, None)
+            if job is not None:
+                job.resume(state)
+                self.jobs[name] = job
+                self._arrived.append(job)
+                self._expect(job)
+        for name, others in present.after.items():
+            job = there.pop(name, None) if others else None
+            if job is not None:
+                self._after[name] = job, set(others)
+        self._waiting = list(there.values())
+        self._interfere(present.time)
+
+    def _admissible(self, present: Mapping[str, PresentJob]) -> list[SimulatedJob]:
+        """Return the jobs that the cluster can run, or that hold GPUs already, in order of submission."""
         jobs: list[SimulatedJob] = []
         rejected: list[SimulatedJob] = []
         for submission in sorted(self.scenario.jobs, key=lambda job: job.time):
@@ -144,7 +181,8 @@ class Simulator:
             if submission.name in self._order:
                 raise ValueError(f"job {submission.name!r}: must have a name of its own")
             self._order[submission.name] = len(self._order)
-            (jobs if can_run(self.policy, job, self.cluster) else rejected).append(job)
+            holds = submission.name in present and present[submission.name].held is not None
+            (jobs if holds or can_run(self.policy, job, self.cluster) else rejected).append(job)
         self.rejected = tuple(job.name for job in rejected)
         return jobs
 
@@ -161,6 +199,8 @@ class Simulator:
         StarvationError
             If the policy gives no GPUs to the remaining jobs.
         """
+        if self._first_call > self.timer.time:
+            self._play_until(self._first_call)
         while self._waiting or self.jobs:
             time = self.timer.time
             if not self.jobs:
@@ -253,6 +293,10 @@ class Simulator:
         until = min(until, max(self.max_seconds, time))
         if self.round_seconds is None:
             self.timer.crowd(self.timer.present, until - time)
+        return self._play_until(until), until
+
+    def _play_until(self, until: float) -> int:
+        """Let time pass without a call of the policy; return the number of completions."""
         completed = 0
         while True:  # completions, and failures of nodes between two rounds
             failure, finish = self._nodes.next_time, self._next_finish()
@@ -270,7 +314,7 @@ class Simulator:
             else:
                 break
         self.timer.time = until
-        return completed, until
+        return completed
 
     def _next_ask(self, time: float) -> float:
         if self.round_seconds is not None:
@@ -290,6 +334,12 @@ class Simulator:
         del self.jobs[job.name]
         self._done[job.name] = record_of(job, time)
         self._left.append(job)
+        for name, (waits, others) in list(self._after.items()):
+            others.discard(job.name)
+            if not others:
+                del self._after[name]
+                self._waiting.append(waits)
+                self._waiting.sort(key=lambda one: one.submitted, reverse=True)
 
     # ---- nodes -----------------------------------------------------------------------------------
 
@@ -383,6 +433,17 @@ class Simulator:
             self.segments.append(Segment(job.name, job.since, time, *what))
 
     # ---- results ---------------------------------------------------------------------------------
+
+    def present(self) -> Present:
+        """Return the present, from which another simulation can begin.
+
+        Between two records of :meth:`run`, this is the state at the time of the next call of the policy,
+        before nodes change and jobs arrive.  Raises ValueError while new GPUs of a job prepare
+        (:class:`.resize.Coddl`).
+        """
+        jobs = {name: job.present() for name, job in self.jobs.items()}
+        after = {name: frozenset(others) for name, (_, others) in self._after.items()}
+        return Present(self.timer.time, jobs, after=after, down=dict(self.down))
 
     @property
     def completed(self) -> int:
