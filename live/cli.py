@@ -300,7 +300,7 @@ def submit(
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Only say whether the job would be accepted and could start now."),
+        typer.Option("--dry-run", help="Only say whether the job would be accepted and when it would start."),
     ] = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
@@ -337,7 +337,8 @@ def submit(
 def jobs(
     over: Annotated[bool, typer.Option("--over", help="Include jobs that have ended.")] = False,
     why: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Say instead why this job waits, or what it has.")
+        str | None,
+        typer.Option(metavar="JOB", help="Say instead why this job waits and when it would start."),
     ] = None,
     status: Annotated[
         list[str] | None,

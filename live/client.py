@@ -137,7 +137,7 @@ class Client:
             raise
 
     def dry_run(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> list[str]:
-        """Return sentences about whether a job could start now; the arguments are those of `submit`."""
+        """Return sentences about when a job could start; the arguments are those of `submit`."""
         return list(self._ask("POST", "/v1/dry-run", json=_fields(job, changes)).json())
 
     def submit_array(
@@ -185,7 +185,10 @@ class Client:
         return dict(self._ask("GET", f"/v1/jobs/{name}").json())
 
     def why(self, name: str) -> dict[str, Any]:
-        """Return a job's status, its position in the queue, and sentences about why it waits or runs."""
+        """Return a job's status, position in the queue and estimated start, and sentences about them.
+
+        `starts` is in seconds since the service began, as the times of `job`; None if it is unknown.
+        """
         return dict(self._ask("GET", f"/v1/jobs/{name}/why").json())
 
     def cancel(self, *names: str) -> list[str]:

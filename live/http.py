@@ -273,8 +273,9 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
 
     @router.post("/v1/dry-run")
     async def dry_run(job: JobFile, author: _Author) -> list[str]:
-        """Check a job as a submission does, and say whether it could start now; nothing is submitted."""
-        return would_run(service.record, service.rounds, service.admission.dry_run(job, author))
+        """Check a job as a submission does, and say when it could start; nothing is submitted."""
+        checked = service.admission.dry_run(job, author)
+        return await would_run(service.record, service.rounds, checked, service.forecasts)
 
     @router.post("/v1/arrays", status_code=201)
     async def submit_array(array: ArrayBody, author: _Author, hold: _Hold = False) -> JobNames:
@@ -295,9 +296,14 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return job_view(service.record, name)
 
     @router.get("/v1/jobs/{name}/why")
-    async def explain(name: _JobName) -> dict[str, Any]:
-        """Return sentences about why a job waits, or what it has and since when."""
-        return await why(service.record, service.rounds, name)
+    async def explain(
+        name: _JobName,
+        wait: Annotated[
+            float, Query(ge=0, le=60, description="Longest wait in seconds for the estimate of its start.")
+        ] = 20.0,
+    ) -> dict[str, Any]:
+        """Return sentences about why a job waits and when it would start, or what it has and since when."""
+        return await why(service.record, service.rounds, name, service.forecasts, seconds=wait)
 
     @router.delete("/v1/jobs/{name}")
     async def cancel(name: _JobName, author: _Author) -> JobName:

@@ -56,8 +56,9 @@ class ServiceRecord:
     was set back while no service ran, times continue from the last event, and then grow with `clock`.
 
     `over` counts the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is
-    set when a job arrives, ends or is released, or a node changes.  `trouble` is the reason why the journal
-    could not be written at the last attempt; empty if it could.
+    set when a job arrives, ends or is released, or a node changes.  `changes` counts these events, holds, and
+    rounds that changed places.  `trouble` is the reason why the journal could not be written at the last
+    attempt; empty if it could.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class ServiceRecord:
         self.past, self.metrics = Past(), ServiceMetrics()
         self.over = {"completed": 0, "failed": 0, "cancelled": 0}
         self.deciding, self.trouble = False, ""
-        self.changed = asyncio.Event()
+        self.changed, self.changes = asyncio.Event(), 0
         self._waiting: list[Event] = []
         self._waiting_kinds: dict[str, set[type[Event]]] = {}
         self._waiting_holds: dict[str, Hold | None] = {}
@@ -300,3 +301,6 @@ class ServiceRecord:
             self.metrics.ended(event.outcome)
         if isinstance(event, (Submitted, Closed, Released, NodesChanged, Drained, Reloaded)):
             self.changed.set()
+            self.changes += 1
+        elif isinstance(event, Held) or (isinstance(event, Decided) and event.places):
+            self.changes += 1

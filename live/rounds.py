@@ -63,6 +63,8 @@ class LiveRounds:
     `scales` is true if the backend adds and removes nodes, so that the policy can request nodes.  `trouble`
     is the reason why the policy's last call made no decision; empty if it made one.  `unplaced` has the jobs
     to which the policy gave GPUs in its last decision, without nodes for them; empty after a restart.
+    `settings` are those of the policy.  `next_round` is the time at which the next round begins, unless an
+    event starts one earlier; minus infinity for a policy without rounds.
     """
 
     def __init__(
@@ -77,11 +79,12 @@ class LiveRounds:
         soon_seconds: float | None,
     ) -> None:
         self._record, self._scales = record, scales
-        self._name, self._settings, self._given_seconds = policy, dict(settings), round_seconds
+        self._name, self.settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
         self._thread = PolicyThread()
         self.trouble = ""
         self.unplaced: frozenset[str] = frozenset()
+        self.next_round = -math.inf
         self._lost = False  # True if the policy must be replaced before the next round
         self._attempts, self._again = 0, -math.inf  # failed attempts to replace it, and when to try again
         self._open(self._make(), file)
@@ -90,6 +93,11 @@ class LiveRounds:
     def policy(self) -> Policy:
         """The present policy; it is replaced after it failed."""
         return self._rounds.policy
+
+    @property
+    def policy_name(self) -> str:
+        """Name with which the policy was chosen."""
+        return self._name
 
     @property
     def round_seconds(self) -> float | None:
@@ -115,6 +123,7 @@ class LiveRounds:
             else:
                 wakes = math.inf
             if step is not None:
+                self.next_round = begin + step
                 await self._until(begin, begin + step)
             else:
                 self._wake_at(wakes)
@@ -272,7 +281,7 @@ class LiveRounds:
 
     def _make(self) -> ClusterRounds[LiveJob]:
         """Make a new policy, with its rounds."""
-        made = make_policy(self._name, **self._settings)
+        made = make_policy(self._name, **self.settings)
         return make_rounds(made, self._record.state, self._given_seconds)
 
     def _open(self, rounds: ClusterRounds[LiveJob], file: ClusterFile) -> None:
@@ -281,7 +290,7 @@ class LiveRounds:
             Opened(
                 time=self._record.now(),
                 policy=self._name,
-                settings=self._settings,
+                settings=self.settings,
                 kind=rounds.policy.kind,
                 round_seconds=self._given_seconds,
                 cluster=file.model_dump(mode="json"),

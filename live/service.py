@@ -1,11 +1,12 @@
-"""The service: a policy that schedules a live cluster, composed of four parts.
+"""The service: a policy that schedules a live cluster, composed of five parts.
 
     submit -> journal -> round -> Decided -> tick: Told, wait, Launched -> backend -> reports, Ended -> ...
 
 - :mod:`.admission` checks the requests of users and runs, and writes or refuses them;
 - :mod:`.rounds` asks the policy, and writes its decisions;
+- :mod:`.forecast` plays the policy ahead, at a request for when a job will start;
 - :mod:`.launcher` launches, stops and kills runs in each tick, until they are where the policy put them;
-- :mod:`.record` has the journal and the state that follows from it, which the other three share.
+- :mod:`.record` has the journal and the state that follows from it, which the others share.
 
 Rounds and ticks run concurrently in one event loop.
 """
@@ -33,6 +34,7 @@ from copter.live.backends.registry import check_devices
 from copter.live.events import Reloaded
 from copter.live.files import ClusterFile, read_toml
 from copter.live.folder import BEGAN, TOKEN, first_content, make_folder, open_private
+from copter.live.forecast import Forecasts
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
@@ -83,6 +85,7 @@ class Service:
         Journal and state.
     admission : Admission
     rounds : LiveRounds
+    forecasts : Forecasts
     launcher : Launcher
 
     Raises
@@ -156,6 +159,7 @@ class Service:
             self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
         )
         self.rounds = LiveRounds(self.record, cluster, scales=isinstance(backend, Scalable), **rounds)
+        self.forecasts = Forecasts(self.record, self.rounds)
         self.admission = Admission(self.record, self.rounds, backend, profiles)
 
     async def run(self) -> None:

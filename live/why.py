@@ -1,7 +1,8 @@
 """Reasons why a job waits or has its GPUs: sentences about its state, the free GPUs and the last rounds.
 
-Every sentence follows from the state of the service and its journal alone.  Sentences of the policy itself
-come from the policy's method ``why`` if it has one (:class:`copter.problems.cluster.policy.Explains`).
+Every sentence follows from the state of the service and its journal alone, except for the one about the
+start of a queued job, which is an estimate (:mod:`.forecast`).  Sentences of the policy itself come from the
+policy's method ``why`` if it has one (:class:`copter.problems.cluster.policy.Explains`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from copter.live.cluster import LiveCluster
 from copter.live.events import Closed
+from copter.live.forecast import PLAY_SECONDS, Forecast, Forecasts
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
 from copter.live.record import ServiceRecord
@@ -24,14 +26,26 @@ from copter.problems.cluster.rounds import can_run
 
 _MOST_NAMES = 5
 """Number of jobs that a sentence names."""
+_SOON_SECONDS = 0.5
+"""Seconds until a start below which it is now."""
 
 
-async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str, Any]:
+async def why(
+    record: ServiceRecord,
+    rounds: LiveRounds,
+    name: str,
+    forecasts: Forecasts | None = None,
+    *,
+    seconds: float = 0.0,
+) -> dict[str, Any]:
     """Return a job's name, status and position, and sentences about why it has this status.
 
     `position` is the number of the job among the queued jobs in the order of their submission, from 1; None
-    for a job that is not queued, is held or waits for other jobs. `policy` has the sentences of the policy
-    about its last round. They are empty while it decides.
+    for a job that is not queued, is held or waits for other jobs. `starts` is the estimated time at which a
+    queued job starts, in seconds since the service first began; None for other jobs, or if it is unknown.
+    `policy` has the sentences of the policy about its last round. They are empty while it decides.
+
+    `forecasts`: without it, no start is estimated. `seconds`: longest wait for an estimate.
 
     Raises
     ------
@@ -40,12 +54,17 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     """
     view = job_view(record, name)
     job = record.state.jobs.get(name)
-    answer: dict[str, Any] = {"name": name, "status": view["status"], "position": None, "policy": []}
+    answer: dict[str, Any] = {"name": name, "status": view["status"], "position": None, "starts": None}
+    answer["policy"] = []
     if job is None:
         return answer | {"sentences": list(_without_state(view))}
     sentences = list(_sentences(record, rounds, job))
     if Closed in record.waiting_of(name):
         sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
+    elif forecasts is not None and job.status == "queued" and job.hold is None:
+        forecast = await forecasts.about(name, seconds)
+        answer["starts"] = None if forecast is None else forecast.starts.get(name)
+        sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
     if job.status == "queued":
         answer["position"] = _queue(record.state).index(name) + 1 if job.eligible else None
     try:
@@ -55,8 +74,13 @@ async def why(record: ServiceRecord, rounds: LiveRounds, name: str) -> dict[str,
     return answer | {"sentences": sentences}
 
 
-def would_run(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> list[str]:
-    """Return sentences about whether a job that is not submitted could start now."""
+async def would_run(
+    record: ServiceRecord, rounds: LiveRounds, job: LiveJob, forecasts: Forecasts | None = None
+) -> list[str]:
+    """Return sentences about whether a job that is not submitted could start now.
+
+    With `forecasts`, they also say when it would start, and which jobs that would delay or make smaller.
+    """
     state = record.state
     waits = _names([name for name in job.file.after if not record.is_over(name)])
     sentences = ["The service would accept it: this cluster can run it."]
@@ -75,7 +99,53 @@ def would_run(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> list[s
             )
     before = len(_queue(state))
     sentences.append(f"Before it there are {before} queued jobs, in the order of their submission.")
+    if forecasts is not None:
+        forecast = await forecasts.with_new(job)
+        sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
+        sentences += _effects(forecast, job.name)
     return sentences
+
+
+def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str:
+    """Return a sentence about the estimated start of a job."""
+    if forecast is None:
+        return "Its start is being estimated."
+    played, starts = f"played ahead with the policy {policy!r}", forecast.starts.get(name)
+    if starts is not None:
+        when = f"in about {_about(starts - now)}" if starts > now + _SOON_SECONDS else "now"
+        known = "with the run times that jobs declared or reported"
+        return f"It would start {when} if no further jobs arrived: {played}, {known}."
+    if forecast.error:
+        return f"No start could be estimated: {forecast.error}."
+    if forecast.ending == "stopped":
+        until = "" if math.isnan(forecast.until) else f" in the next {_about(forecast.until - now)}"
+        return f"It would not start{until}: {played}, as far as {PLAY_SECONDS:g} s of computing allow."
+    if name not in forecast.jobs:
+        return "No start could be estimated: the job was not in the state that was played ahead."
+    return f"It would start in no round, even if no further jobs arrived: {played}."
+
+
+def _effects(forecast: Forecast, name: str) -> Iterator[str]:
+    """Yield what a new job would change for others."""
+    if name not in forecast.starts:
+        return
+    if forecast.later is None or forecast.fewer is None:
+        yield "Which jobs it would delay is not known."
+        return
+    if forecast.later:
+        yield f"These jobs would start later because of it: {_names(list(forecast.later))}."
+    if forecast.fewer:
+        yield f"These jobs would have fewer GPUs when it starts: {_names(list(forecast.fewer))}."
+    if not forecast.later and not forecast.fewer:
+        yield "It would delay no queued job and take GPUs of no running one."
+
+
+def _about(seconds: float) -> str:
+    """Return a time in a unit that gives it at most two digits, or in days."""
+    for unit, size in (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0)):
+        if seconds < 99.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400.0:.0f} days"
 
 
 def _without_state(view: dict[str, Any]) -> Iterator[str]:

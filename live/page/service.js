@@ -83,11 +83,11 @@ export async function readJob(name) {
   return json(`v1/jobs/${encodeURIComponent(name)}`);
 }
 
-/** Sentences about why a job waits, or what it has.
+/** Sentences about why a job waits, or what it has; without waiting for the estimate of its start.
  * @param {string} name
  * @returns {Promise<{position: number | null, sentences: string[], policy: string[]}>} */
 export async function readWhy(name) {
-  return json(`v1/jobs/${encodeURIComponent(name)}/why`);
+  return json(`v1/jobs/${encodeURIComponent(name)}/why?wait=0`);
 }
 
 /** The end of what a job's last run printed.

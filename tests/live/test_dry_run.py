@@ -1,5 +1,6 @@
 """Dry runs of submissions: the refusals of a submission, true sentences, and no change."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -21,9 +22,8 @@ def service(tmp_path):
 
 
 def said(service, **changes):
-    return " ".join(
-        would_run(service.record, service.rounds, service.admission.dry_run(named(RIGID, "new", **changes)))
-    )
+    job = service.admission.dry_run(named(RIGID, "new", **changes))
+    return " ".join(asyncio.run(would_run(service.record, service.rounds, job)))
 
 
 def test_what_is_free_is_said_and_nothing_changes(service):

@@ -4,6 +4,7 @@ A job of which a sentence says that it cannot start, or that it could use some G
 cluster, under the same policy.  What a policy was asked and what it decided is recorded next to the service.
 """
 
+import asyncio
 import re
 from collections import Counter
 
@@ -169,7 +170,8 @@ def check_dry_run(service, rng, alone, seen):
     """Check the sentences about a job that is not submitted."""
     file = random_job(rng, 10**6, [])
     try:
-        sentences = would_run(service.record, service.rounds, service.admission.dry_run(file))
+        job = service.admission.dry_run(file)
+        sentences = asyncio.run(would_run(service.record, service.rounds, job))
     except RefusedError:
         seen["refused"] += 1
         assert not alone.runs(file, {type: nodes for type, (_, nodes) in SIZES.items()})

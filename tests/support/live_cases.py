@@ -33,9 +33,15 @@ class Turned:
         return self.time
 
 
-def make_service(folder, backend=None, clock=None, cluster=CLUSTER, policy="sia", **arguments):
+def make_service(
+    folder, backend=None, clock=None, cluster=CLUSTER, policy="sia", *, forecasts=False, **arguments
+):
+    """Return a service; without `forecasts`, no request starts a process that estimates starts."""
     backend = MemoryBackend() if backend is None else backend
-    return Service(folder, cluster, backend, policy, clock=clock or Turned(), **arguments)
+    service = Service(folder, cluster, backend, policy, clock=clock or Turned(), **arguments)
+    if not forecasts:
+        service.forecasts = None
+    return service
 
 
 def token_entry(name, role, **fields):

@@ -6,6 +6,7 @@ result is a forecast: it is as true as the run times of the jobs are, and as if 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -59,6 +60,7 @@ class Ahead(Simulator):
         self,
         stop: Callable[[], bool] = lambda: False,
         look: Callable[[float, Mapping[str, SimulatedJob]], None] = lambda time, jobs: None,
+        until: float = -math.inf,
     ) -> Ending:
         """Play until every job that can run has started, or no further start is expected.
 
@@ -68,6 +70,8 @@ class Ahead(Simulator):
             Asked after each call of the policy whether to stop.
         look : callable
             Called after each call of the policy with its time and the jobs that have not completed since.
+        until : float
+            Time in seconds to which to play if all jobs have started before it.
 
         Returns
         -------
@@ -78,7 +82,7 @@ class Ahead(Simulator):
             for record in self.run():
                 look(record.time, self.jobs)
                 idle = 0 if record.running else idle + 1
-                if not self._unstarted:
+                if not self._unstarted and record.time >= until:
                     return "started"
                 if stop():
                     return "stopped"

@@ -1,0 +1,279 @@
+"""Estimates of when queued jobs will start: the policy is played ahead from the present state of the service.
+
+A new policy with the same settings plays in the simulator, in a process of low priority (:mod:`.ahead`), as
+if no further jobs arrived.  Running jobs hold what they have.  Queued jobs have their times of submission;
+jobs that wait for others arrive when these have completed.  Held jobs are left out, and nodes out of use stay
+so.
+
+The run time of a job is what the service knows of it:
+
+- A rigid job lasts its declared ``seconds``, by default one hour, or until its time limit.  A job that has
+  run for longer is assumed to run as long again.  The policy that is played sees these times.
+- A job that trains has the speed that is fitted to its reports.  Before its first reports this is a guess.
+  Its time limit is not considered.
+
+Also left out are the memory of the policy, further rounds after events (`soon_seconds`), the time until the
+GPUs of a stopped run are free, and jobs that were submitted while the policy decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from copter.errors import CopterError
+from copter.live.ahead import Question, Rigid
+from copter.live.cluster import EligibleJobs
+from copter.live.jobs import LiveJob
+from copter.live.record import ServiceRecord
+from copter.live.rounds import LiveRounds
+from copter.problems.cluster.policy import Placement
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.ahead import Ending
+from copter.problems.cluster.simulation.present import Present, PresentJob
+from copter.problems.cluster.workload import JobSubmission
+
+PLAY_SECONDS = 10.0
+"""Seconds for which a process plays; then its result is what it knows."""
+_START_SECONDS = 8.0
+"""Seconds that a process may take in addition, to start and to answer; then it is killed."""
+_TURN_SECONDS = 8.0
+"""Longest wait in seconds for the process of another forecast."""
+_KEPT_SECONDS = 30.0
+"""Age in seconds at which a forecast is replaced although no event has changed the record."""
+_LEAST_LEFT = 1e-3
+"""Least seconds that a job which has not ended is assumed to need."""
+_NICE = 19
+"""Priority of the process: the lowest."""
+
+
+class ForecastError(CopterError, RuntimeError):
+    """No forecast could be made, for the reason in the message."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """When jobs would start, from a present of the service.
+
+    Attributes
+    ----------
+    time : float
+        Time of the present in seconds since the service first began, as all times here.
+    changes : int
+        :attr:`.record.ServiceRecord.changes` at that time.
+    jobs : frozenset of str
+        Jobs that were played.
+    starts : mapping of str to float
+        Time at which each of them that had no GPUs first gets some, as far as known.
+    until : float
+        Time of the last round that was played.
+    ending : {"started", "idle", "stopped"}
+        Why no further round was played: all jobs have started, the policy starts no further one, or the time
+        for playing was over.
+    later, fewer : tuple of str or None
+        With a job that is not submitted: other jobs that start later because of it, and those that have fewer
+        GPUs when it starts; None if unknown.
+    error : str
+        Reason why nothing is known; empty if there is none.
+    """
+
+    time: float
+    changes: int
+    jobs: frozenset[str]
+    starts: Mapping[str, float]
+    until: float
+    ending: Ending
+    later: tuple[str, ...] | None = None
+    fewer: tuple[str, ...] | None = None
+    error: str = ""
+
+
+class Forecasts:
+    """The forecasts of a service: one process at a time, whose result all askers share."""
+
+    def __init__(self, record: ServiceRecord, rounds: LiveRounds) -> None:
+        self._record, self._rounds = record, rounds
+        self._turn = asyncio.Lock()
+        self._kept: Forecast | None = None
+        self._task: asyncio.Task[Forecast] | None = None
+
+    async def about(self, job: str, seconds: float) -> Forecast | None:
+        """Return a forecast that has a job; an older one, or None without one, if it takes too long.
+
+        The present forecast is the result as long as it is valid, also if it does not have the job.
+
+        Parameters
+        ----------
+        job : str
+            Name of a job that has not ended.
+        seconds : float
+            Longest wait.  The forecast is made all the same, for later calls.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while (kept := self._kept) is None or not self._is_valid(kept):
+            if self._task is None or self._task.done():
+                self._task = loop.create_task(self._renew())
+            task = self._task
+            done, _ = await asyncio.wait({task}, timeout=max(deadline - loop.time(), 0.0))
+            if not done:
+                return kept if kept is not None and job in kept.jobs else None
+            kept = task.result()
+            if job in kept.jobs or kept.error:
+                return kept  # it is as recent as can be, also if a further event has changed the record
+        return kept
+
+    async def with_new(self, job: LiveJob) -> Forecast:
+        """Return a forecast with a job that is not submitted; it is not kept."""
+        return await self._make(job)
+
+    def _is_valid(self, forecast: Forecast) -> bool:
+        recent = self._record.now() - forecast.time < _KEPT_SECONDS
+        return recent and forecast.changes == self._record.changes
+
+    async def _renew(self) -> Forecast:
+        self._kept = await self._make(None)
+        return self._kept
+
+    async def _make(self, new: LiveJob | None) -> Forecast:
+        """Return a forecast of the present, or the reason why there is none."""
+        record = self._record
+        question = question_of(record, self._rounds, new)
+        present = question.present
+        blank = Forecast(
+            time=present.time,
+            changes=record.changes,
+            jobs=frozenset((*present.jobs, *present.after)),
+            starts={},
+            until=math.nan,
+            ending="stopped",
+        )
+        try:
+            said = await self._ask(await asyncio.to_thread(pickle.dumps, question))
+        except ForecastError as error:
+            return replace(blank, error=str(error))
+        return replace(
+            blank,
+            starts=said["starts"],
+            until=math.nan if said["until"] is None else said["until"],
+            ending=said["ending"],
+            later=None if said["later"] is None else tuple(said["later"]),
+            fewer=None if said["fewer"] is None else tuple(said["fewer"]),
+            error=said["error"] and f"the policy {self._rounds.policy_name!r} failed: {said['error']}",
+        )
+
+    async def _ask(self, question: bytes) -> dict[str, Any]:
+        """Return the answer of a process; raise ForecastError if there is none in time."""
+        try:
+            await asyncio.wait_for(self._turn.acquire(), _TURN_SECONDS)
+        except TimeoutError:
+            raise ForecastError("other estimates take all the time") from None
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "copter.live.ahead"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+            try:
+                answer = process.communicate(question)
+                out, _ = await asyncio.wait_for(answer, PLAY_SECONDS + _START_SECONDS)
+            except TimeoutError:
+                raise ForecastError(f"no answer within {PLAY_SECONDS + _START_SECONDS:g} s") from None
+            finally:
+                if process.returncode is None:
+                    process.kill()
+            if process.returncode or not out:
+                raise ForecastError(f"the process of the estimate ended with status {process.returncode}")
+            said: dict[str, Any] = json.loads(out)
+            return said
+        except OSError as error:
+            raise ForecastError(f"the process of the estimate cannot begin: {error}") from None
+        finally:
+            self._turn.release()
+
+
+def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) -> Question:
+    """Return the present of a service as a question for :mod:`.ahead`; `new` is a job without GPUs.
+
+    The event loop waits for this, so it makes as few objects as possible.
+    """
+    state, now, closing = record.state, record.now(), record.closing()
+    lag = now - state.timer.time
+    submissions: list[JobSubmission] = []
+    profiles: dict[str, Profile | Rigid] = {}
+    there: dict[str, PresentJob] = {}
+    after: dict[str, tuple[str, ...]] = {}
+    waiting = [job for job in state.jobs.values() if job.hold is None and job.waits_for]
+    for job in (*state.eligible.values(), *waiting, *(() if new is None else (new,))):
+        if job.name in closing:
+            continue
+        others = job.waits_for
+        if job is new:
+            others = {name for name in job.file.after if not record.is_over(name)}
+        submissions.append(job.submission)
+        profiles[job.name] = job.seen if job.file.elastic else _rigid(job, now, lag)
+        if others:
+            after[job.name] = tuple(others)
+        else:
+            there[job.name] = _state(job, lag)
+    return Question(
+        policy=rounds.policy_name,
+        settings=rounds.settings,
+        round_seconds=rounds.round_seconds,
+        cluster=state.cluster.copy(),
+        jobs=tuple(submissions),
+        profiles=profiles,
+        present=Present(
+            now,
+            there,
+            asks=max(now, rounds.next_round),
+            after=after,
+            down=EligibleJobs(state).down,
+        ),
+        new=None if new is None else new.name,
+        seconds=PLAY_SECONDS,
+    )
+
+
+def _rigid(job: LiveJob, now: float, lag: float) -> Rigid:
+    """Return how long a rigid job is assumed to run."""
+    ran, limit = _run_seconds(job, lag), job.file.time_limit_seconds
+    left = job.file.seconds - ran if ran < job.file.seconds else ran
+    if limit is not None:
+        left = min(left, limit - job.used_seconds(now))
+    assert isinstance(job.seen, CountProfile)
+    return Rigid(ran + max(left, _LEAST_LEFT), job.least_gpus, tuple(job.seen.curves))
+
+
+def _state(job: LiveJob, lag: float) -> PresentJob:
+    """Return the present state of a job; `lag`: seconds by which the timer of the state is behind."""
+    if math.isnan(job.started):
+        return PresentJob(since=job.since)
+    elastic, ran, held = job.file.elastic, _run_seconds(job, lag), None
+    if job.allocation is not None and job.place is not None:
+        held = Placement(job.allocation.type, job.place)
+    return PresentJob(
+        progress=min(job.progress, math.nextafter(job.seen.work, 0.0)) if elastic else ran,
+        held=held,
+        since=job.since,
+        restart_until=job.restart_until if elastic else -math.inf,
+        started=job.started,
+        restarts=job.restarts,
+        run_seconds=ran,
+        gpu_seconds=job.gpu_seconds + (0.0 if held is None else lag * held.configuration.gpus),
+    )
+
+
+def _run_seconds(job: LiveJob, lag: float) -> float:
+    """Return the running time of a job in seconds; for a rigid job, until now."""
+    return job.run_seconds + (lag if job.run is not None and not job.file.elastic else 0.0)

@@ -1,0 +1,363 @@
+"""Estimated starts: they hold if jobs run as declared, and trouble of policy or process is told."""
+
+import asyncio
+import contextlib
+import math
+import pickle
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from copter.live import cli, forecast
+from copter.live.ahead import Answer
+from copter.live.events import Noted
+from copter.live.files import ClusterFile
+from copter.live.forecast import Forecasts, question_of
+from copter.live.why import why, would_run
+from support.live_cases import ELASTIC, RIGID, client_of, look, make_service, named, step
+
+ONE_TYPE = ClusterFile(gpus=({"type": "a100", "gpus_per_node": 4, "nodes": 2},))
+TROUBLED = """
+import os, threading
+
+class Troubled:
+    name, kind, round_seconds = "troubled", "rigid", 60.0
+
+    def __init__(self, *, mode="raises"):
+        self.mode = mode
+
+    def schedule(self, now):
+        print("a policy may print")
+        if self.mode == "hangs" and now.index == 2:
+            threading.Event().wait()
+        if self.mode == "ends":
+            os._exit(3)
+        if self.mode == "raises":
+            raise ZeroDivisionError("for the test")
+        held = {name: job.allocation for name, job in now.jobs.items() if job.allocation is not None}
+        return held | {"soon": now.cluster.packed("a100", 2)}
+"""
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Return a function that makes services with forecasts."""
+    with contextlib.ExitStack() as stack:
+
+        def make(policy="fcfs", **arguments):
+            arguments = {"cluster": ONE_TYPE, "forecasts": True} | arguments
+            service = make_service(tmp_path / "live", policy=policy, **arguments)
+            stack.callback(service.close)
+            return service
+
+        yield make
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Let the test's own process answer questions; return the list of them."""
+    questions = []
+
+    async def ask(self, data):
+        questions.append(pickle.loads(data))
+        await asyncio.sleep(0)
+        answer = Answer()
+        answer.find(questions[-1])
+        return answer.said()
+
+    monkeypatch.setattr(Forecasts, "_ask", ask)
+    return questions
+
+
+def told(service, name, seconds=60.0):
+    """Return the answer about a job, with its estimated start."""
+    return asyncio.run(why(service.record, service.rounds, name, service.forecasts, seconds=seconds))
+
+
+def dry(service, **changes):
+    job = service.admission.dry_run(named(RIGID, "new", **changes))
+    return " ".join(asyncio.run(would_run(service.record, service.rounds, job, service.forecasts)))
+
+
+def played(service):
+    answer = Answer()
+    answer.find(question_of(service.record, service.rounds, None))
+    assert not answer.error
+    return answer
+
+
+def end_as_declared(service):
+    """End the runs of rigid jobs that have run for their declared seconds."""
+    now = service.record.now()
+    for job in service.record.state.jobs.values():
+        if job.run is not None and now >= job.run.launched + job.file.seconds:
+            service.backend.end(next(run.id for run in service.backend.started if run.job == job.name))
+
+
+def next_round(service, seconds):
+    """Let a round of some seconds pass: jobs end as declared, then the policy is asked."""
+    service.record.clock.time += seconds
+    end_as_declared(service)
+    look(service)
+    step(service, 0.0)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "backfill", "queue"])
+def test_estimated_starts_hold_if_jobs_run_as_declared(made, policy):
+    rng, seen = np.random.default_rng(3), Counter()
+    service = made(policy, settings={"round_seconds": 60.0})
+    for number in range(24):
+        more = {"seconds": float(rng.uniform(100.0, 900.0)), "gpus": int(rng.choice([1, 2, 4, 6]))}
+        if number % 6 == 5 and policy == "fcfs":  # the others would plan with the longer declared time
+            more["time_limit_seconds"] = more["seconds"] / 2
+        if number % 8 == 7:
+            more["after"] = [f"job-{number - 3}"]
+        service.admission.submit(named(RIGID, f"job-{number}", **more), hold=number % 11 == 10)
+    starts, begun = {}, {}
+    for round in range(200):
+        if round in (1, 4, 9):
+            answer = played(service)
+            assert answer.ending == "started"
+            starts |= {(round, name): time for name, time in answer.starts.items()}
+        next_round(service, 60.0 if round not in (1, 4, 9) else 0.0)
+        for job in service.record.state.jobs.values():
+            if job.allocation is not None:
+                begun.setdefault(job.name, job.started)
+    for (round, name), time in starts.items():
+        assert begun[name] == pytest.approx(time, abs=1e-6), (round, name)
+        seen[round] += 1
+    assert min(seen[1], seen[4]) > 8 and seen[9] > 2, seen
+    held = [name for name, job in service.record.state.jobs.items() if job.hold is not None]
+    assert held and not any(name in begun for name in held)
+
+
+def test_the_start_is_told_and_holds(made, monkeypatch):
+    """A process plays; two that ask at the same time share it, and its answer is kept."""
+    processes = []
+    usual = asyncio.create_subprocess_exec
+
+    async def counted(*arguments, **more):
+        processes.append(await usual(*arguments, **more))
+        return processes[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
+    service = made()
+    service.admission.submit(named(RIGID, "first", gpus=8, seconds=600.0))
+    next_round(service, 1.0)
+    for name in ("second", "third"):
+        service.admission.submit(named(RIGID, name, gpus=8, seconds=1800.0))
+
+    async def both():
+        asked = [
+            why(service.record, service.rounds, name, service.forecasts, seconds=60.0)
+            for name in ("second", "third")
+        ]
+        return await asyncio.gather(*asked)
+
+    second, third = asyncio.run(both())
+    assert told(service, "second")["starts"] == second["starts"] and len(processes) == 1
+    assert processes[0].returncode == 0
+    assert second["sentences"][0] == (
+        "It would start in about 12 minutes if no further jobs arrived: played ahead with the policy 'fcfs',"
+        " with the run times that jobs declared or reported."
+    )
+    assert third["starts"] == pytest.approx(second["starts"] + 1800.0)
+    begin = service.record.now()
+    for _ in range(2):
+        next_round(service, 360.0)
+    assert service.record.state.jobs["second"].started == pytest.approx(second["starts"])
+    assert second["starts"] == pytest.approx(begin + 720.0)
+    answer = told(service, "second", seconds=0.0)  # it has GPUs
+    assert answer["starts"] is None and "would start" not in " ".join(answer["sentences"])
+
+
+def test_an_answer_is_kept_until_the_record_changes_or_time_passes(made, in_process):
+    service = made()
+    service.admission.submit(named(RIGID, "runs", gpus=8))
+    next_round(service, 1.0)
+    service.admission.submit(named(RIGID, "waits", gpus=8))
+    for _ in range(3):
+        told(service, "waits")
+    assert len(in_process) == 1
+    service.record.journal.add(Noted(time=service.record.now(), text="no change"))
+    service.record.clock.time += 20.0
+    told(service, "waits")
+    assert len(in_process) == 1
+    service.record.clock.time += 20.0
+    told(service, "waits")
+    assert len(in_process) == 2
+    service.admission.submit(named(RIGID, "another"))
+    assert told(service, "another")["starts"] is not None and len(in_process) == 3
+    service.admission.hold("another")
+    answer = told(service, "another")
+    assert answer["starts"] is None and len(in_process) == 3
+    told(service, "waits")
+    assert len(in_process) == 4 and "another" not in in_process[-1].present.jobs
+
+
+def test_without_patience_the_answer_comes_later(made, in_process):
+    service = made()
+    service.admission.submit(named(RIGID, "waits", gpus=8))
+
+    async def twice():
+        first = await why(service.record, service.rounds, "waits", service.forecasts, seconds=0.0)
+        second = await why(service.record, service.rounds, "waits", service.forecasts, seconds=60.0)
+        return first, second
+
+    first, second = asyncio.run(twice())
+    assert first["starts"] is None and first["sentences"][0] == "Its start is being estimated."
+    assert second["starts"] == service.record.now() and "It would start now" in second["sentences"][0]
+    assert len(in_process) == 1
+
+
+def test_run_times_are_what_the_service_knows(made):
+    service = made(cluster=ClusterFile(gpus=({"type": "a100", "gpus_per_node": 4, "nodes": 4},)))
+    files = {
+        "declared": {"seconds": 5000.0},
+        "default": {},
+        "late": {"seconds": 100.0},
+        "limited": {"seconds": 5000.0, "time_limit_seconds": 700.0},
+    }
+    for name, more in files.items():
+        service.admission.submit(named(RIGID, name, gpus=4, **more))
+    step(service, 0.0)
+    began = service.record.now()
+    service.record.clock.time += 400.0
+    service.admission.submit(named(RIGID, "waits", gpus=4))
+    question = question_of(service.record, service.rounds, None)
+    left = {
+        name: question.profiles[name].seconds - job.progress for name, job in question.present.jobs.items()
+    }
+    assert question.present.time == began + 400.0
+    assert left == pytest.approx(
+        {"declared": 4600.0, "default": 3200.0, "late": 400.0, "limited": 300.0, "waits": 3600.0}
+    )
+    assert [job.held is None for job in question.present.jobs.values()] == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("policy", ["sia", "fcfs"])
+def test_jobs_that_train_are_played_too(made, policy):
+    service = made(policy)
+    for number in range(12):
+        service.admission.submit(named(ELASTIC, f"job-{number}", min_gpus=4, tuned_gpus=4))
+    step(service)
+    answer = played(service)
+    queued = {name for name, job in service.record.state.jobs.items() if job.status == "queued"}
+    assert len(queued) >= 6 and answer.starts.keys() == queued and answer.ending == "started"
+
+
+def test_nodes_out_of_use_stay_so(made, in_process):
+    service = made()
+    service.admission.drain("a100", 0)
+    service.admission.submit(named(RIGID, "large", gpus=8))
+    step(service)
+    answer = told(service, "large")
+    assert answer["starts"] is None
+    assert "It would start in no round, even if no further jobs arrived" in answer["sentences"][0]
+
+
+def test_the_time_for_playing_is_limited(made, in_process, monkeypatch):
+    monkeypatch.setattr(forecast, "PLAY_SECONDS", 0.0)
+    service = made()
+    service.admission.submit(named(RIGID, "runs", gpus=8))
+    step(service)
+    service.admission.submit(named(RIGID, "waits", gpus=8))
+    answer = told(service, "waits")
+    assert answer["starts"] is None
+    assert re.search(r"It would not start in the next 0 seconds: played ahead", answer["sentences"][0])
+
+
+@pytest.fixture
+def troubled(made, tmp_path, monkeypatch):
+    """Return a function that makes a service whose policy has trouble in a forecast only."""
+    info = tmp_path / "site" / "troubled-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: troubled\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[copter.policies]\ntroubled = troubled:Troubled\n")
+    (info.parent / "troubled.py").write_text(TROUBLED)
+    monkeypatch.setenv("PYTHONPATH", str(info.parent))
+
+    def make(mode):
+        service = made()
+        service.admission.submit(named(RIGID, "runs", gpus=6))
+        step(service)
+        for name in ("soon", "waits"):
+            service.admission.submit(named(RIGID, name))
+        service.rounds._name, service.rounds.settings = "troubled", {"mode": mode}
+        return service
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        ("raises", "the policy 'troubled' failed: ZeroDivisionError: for the test"),
+        ("ends", "the process of the estimate ended with status 3"),
+    ],
+)
+def test_a_policy_that_fails_hides_nothing(troubled, mode, sentence):
+    service = troubled(mode)
+    answer = told(service, "waits")
+    assert answer["starts"] is None and answer["position"] == 2
+    assert answer["sentences"][0] == f"No start could be estimated: {sentence}."
+    assert any("It needs 2 GPUs of one type" in one for one in answer["sentences"])
+    assert f"No start could be estimated: {sentence}." in dry(service)
+
+
+def test_what_is_known_counts_if_the_policy_hangs(troubled, monkeypatch):
+    """The policy starts a job in its first round and hangs in its third."""
+    monkeypatch.setattr(forecast, "PLAY_SECONDS", 4.0)
+    service = troubled("hangs")
+    soon, waits = told(service, "soon"), told(service, "waits")
+    assert soon["starts"] == service.record.now() and waits["starts"] is None
+    assert "It would not start in the next 6 minutes: played ahead" in waits["sentences"][0]
+
+
+def test_a_process_that_cannot_begin_is_told(made, monkeypatch):
+    service = made()
+    service.admission.submit(named(RIGID, "waits"))
+    monkeypatch.setattr(forecast.sys, "executable", "/does/not/exist")
+    answer = told(service, "waits")
+    assert "No start could be estimated: the process of the estimate cannot begin" in answer["sentences"][0]
+
+
+def test_a_dry_run_says_when_and_for_whom_it_is_bad(made, in_process):
+    service = made("queue")
+    low = {"gpus": 8, "seconds": 600.0, "preemptible": True}
+    service.admission.submit(named(RIGID, "low", **low))
+    step(service)
+    for name in ("next", "last"):
+        service.admission.submit(named(RIGID, name, **low))
+    text = dry(service, gpus=8, priority=5, seconds=1200.0)
+    assert "It would start now if no further jobs arrived: played ahead with the policy 'queue'" in text
+    assert "These jobs would have fewer GPUs when it starts: low." in text
+    assert "These jobs would start later because of it: next, last." in text
+    text = dry(service, gpus=8, seconds=1200.0, after=["last"])
+    assert "It would delay no queued job and take GPUs of no running one." in text
+    assert "It would start in about 3" in text
+    assert "new" not in played(service).starts and len(service.record.state.jobs) == 3
+
+
+def test_on_the_command_line(made, tmp_path, monkeypatch, in_process):
+    app = typer.Typer()
+    cli.register(app)
+    service = made()
+    service.admission.submit(named(RIGID, "runs", gpus=8, seconds=7200.0))
+    step(service)
+    service.admission.submit(named(RIGID, "waits", gpus=8))
+    file = tmp_path / "job.toml"
+    file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')
+    with client_of(service) as client:
+        monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+        shown = CliRunner().invoke(app, ["jobs", "--why", "waits"]).output.splitlines()
+        assert shown[0] == "waits: queued, number 1 of the queue by submission"
+        assert shown[1].startswith("  It would start in about 2 hours if no further jobs arrived")
+        assert client.why("waits")["starts"] == pytest.approx(service.record.now() + 7200.0, abs=360.0)
+        shown = CliRunner().invoke(app, ["submit", str(file), "--dry-run"]).output
+        assert "It would start in about 3 hours if no further jobs arrived" in shown
+    assert math.isclose(in_process[0].present.asks, service.record.now())
