@@ -218,7 +218,7 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
         if job.name in closing:
             continue
         others = job.waits_for
-        if job is new:
+        if new is not None and job is new:
             others = {name for name in job.file.after if not record.is_over(name)}
         submissions.append(job.submission)
         profiles[job.name] = job.seen if job.file.elastic else _rigid(job, now, lag)

@@ -52,6 +52,9 @@ async def why(
     RefusedError
         If there is no such job.
     """
+    forecast = None
+    if forecasts is not None and _waits(record.state.jobs.get(name)):
+        forecast = await forecasts.about(name, seconds)  # first, because the job may change meanwhile
     view = job_view(record, name)
     job = record.state.jobs.get(name)
     answer: dict[str, Any] = {"name": name, "status": view["status"], "position": None, "starts": None}
@@ -61,8 +64,7 @@ async def why(
     sentences = list(_sentences(record, rounds, job))
     if Closed in record.waiting_of(name):
         sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
-    elif forecasts is not None and job.status == "queued" and job.hold is None:
-        forecast = await forecasts.about(name, seconds)
+    elif forecasts is not None and _waits(job):
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
         sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
     if job.status == "queued":
@@ -106,6 +108,11 @@ async def would_run(
     return sentences
 
 
+def _waits(job: LiveJob | None) -> bool:
+    """Return whether a job has a start that can be estimated."""
+    return job is not None and job.status == "queued" and job.hold is None
+
+
 def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str:
     """Return a sentence about the estimated start of a job."""
     if forecast is None:
@@ -117,11 +124,13 @@ def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str
         return f"It would start {when} if no further jobs arrived: {played}, {known}."
     if forecast.error:
         return f"No start could be estimated: {forecast.error}."
-    if forecast.ending == "stopped":
-        until = "" if math.isnan(forecast.until) else f" in the next {_about(forecast.until - now)}"
-        return f"It would not start{until}: {played}, as far as {PLAY_SECONDS:g} s of computing allow."
     if name not in forecast.jobs:
         return "No start could be estimated: the job was not in the state that was played ahead."
+    if math.isnan(forecast.until):
+        return f"No start could be estimated: the policy made no decision in {PLAY_SECONDS:g} s."
+    if forecast.ending == "stopped":
+        until = _about(forecast.until - now)
+        return f"It would not start in the next {until}: {played}, as far as {PLAY_SECONDS:g} s allow."
     return f"It would start in no round, even if no further jobs arrived: {played}."
 
 
@@ -144,7 +153,7 @@ def _about(seconds: float) -> str:
     """Return a time in a unit that gives it at most two digits, or in days."""
     for unit, size in (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0)):
         if seconds < 99.5 * size:
-            return f"{seconds / size:.0f} {unit}"
+            return f"{max(seconds, 0.0) / size:.0f} {unit}"
     return f"{seconds / 86400.0:.0f} days"
 
 

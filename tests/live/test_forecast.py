@@ -199,6 +199,21 @@ def test_an_answer_is_kept_until_the_record_changes_or_time_passes(made, in_proc
     assert len(in_process) == 4 and "another" not in in_process[-1].present.jobs
 
 
+def test_a_job_may_end_while_its_start_is_estimated(made, in_process, monkeypatch):
+    service, ask = made(), Forecasts._ask
+    service.admission.submit(named(RIGID, "waits", gpus=8))
+
+    async def cancel_and_ask(self, data):
+        service.admission.cancel("waits")
+        return await ask(self, data)
+
+    monkeypatch.setattr(Forecasts, "_ask", cancel_and_ask)
+    answer = told(service, "waits")
+    assert answer["status"] == "cancelled" and answer["starts"] is None
+    assert answer["sentences"] == ["It is cancelled: cancelled by admin."]
+    assert len(in_process) == 1 and "waits" in in_process[0].present.jobs
+
+
 def test_without_patience_the_answer_comes_later(made, in_process):
     service = made()
     service.admission.submit(named(RIGID, "waits", gpus=8))

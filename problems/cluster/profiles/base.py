@@ -88,7 +88,7 @@ class Profile(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle has: everything but the quantities that are derived when needed."""
-        derived = {"_rows": {}, "_rows_for": None, "_clocks": {}, "_curves": {}, "_variants": {}}
+        derived: dict[str, Any] = {"_rows": {}, "_rows_for": None, "_clocks": {}, "_curves": {}, "_variants": {}}
         return vars(self) | derived
 
     def _changed(self, **changes: Any) -> Self:

@@ -13,6 +13,7 @@ from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.simulation.ahead import Ahead
 from copter.problems.cluster.simulation.present import Present, PresentJob
 from copter.problems.cluster.simulation.resize import Coddl
 from copter.problems.policies.first_come import FirstCome
@@ -78,6 +79,52 @@ def test_a_simulation_that_is_continued_is_the_same(policy, case):
     if case is on_nodes:
         assert seen["restarting"] > 0, seen
         assert seen["restarted before"] > 0 or policy not in ("srpt", "tiresias"), seen
+
+
+@pytest.mark.parametrize("case", [random_scenario, on_nodes])
+def test_starts_played_ahead_are_those_of_the_simulation(case):
+    """Under first come, first served no later job delays an earlier one."""
+    seen = Counter()
+    for seed in range(3):
+        scenario, settings = case(seed), {"placer": SiaPlacer(sharing=True) if case is on_nodes else None}
+        whole = outcome(Simulator(scenario, FirstCome(round_seconds=150.0), **settings).play())
+        stopped = Simulator(scenario, FirstCome(round_seconds=150.0), **settings)
+        for _ in stopped.run():
+            present = stopped.present()
+            waiting = {name for name, job in present.jobs.items() if job.held is None}
+            jobs = [job for job in scenario.jobs if job.name in present.jobs]
+            ahead = Ahead(replace(scenario, jobs=jobs), FirstCome(round_seconds=150.0), present, **settings)
+            assert ahead.play_starts() == "started" and ahead.starts.keys() == waiting
+            for name, time in ahead.starts.items():
+                assert time == pytest.approx(whole[name][0])
+                seen["later"] += time > present.time
+            seen["now"] += len(waiting)
+    assert seen["later"] > 50 and seen["now"] > 50, seen
+
+
+def test_playing_ahead_ends_when_nothing_more_can_start():
+    class Never:
+        name, kind, round_seconds = "never", "rigid", 60.0
+
+        def schedule(self, now):
+            return {name: job.allocation for name, job in now.jobs.items() if job.allocation is not None}
+
+    jobs = scenario(("run", 1, 1000.0, 90.0), ("wait", 1, 100.0, 95.0), ("large", 9, 100.0, 95.0))
+    present = Present(500.0, {"run": running(), "wait": PresentJob(), "large": PresentJob()})
+    ahead = Ahead(jobs, Never(), present)
+    assert ahead.rejected == ("large",) and ahead.play_starts() == "idle" and not ahead.starts
+    assert ahead.records[-1].time > 1100.0
+    times = []
+    ahead = Ahead(jobs, Never(), present)
+    assert ahead.play_starts(lambda: len(times) == 3, lambda time, _: times.append(time)) == "stopped"
+    assert times == [500.0, 560.0, 620.0]
+    later = []
+    first = Ahead(jobs, make_policy("fcfs", round_seconds=60.0), present)
+    assert first.play_starts(look=lambda time, _: later.append(time), until=690.0) == "started"
+    assert first.starts == {"wait": 500.0} and later[-1] == 740.0
+    events = FirstCome(round_seconds=None)
+    events.schedule = Never().schedule
+    assert Ahead(jobs, events, present).play_starts() == "idle"
 
 
 def running(work=1000.0, gpus=1, **fields):
