@@ -126,12 +126,12 @@ def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str
         return f"No start could be estimated: {forecast.error}."
     if name not in forecast.jobs:
         return "No start could be estimated: the job was not in the state that was played ahead."
+    if forecast.ending != "stopped":
+        return f"It would start in no round, even if no further jobs arrived: {played}."
     if math.isnan(forecast.until):
         return f"No start could be estimated: the policy made no decision in {PLAY_SECONDS:g} s."
-    if forecast.ending == "stopped":
-        until = _about(forecast.until - now)
-        return f"It would not start in the next {until}: {played}, as far as {PLAY_SECONDS:g} s allow."
-    return f"It would start in no round, even if no further jobs arrived: {played}."
+    until = _about(forecast.until - now)
+    return f"It would not start in the next {until}: {played}, as far as {PLAY_SECONDS:g} s allow."
 
 
 def _effects(forecast: Forecast, name: str) -> Iterator[str]:

@@ -158,6 +158,22 @@ REPLAYED = """
 `copter replay` calls the policy again with the recorded inputs and compares its decisions, node by node. It
 also runs the same jobs in the simulator, with the measured throughput, noise and restart times.
 """
+FORECASTS = """
+## Estimated starts
+
+```sh
+python tests/live_forecasts.py --json bench/results/live/forecasts.json
+```
+
+`copter jobs --why` says when a job would start if no further jobs arrived. Here, {jobs:,} jobs of a virtual
+cluster of Microsoft's trace over {days} days are played on {gpus} GPUs, with a round every
+{round_seconds:.0f} s. Every {every_hours:.0f} hours the starts of all waiting jobs are estimated, and
+compared with their starts in the whole simulation, in which later jobs do arrive. With "default", no job
+declares its run time, so that policy and estimate assume one hour. Errors are absolute; a relative error is a
+share of the wait that was left, at least of one round. An estimate is too early or too late if it differs by
+more than a round.
+
+"""
 FAULTS = """
 ## Kills at random
 
@@ -431,6 +447,26 @@ def live_page() -> str:
     if replayed:
         heads = ("record", "rounds", "changed decisions", "average JCT, live", "simulated", "ratio")
         parts += [REPLAYED, table(heads, replayed)]
+    if "forecasts" in found:
+        one = found["forecasts"]
+        minutes = ("wait_p50", "wait_p90", "error_p50", "error_p90")
+        shares = ("relative_p50", "relative_p90", "too_early", "too_late")
+        rows = [
+            (
+                policy,
+                known,
+                f"{each['jobs']:,}",
+                *(f"{each[key] / 60.0:.0f} min" for key in minutes),
+                *(f"{each[key]:.0%}" for key in shares),
+            )
+            for policy, both in one["forecasts"].items()
+            for known, each in both.items()
+        ]
+        heads = (
+            *("policy", "run times", "estimates", "median wait left", "p90", "median error", "p90"),
+            *("median relative error", "p90", "too early", "too late"),
+        )
+        parts += [FORECASTS.format(**one), table(heads, rows, words=2)]
     faults = [one for name, one in found.items() if name.startswith("faults")]
     if faults:
         rows = []

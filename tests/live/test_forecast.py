@@ -243,7 +243,9 @@ def test_run_times_are_what_the_service_knows(made):
     began = service.record.now()
     service.record.clock.time += 400.0
     service.admission.submit(named(RIGID, "waits", gpus=4))
+    service.rounds.next_round = began + 430.0
     question = question_of(service.record, service.rounds, None)
+    assert question.present.asks == began + 430.0
     left = {
         name: question.profiles[name].seconds - job.progress for name, job in question.present.jobs.items()
     }
