@@ -27,7 +27,7 @@ from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
 from copter.live.record import ServiceRecord
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.policy import ClusterState, Explains, Policy, WarmsUp
+from copter.problems.cluster.policy import ClusterState, Explains, Policy, PolicyError, WarmsUp
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds, Decision
 
@@ -241,6 +241,9 @@ class LiveRounds:
 
         def answer() -> _Answer:
             decision = rounds.decide(now)
+            for type in now.sizes:
+                if type not in now.cluster.names:
+                    raise PolicyError(f"sizes: type {type!r}: must be one of {', '.join(now.cluster.names)}")
             figures = {str(key): float(value) for key, value in decision.figures.items()}
             finite = {key: value for key, value in figures.items() if math.isfinite(value)}
             return _Answer(

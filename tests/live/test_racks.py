@@ -1,5 +1,7 @@
 """Jobs that must be in one rack: where they run, why they wait, and which are refused."""
 
+import asyncio
+
 import pytest
 
 from copter.live.admission import RefusedError
@@ -41,7 +43,8 @@ def test_a_job_runs_in_one_rack_or_waits_and_says_why(service):
     assert sorted([nodes(service, "a"), nodes(service, "b")]) == [[0, 1], [3, 4]]
     job = named(RIGID, "c", gpus=4, one_rack=True)
     words = "GPUs are free, but not in one rack: at most 2 t4 in a rack are not given to any job"
-    assert words in " ".join(would_run(service.record, service.rounds, service.admission.dry_run(job)))
+    dry = would_run(service.record, service.rounds, service.admission.dry_run(job))
+    assert words in " ".join(asyncio.run(dry))
     submit(service, "c", 4)
     submit(service, "elsewhere", 4, one_rack=False)
     service.admission.hold("elsewhere")

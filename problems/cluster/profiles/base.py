@@ -88,8 +88,8 @@ class Profile(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle has: everything but the quantities that are derived when needed."""
-        derived: dict[str, Any] = {"_rows": {}, "_rows_for": None, "_clocks": {}, "_curves": {}, "_variants": {}}
-        return vars(self) | derived
+        derived = {name: dict[Any, Any]() for name in ("_rows", "_clocks", "_curves", "_variants")}
+        return vars(self) | derived | {"_rows_for": None}
 
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
