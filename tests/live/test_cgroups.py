@@ -157,7 +157,7 @@ def test_all_processes_are_gone_when_a_run_has_ended(cgroup, tmp_path, how):
 @pytest.mark.cluster
 def test_a_process_without_its_environment_ends_also_if_the_agent_was_killed(cgroup, tmp_path):
     backend = LocalBackend(tmp_path, cgroup=str(cgroup))
-    run = run_of(tmp_path, "sh", "-c", "env -i setsid sleep 600 & echo $!; sleep 0.2; echo begun; wait")
+    run = run_of(tmp_path, "sh", "-c", "setsid env -i sh -c 'echo $$ begun; exec sleep 600' & wait")
     number = started(backend, run)
     cleared = int((run.folder / "log-0.txt").read_text().split()[0])
     os.kill(number, signal.SIGKILL)
