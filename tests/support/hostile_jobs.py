@@ -292,7 +292,7 @@ def connections(rng, note):
 
 KINDS = {one.__name__: one for one in (files, forks, signals, logs, memory, reports, connections, hops)}
 NEED_CGROUPS = frozenset(("hops",))
-"""Kinds that only cgroups end in time: a search in /proc misses processes that live for microseconds."""
+"""Kinds for runs with cgroups: a search in /proc takes seconds to find processes that live for an instant."""
 
 
 def main():
