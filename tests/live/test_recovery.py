@@ -1,5 +1,6 @@
 """A service reads a part of its journal at the start; its state equals that after all events."""
 
+import contextlib
 import math
 import random
 from collections.abc import Mapping
@@ -100,28 +101,26 @@ def _something_happens(rng, service, cluster, deaf):
         host = rng.choice([one.host(node) for one in cluster.gpus for node in range(one.nodes)])
         backend.broken.pop(host) if host in backend.broken else backend.broken.update({host: "off"})
     elif dice < 0.3:
-        one = rng.choice(cluster.gpus)
-        service.admission.drain(one.type, rng.randrange(one.nodes), back=rng.random() < 0.6)
+        type, node, _ = rng.choice(service.record.state.nodes())
+        service.admission.drain(type, node, back=rng.random() < 0.6)
     elif dice < 0.45 and service.record.state.jobs:
         running = [job.name for job in service.record.state.jobs.values() if job.run is not None]
         service.admission.cancel(rng.choice(running or list(service.record.state.jobs)))
 
 
 def _reload(rng, service, path, counts):
-    """Change the numbers of nodes, sometimes add or remove a type, and reload the cluster's file."""
+    """Change numbers of nodes, sometimes add or remove a type, and reload the file unless it is refused."""
     rows = [
         {"type": one.type, "gpus_per_node": one.gpus_per_node, "nodes": rng.randint(1, one.max_nodes or 3)}
         | ({} if one.max_nodes is None else {"max_nodes": one.max_nodes})
         for one in service.record.file.gpus
     ]
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and "max_nodes" not in rows[0]:  # else the policy knows one type only
         rows = [row for row in rows if row["type"] != "v100"]
         rows += [{"type": "v100", "gpus_per_node": 2, "nodes": 1}] * (rng.random() < 0.5)
     write_cluster(path, *rows)
-    try:
+    with contextlib.suppress(RefusedError):
         counts["reloads"] += bool(service.reload())
-    except RefusedError:
-        counts["refused"] += 1
 
 
 @pytest.mark.parametrize("policy", ["sia", "srtf", "pollux-autoscaling"])
@@ -138,7 +137,7 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
     kill, stop, deaf = backend.kill, backend.stop, []
     backend.kill = lambda run: None if deaf else kill(run)
     backend.stop = lambda run: None if deaf else stop(run)
-    counted = "restarts ended leftover open sizes errors meanwhile late reloads refused"
+    counted = "restarts ended leftover open sizes errors meanwhile late reloads"
     counts = dict.fromkeys(counted.split(), 0)
     for number in range(140):
         if rng.random() < 0.3:
@@ -184,7 +183,7 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
     counts["errors"] = sum(bool(event.error) for event in decided)
     service.close()
     counts["late"] = counts["sizes"] if settings else 1
-    assert all(counts[name] for name in counts if name != "sizes"), counts
+    assert [name for name in counts if not counts[name] and name not in ("sizes", "errors")] == []
     assert play_again(tmp_path)[1] == [] or counts["errors"]
 
 
