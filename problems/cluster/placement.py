@@ -318,6 +318,13 @@ class _Pool:
 
     def _tightest(self, gpus: int, found: Collection[int], rack: range, apart: bool) -> int | None:
         """Return the node with the fewest free GPUs that suffice."""
+        if rack is not self._all:  # the heaps have the nodes of all racks
+            enough = (
+                (self.free[node], node)
+                for node in rack
+                if self.free[node] >= gpus and self._open(node, found, rack, apart)
+            )
+            return min(enough, default=(0, None))[1]
         for free in range(gpus, self.size + 1):
             heap, skipped = self._heaps[free], []
             while heap:
@@ -344,7 +351,7 @@ class _Pool:
                 if len(nodes) == 1:
                     self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
         best: tuple[int, int, int, list[str]] | None = None
-        for node in sorted(self._alone):
+        for node in sorted(self._alone) if rack is self._all else filter(self._alone.__contains__, rack):
             if not self._open(node, found, rack, apart):
                 continue
             small = [(n, name) for name, n in self._alone[node].items() if n < gpus and name not in stay]

@@ -89,7 +89,11 @@ class Profile(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle has: everything but the quantities that are derived when needed."""
         derived = {name: dict[Any, Any]() for name in ("_rows", "_clocks", "_curves", "_variants")}
-        return vars(self) | derived | {"_rows_for": None}
+        return vars(self) | derived | {"_rows_for": None, "type_gpus": dict(self.type_gpus)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a copy or a pickle; mapping proxies cannot be pickled."""
+        vars(self).update(state, type_gpus=MappingProxyType(state["type_gpus"]))
 
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""

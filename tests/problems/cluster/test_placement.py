@@ -1,15 +1,19 @@
 """The placer's three rules, checked on placements themselves."""
 
+import pickle
 import random
+from copy import copy
 from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from copter.problems.cluster import placement
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import Placement, PolicyError
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 
 
 def fits(cluster, down, places):
@@ -282,3 +286,31 @@ def test_racks_have_their_sizes_in_the_order_of_the_nodes():
     assert GpuType("t", 4, 0, (2,)).racks_of(0) == []
     with pytest.raises(ValueError, match="racks = .2, 0.: must have nodes"):
         GpuType("t", 1, 4, (2, 0))
+
+
+def test_a_rack_is_searched_without_the_nodes_of_other_racks(monkeypatch):
+    """Each node is examined once for each node that a job of one rack gets, whatever the number of racks."""
+    examined = 0
+
+    def count(self, *arguments):
+        nonlocal examined
+        examined += 1
+        return can_use(self, *arguments)
+
+    can_use = placement._Pool._open
+    monkeypatch.setattr(placement._Pool, "_open", count)
+    cluster = Cluster([GpuType("t", 4, 120, (4,))])
+    wanted = {f"job{k}": Configuration(2, 8, "t") for k in range(60)}
+    placed = SiaPlacer().place(cluster, {}, {}, wanted, (), set(wanted))
+    assert len(placed.places) == 60 and examined <= 60 * 2 * 120
+
+
+def test_profiles_with_limits_of_types_can_be_pickled_and_copied():
+    profile = next(iter(builtin_goodput_profiles().values()))
+    type = next(iter(profile.models))
+    limited = profile.with_type_gpus({type: 8})
+    for other in (pickle.loads(pickle.dumps(limited)), copy(limited)):
+        assert other.type_gpus == {type: 8} and other.with_type_gpus({type: 8}) is other
+        with pytest.raises(TypeError):
+            other.type_gpus[type] = 9
+    assert not pickle.loads(pickle.dumps(profile)).type_gpus
