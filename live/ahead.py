@@ -13,6 +13,7 @@ import json
 import math
 import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -33,6 +34,8 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 
 _LATER_SECONDS = 1.0
 """A start is later than another one if there are more than this many seconds between them."""
+_LATE_SECONDS = 10.0
+"""Seconds after the time for playing at which the process ends, also if no service is there to end it."""
 
 
 class Rigid(NamedTuple):
@@ -190,12 +193,14 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)  # a policy may print
     question: Question = pickle.load(sys.stdin.buffer)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it ends the process, also if the policy keeps the lock
+    signal.setitimer(signal.ITIMER_REAL, question.seconds + _LATE_SECONDS)
     answer = Answer()
     thread = Thread(target=answer.find, args=(question,), daemon=True)
     thread.start()
     thread.join(question.seconds)
     with os.fdopen(out, "w") as file:
-        json.dump(answer.said(), file)
+        file.write(json.dumps(answer.said()) + "\n")
     os._exit(0)  # the policy may still be computing
 
 

@@ -20,11 +20,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +35,7 @@ from copter.errors import CopterError
 from copter.live.ahead import Question, Rigid
 from copter.live.cluster import EligibleJobs
 from copter.live.jobs import LiveJob
+from copter.live.policy_thread import described
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.problems.cluster.policy import Placement
@@ -41,12 +45,21 @@ from copter.problems.cluster.simulation.ahead import Ending
 from copter.problems.cluster.simulation.present import Present, PresentJob
 from copter.problems.cluster.workload import JobSubmission
 
+_log = logging.getLogger("copter.live")
+
 PLAY_SECONDS = 10.0
 """Seconds for which a process plays; then its result is what it knows."""
 _START_SECONDS = 8.0
 """Seconds that a process may take in addition, to start and to answer; then it is killed."""
 _TURN_SECONDS = 8.0
-"""Longest wait in seconds for the process of another forecast."""
+"""Longest wait in seconds of a job that is not submitted for the processes of other forecasts."""
+_MOST_WAITING = 4
+"""Largest number of jobs that are not submitted and wait for these processes."""
+_BUSY = "other estimates take all the time"
+_END_SECONDS = 1.0
+"""Longest wait in seconds for the end of a process that was killed, or for what an ended one has written."""
+_LONGEST_ANSWER = 64 * 1024 * 1024
+"""Largest answer of a process, in bytes."""
 _KEPT_SECONDS = 30.0
 """Age in seconds at which a forecast is replaced although no event has changed the record."""
 _LEAST_LEFT = 1e-3
@@ -68,7 +81,7 @@ class Forecast:
     time : float
         Time of the present in seconds since the service first began, as all times here.
     changes : int
-        :attr:`.record.ServiceRecord.changes` at that time.
+        :attr:`.record.ServiceRecord.changes` at that time; -1 if nothing was played.
     jobs : frozenset of str
         Jobs that were played.
     starts : mapping of str to float
@@ -101,7 +114,7 @@ class Forecasts:
 
     def __init__(self, record: ServiceRecord, rounds: LiveRounds) -> None:
         self._record, self._rounds = record, rounds
-        self._turn = asyncio.Lock()
+        self._turn, self._waiting = asyncio.Lock(), 0
         self._kept: Forecast | None = None
         self._task: asyncio.Task[Forecast] | None = None
 
@@ -132,34 +145,65 @@ class Forecasts:
         return kept
 
     async def with_new(self, job: LiveJob) -> Forecast:
-        """Return a forecast with a job that is not submitted; it is not kept."""
-        return await self._make(job)
+        """Return a forecast with a job that is not submitted; it is not kept.
+
+        If other forecasts take too long, or too many such jobs wait for them, nothing is played.
+        """
+        if self._waiting >= _MOST_WAITING:
+            return self._unplayed(_BUSY)
+        self._waiting += 1
+        try:
+            await asyncio.wait_for(self._turn.acquire(), _TURN_SECONDS)
+        except TimeoutError:
+            return self._unplayed(_BUSY)
+        finally:
+            self._waiting -= 1
+        try:
+            if self._record.journal.knows(job.name):
+                return self._unplayed("a job of this name was submitted in the meantime")
+            return await self._make(job)
+        finally:
+            self._turn.release()
 
     def _is_valid(self, forecast: Forecast) -> bool:
         recent = self._record.now() - forecast.time < _KEPT_SECONDS
         return recent and forecast.changes == self._record.changes
 
     async def _renew(self) -> Forecast:
-        self._kept = await self._make(None)
+        async with self._turn:
+            self._kept = await self._make(None)
         return self._kept
 
-    async def _make(self, new: LiveJob | None) -> Forecast:
-        """Return a forecast of the present, or the reason why there is none."""
-        record = self._record
-        question = question_of(record, self._rounds, new)
-        present = question.present
-        blank = Forecast(
-            time=present.time,
-            changes=record.changes,
-            jobs=frozenset((*present.jobs, *present.after)),
+    def _unplayed(self, error: str) -> Forecast:
+        """Return a forecast that knows nothing but the reason for that."""
+        return Forecast(
+            time=self._record.now(),
+            changes=-1,
+            jobs=frozenset(),
             starts={},
             until=math.nan,
             ending="stopped",
+            error=error,
+        )
+
+    async def _make(self, new: LiveJob | None) -> Forecast:
+        """Return a forecast of the present, or the reason why there is none; the caller has the turn."""
+        record = self._record
+        question = question_of(record, self._rounds, new)
+        present = question.present
+        blank = replace(
+            self._unplayed(""),
+            time=present.time,
+            changes=record.changes,
+            jobs=frozenset((*present.jobs, *present.after)),
         )
         try:
             said = await self._ask(await asyncio.to_thread(pickle.dumps, question))
         except ForecastError as error:
             return replace(blank, error=str(error))
+        except Exception as error:  # it must not hide what the service knows
+            _log.exception("the start of jobs cannot be estimated")
+            return replace(blank, error=described(error))
         return replace(
             blank,
             starts=said["starts"],
@@ -171,35 +215,63 @@ class Forecasts:
         )
 
     async def _ask(self, question: bytes) -> dict[str, Any]:
-        """Return the answer of a process; raise ForecastError if there is none in time."""
-        try:
-            await asyncio.wait_for(self._turn.acquire(), _TURN_SECONDS)
-        except TimeoutError:
-            raise ForecastError("other estimates take all the time") from None
+        """Return the answer of a process; raise ForecastError if there is none in time.
+
+        The process finds modules where the service finds them, and not in its working directory, in which
+        jobs may be able to write.  It leads a session; at the end all processes in it are killed.
+        """
+        path = [*filter(None, (os.environ.get("PYTHONPATH"),)), *filter(None, sys.path)]
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "copter.live.ahead"),
+                *(sys.executable, "-P", "-m", "copter.live.ahead"),
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+                limit=_LONGEST_ANSWER,
             )
-            os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
-            try:
-                answer = process.communicate(question)
-                out, _ = await asyncio.wait_for(answer, PLAY_SECONDS + _START_SECONDS)
-            except TimeoutError:
-                raise ForecastError(f"no answer within {PLAY_SECONDS + _START_SECONDS:g} s") from None
-            finally:
-                if process.returncode is None:
-                    process.kill()
-            if process.returncode or not out:
-                raise ForecastError(f"the process of the estimate ended with status {process.returncode}")
-            said: dict[str, Any] = json.loads(out)
-            return said
         except OSError as error:
             raise ForecastError(f"the process of the estimate cannot begin: {error}") from None
+        try:
+            with suppress(ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+            line = await asyncio.wait_for(_answer(process, question), PLAY_SECONDS + _START_SECONDS)
+        except TimeoutError:
+            raise ForecastError(f"no answer within {PLAY_SECONDS + _START_SECONDS:g} s") from None
         finally:
-            self._turn.release()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _END_SECONDS)
+        if not line.endswith(b"\n"):
+            raise ForecastError(f"the process of the estimate ended with status {process.returncode}")
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+
+async def _answer(process: asyncio.subprocess.Process, question: bytes) -> bytes:
+    """Return the answer of a process; without its last character if the process ended before.
+
+    Processes that the policy has started may keep the pipe open, so the answer ends with a line.
+    """
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(ConnectionError):  # it has ended
+        process.stdin.write(question)
+        await process.stdin.drain()
+        process.stdin.close()
+    reading = asyncio.ensure_future(process.stdout.readline())
+    ended = asyncio.ensure_future(process.wait())
+    try:
+        await asyncio.wait({reading, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():  # what it has written is in the pipe
+            await asyncio.wait({reading}, timeout=_END_SECONDS)
+        elif not reading.result():
+            await ended
+        return reading.result() if reading.done() else b""
+    finally:
+        reading.cancel()
+        ended.cancel()
 
 
 def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) -> Question:
