@@ -187,6 +187,8 @@ def serve(
         if not equals:
             raise typer.BadParameter(f"{text!r}: must be SETTING=VALUE, such as p=-1", param_hint="--set")
         settings[name.replace("-", "_")] = parse_value(value)
+    early: list[int] = []  # a signal before the service is there must not end the process
+    signal.signal(signal.SIGHUP, lambda number, _: early.append(number))
     file = read_toml(cluster, ClusterFile)
     made = make_policy(policy, **settings)
     if round_seconds is not None and made.round_seconds is None:
@@ -213,6 +215,8 @@ def serve(
     # After its shutdown, the server raises the signal again; by default SIGTERM would end the process there.
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGHUP, lambda *_: service.ask_reload())
+    if early:
+        service.ask_reload()
     try:
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")

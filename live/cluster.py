@@ -261,7 +261,10 @@ class LiveCluster:
         return failures, losses + (event.outcome == "lost" or not further)
 
     def _use_nodes(self) -> None:
-        """Count the nodes that work, and take away allocations on other nodes."""
+        """Count the nodes that work, and take away allocations of GPUs that are not on them.
+
+        If a node has fewer GPUs than before, the jobs that were submitted first keep theirs.
+        """
         there = {(type, node): gpus for type, node, gpus in self.nodes()}
         reasons = {node: why for node, why in self.failed.items() if node in there}
         for node in self.drained & there.keys():
@@ -271,13 +274,21 @@ class LiveCluster:
             working = self._sizes[one.type] - sum(type == one.type for type, _ in reasons)
             if self.cluster.capacity[one.type] != working * one.gpus_per_node:
                 self.cluster.set_nodes(one.type, working)
+        sizes = {one.type: one.gpus_per_node for one in self.file.gpus}
         for job in self.jobs.values():
-            target = job.target
+            target, run = job.target, job.run
             if target is None:
                 continue
             name, nodes = target
-            if any((name, node) in reasons or there.get((name, node), 0) < gpus for node, gpus in nodes):
+            devices = run.devices if run is not None and run.place == target else ()
+            if (
+                any((name, node) in reasons or there.get((name, node), 0) < gpus for node, gpus in nodes)
+                or any(gpu >= sizes[name] for part in devices for gpu in part)
+            ):  # fmt: skip
                 job.give(None)
+                continue
+            for node, gpus in nodes:
+                there[name, node] -= gpus
 
     # ---- runs and nodes --------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -337,11 +338,9 @@ class ClusterFile(Strict):
     def _distinct(self) -> Self:
         names = [one.type for one in self.gpus]
         for what, listed in (("type", names), ("host", self.hosts)):
-            twice = (
-                {one for one in listed if listed.count(one) > 1} if len(set(listed)) < len(listed) else None
-            )
-            if twice:
-                raise ValueError(f"gpus: {what} {sorted(twice)[0]!r}: must occur once")
+            twice = min((one for one, times in Counter(listed).items() if times > 1), default=None)
+            if twice is not None:
+                raise ValueError(f"gpus: {what} {twice!r}: must occur once")
         return self
 
     @property

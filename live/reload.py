@@ -61,9 +61,12 @@ def refusal(state: LiveCluster, old: ClusterFile, new: ClusterFile, *, numbered:
     }
     node_of = {host: node for node, host in hosts.items()}
     moved = _renumbered(state, new) if numbered else set()
+    before, renumbers = {(type, node) for type, node, _ in state.nodes()}, state.nodes() != state.nodes(new)
     for job in state.running():
         assert job.run is not None
         type, nodes = job.run.place
+        if numbered and renumbers and not all((type, node) in before for node, _ in nodes):
+            return f"gpus: job {job.name!r} is still ending on a node that is gone; reload when it has ended"
         for (number, _), host in zip(nodes, job.run.hosts, strict=True):
             node = type, number
             if hosts.get(node, host) != host or node_of.get(host, node) != node:
@@ -81,9 +84,18 @@ def _renumbered(state: LiveCluster, new: ClusterFile) -> set[tuple[str, int]]:
     before, after = state.nodes(), state.nodes(new)
     was, becomes = first_numbers(before), first_numbers(after)
     owners = {becomes[type, node] + gpu: (type, node) for type, node, gpus in after for gpu in range(gpus)}
+    last = dict.fromkeys(was, 0)  # a node may have had more GPUs when a run began
+    for job in state.running():
+        assert job.run is not None
+        type, nodes = job.run.place
+        for (node, _), devices in zip(nodes, job.run.devices, strict=True):
+            last[type, node] = max(last.get((type, node), 0), 1 + max(devices, default=-1))
     return {
         (type, node)
         for type, node, gpus in before
         if becomes.get((type, node), was[type, node]) != was[type, node]
-        or any(owners.get(was[type, node] + gpu, (type, node)) != (type, node) for gpu in range(gpus))
+        or any(
+            owners.get(was[type, node] + gpu, (type, node)) != (type, node)
+            for gpu in range(max(gpus, last[type, node]))
+        )
     }

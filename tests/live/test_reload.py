@@ -1,16 +1,21 @@
 """Reload of the cluster's file: what is used without a restart, and what is refused and changes nothing."""
 
 import asyncio
+import os
+import signal
 
 import pytest
+import typer
 from fastapi.testclient import TestClient
 from test_recovery import check
 from typer.testing import CliRunner
 
 from copter.live import cli
 from copter.live.admission import RefusedError
+from copter.live.ahead import Answer
 from copter.live.events import Decided, Opened, Reloaded
-from copter.live.files import ClusterFile, read_toml
+from copter.live.files import ClusterFile, JobFileError, read_toml
+from copter.live.forecast import question_of
 from copter.live.http import make_app
 from copter.live.replay import play_again
 from copter.live.tokens import Author
@@ -338,3 +343,97 @@ def test_a_signal_reloads_at_the_next_tick(service, path):
     service.record.journal.flush()
     last = events_view(service.record, 0, 10)[-1]
     assert last["trouble"] and "nothing has changed" in last["text"] and str(path) in last["text"]
+
+
+def test_gpus_of_a_run_that_is_ending_are_given_to_no_new_node(service, path):
+    """The run continues to use GPUs 4 to 7 of the machine after its node is gone."""
+    submit(service, "a", "b")
+    step(service)
+    service.backend.ignores_stop = True
+    write_cluster(path, T4 | {"nodes": 1})
+    service.reload()
+    look(service)
+    (last,) = service.backend.stopped
+    write_cluster(path, T4 | {"nodes": 1}, {"type": "h100", "gpus_per_node": 4, "nodes": 1})
+    with pytest.raises(RefusedError, match="still ending on a node that is gone"):
+        service.reload()
+    write_cluster(path, T4 | {"nodes": 1}, max_jobs=7)
+    assert service.reload() == ["max_jobs is 7, and was 10000"]
+    write_cluster(path, T4 | {"nodes": 1}, {"type": "h100", "gpus_per_node": 4, "nodes": 1})
+    service.backend.end(last, "stopped")
+    look(service)
+    assert "type 'h100' is new: nodes = 1, gpus_per_node = 4" in service.reload()
+
+
+def test_gpus_that_a_smaller_node_had_are_given_to_no_new_node(service, path):
+    write_cluster(path, T4 | {"nodes": 1})
+    service.reload()
+    submit(service, "a", "b", gpus=2)
+    step(service)
+    service.backend.ignores_stop = True
+    write_cluster(path, T4 | {"nodes": 1, "gpus_per_node": 2})
+    service.reload()
+    look(service)
+    write_cluster(
+        path, T4 | {"nodes": 1, "gpus_per_node": 2}, {"type": "h100", "gpus_per_node": 4, "nodes": 1}
+    )
+    with pytest.raises(RefusedError, match="must keep the numbers of its GPUs"):
+        service.reload()
+
+
+def test_a_signal_at_the_start_does_not_end_the_service(path, tmp_path, monkeypatch):
+    asked = []
+
+    class Starting:
+        def __init__(self, *arguments, **more):
+            os.kill(os.getpid(), signal.SIGHUP)
+
+        @property
+        def record(self):
+            raise KeyboardInterrupt  # the service is to end
+
+        def ask_reload(self):
+            asked.append("reload")
+
+        def close(self):
+            asked.append("close")
+
+    monkeypatch.setattr("copter.live.service.Service", Starting)
+    former = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
+    app = typer.Typer()
+    cli.register(app)
+    try:
+        arguments = ["serve", "--cluster", str(path), "--folder", str(tmp_path / "live")]
+        shown = CliRunner().invoke(app, arguments)
+        assert asked == ["reload", "close"], shown.output
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def test_a_host_that_occurs_twice_in_a_large_file(path):
+    other = {"type": "h100", "gpus_per_node": 8, "nodes": 1, "hosts": ["n7"]}
+    write_cluster(path, T4 | {"nodes": 50_000, "hosts": [f"n{k}" for k in range(50_000)]}, other)
+    with pytest.raises(JobFileError, match="host 'n7': must occur once"):
+        read_toml(path, ClusterFile)
+
+
+def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, tmp_path, path):
+    write_cluster(path, T4 | {"nodes": 1})
+    service.reload()
+    submit(service, "a", "b", gpus=2)
+    step(service)
+    jobs = service.record.state.jobs
+    assert {job.run.devices for job in jobs.values()} == {((0, 1),), ((2, 3),)}
+    (gone,) = [name for name, job in jobs.items() if job.run.devices == ((2, 3),)]
+    write_cluster(path, T4 | {"nodes": 1, "gpus_per_node": 2})
+    service.reload()
+    assert {name: job.place is None for name, job in jobs.items()} == {name: name == gone for name in jobs}
+    assert sum(service.record.state.given().values()) == 2
+    look(service)
+    assert service.backend.stopped == [f"{gone}.1"]
+    answer = Answer()
+    answer.find(question_of(service.record, service.rounds, None))
+    assert not answer.error
+    step(service)
+    again(service, tmp_path, path)
