@@ -154,8 +154,9 @@ def simulate(folder: Path) -> dict[str, float]:
     """Simulate the jobs of a record under the policy with which the record begins.
 
     As in the live run, the policy knows the jobs by their reports only.  Each change costs the job its
-    measured restart seconds.  Return the number of ``jobs``, their average JCT in seconds as ``live_jct`` and
-    ``simulated_jct``, and the ``ratio`` of the simulated to the live one.
+    measured restart seconds.  The cluster is the last one; jobs that it cannot run are left out.  Return the
+    number of the other ``jobs``, their average JCT in seconds as ``live_jct`` and ``simulated_jct``, and the
+    ``ratio`` of the simulated to the live one.
     """
     recorded = _measured_scenario(folder)
     opened = recorded.opened
@@ -167,10 +168,13 @@ def simulate(folder: Path) -> dict[str, float]:
         placer=placer_for(policy),
         estimator=NoProf(noise=_REPORT_NOISE, report_seconds=recorded.report_seconds),
     ).play()
-    live = sum(recorded.jct.values()) / len(recorded.jct)
-    simulated = sum(job.jct for job in simulator.job_results()) / len(recorded.jct)
+    results = simulator.job_results()
+    if not results:
+        raise FileError(folder / JOURNAL, "must have a completed job that its last cluster can run")
+    live = sum(recorded.jct[job.name] for job in results) / len(results)
+    simulated = sum(job.jct for job in results) / len(results)
     return {
-        "jobs": len(recorded.jct),
+        "jobs": len(results),
         "live_jct": live,
         "simulated_jct": simulated,
         "ratio": simulated / live,

@@ -17,7 +17,7 @@ from copter.live.events import Decided, Opened, Reloaded
 from copter.live.files import ClusterFile, JobFileError, read_toml
 from copter.live.forecast import question_of
 from copter.live.http import make_app
-from copter.live.replay import play_again
+from copter.live.replay import play_again, simulate
 from copter.live.tokens import Author
 from copter.live.views import cluster_view, events_view
 from support.live_cases import (
@@ -437,3 +437,23 @@ def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, tmp_pat
     assert not answer.error
     step(service)
     again(service, tmp_path, path)
+
+
+def test_a_simulation_leaves_out_jobs_that_the_last_cluster_cannot_run(service, tmp_path, path):
+    h100 = {"type": "h100", "gpus_per_node": 4, "nodes": 2}
+    write_cluster(path, T4, h100)
+    service.reload()
+    submit(service, "gone", types=["t4"])
+    submit(service, "stays", types=["h100"])
+    step(service)
+    for name, seconds in (("gone", 500.0), ("stays", 100.0)):
+        service.record.clock.time += seconds
+        service.backend.end(f"{name}.1")
+        look(service)
+    write_cluster(path, h100)
+    service.reload()
+    service.close()
+    service.close = lambda: None  # the fixture closes it too
+    found = simulate(tmp_path / "live")
+    assert found["jobs"] == 1 and found["live_jct"] == pytest.approx(600.0, abs=5.0)
+    assert found["ratio"] == pytest.approx(1.0, rel=0.2)
