@@ -369,7 +369,7 @@ def read_toml(path: str | Path, model: type[Model]) -> Model:
             fields = tomllib.load(file)
     except OSError as error:
         raise JobFileError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number with too many digits
         raise JobFileError(f"{path}: must be a TOML file: {error}") from None
     return checked(fields, model, str(path))
 

@@ -189,7 +189,11 @@ class Forecasts:
     async def _make(self, new: LiveJob | None) -> Forecast:
         """Return a forecast of the present, or the reason why there is none; the caller has the turn."""
         record = self._record
-        question = question_of(record, self._rounds, new)
+        try:
+            question = question_of(record, self._rounds, new)
+        except Exception as error:  # it must not hide what the service knows
+            _log.exception("the present of the service cannot be played ahead")
+            return self._unplayed(described(error))
         present = question.present
         blank = replace(
             self._unplayed(""),
@@ -220,7 +224,7 @@ class Forecasts:
         The process finds modules where the service finds them, and not in its working directory, in which
         jobs may be able to write.  It leads a session; at the end all processes in it are killed.
         """
-        path = [*filter(None, (os.environ.get("PYTHONPATH"),)), *filter(None, sys.path)]
+        path = [*filter(None, (os.environ.get("PYTHONPATH"),)), *filter(os.path.isabs, sys.path)]
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "copter.live.ahead"),

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sqlite3
 
 import pytest
 import typer
@@ -457,3 +458,29 @@ def test_a_simulation_leaves_out_jobs_that_the_last_cluster_cannot_run(service, 
     found = simulate(tmp_path / "live")
     assert found["jobs"] == 1 and found["live_jct"] == pytest.approx(600.0, abs=5.0)
     assert found["ratio"] == pytest.approx(1.0, rel=0.2)
+
+
+@pytest.mark.parametrize("text", ["gpus = " + "[" * 3000, "max_jobs = " + "9" * 5000, b"\xff\xfe"])
+def test_a_file_that_no_parser_reads_is_refused(service, path, text):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(RefusedError, match="must be a TOML file"):
+        service.reload()
+    assert not kinds(service, Reloaded)
+
+
+def test_nothing_changes_if_the_journal_cannot_be_written(service, path, monkeypatch):
+    def full(*events, durable=True):
+        raise sqlite3.OperationalError("disk is full")
+
+    submit(service, "a")
+    step(service)
+    write_cluster(path, T4 | {"nodes": 1})
+    before = service.record.file
+    with monkeypatch.context() as now:
+        now.setattr(service.record.journal, "add", full)
+        for _ in range(2):
+            with pytest.raises(sqlite3.Error):
+                service.reload()
+        assert service.record.file is before and service.record.state.cluster.gpus == 8
+        assert service.backend.known == [] and not service.rounds._lost
+    assert service.reload() == ["type 't4': nodes is 1, and was 2"]
