@@ -160,7 +160,8 @@ class _Pool:
             self.free[node] = self.size
         self.distributed = [False] * len(self.free)
         self.jobs: dict[str, _Nodes] = {}
-        self._all, self._racks = range(len(self.free)), type.racks_of(len(self.free))
+        self._all = range(len(self.free))
+        self._racks = type.racks_of(len(self.free)) if type.racks else [self._all]
         self._heaps: list[list[int]] = []
         self._alone: dict[int, dict[str, int]] | None = None
 

@@ -303,6 +303,9 @@ def test_a_rack_is_searched_without_the_nodes_of_other_racks(monkeypatch):
     wanted = {f"job{k}": Configuration(2, 8, "t") for k in range(60)}
     placed = SiaPlacer().place(cluster, {}, {}, wanted, (), set(wanted))
     assert len(placed.places) == 60 and examined <= 60 * 2 * 120
+    examined = 0
+    placed = SiaPlacer().place(Cluster([GpuType("t", 4, 120)]), {}, {}, wanted, (), set(wanted))
+    assert len(placed.places) == 60 and examined <= 60 * 4
 
 
 def test_profiles_with_limits_of_types_can_be_pickled_and_copied():
