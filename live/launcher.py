@@ -24,6 +24,7 @@ import os
 import shutil
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -103,7 +104,7 @@ class Launcher:
         self._begun = self._ended = 0
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
         self._watched: dict[tuple[str, int], _Watched] = {}
-        self._scaled: dict[str, int] = {}
+        self._scaled = {one.type: [one.host(node) for node in range(one.nodes)] for one in file.gpus}
         self.numbered = file.pace is None and not backend.picks_devices
         self.silent, self._pruned = "", False
 
@@ -167,12 +168,14 @@ class Launcher:
         """Request the nodes that the policy wants, if the backend adds and removes nodes."""
         if not isinstance(self._backend, Scalable):
             return
-        for one in self._record.state.file.gpus:
-            nodes = sum(type == one.type for type, _, _ in self._record.state.nodes())
-            if self._scaled.get(one.type, one.nodes) != nodes:
-                hosts = [one.host(node) for node in range(nodes)]
-                await self._ask(self._backend.set_hosts, one.type, hosts)
-                self._scaled[one.type] = nodes
+        state = self._record.state
+        sizes = Counter(type for type, _, _ in state.nodes())
+        wanted = {one.type: [one.host(node) for node in range(sizes[one.type])] for one in state.file.gpus}
+        for type in [*wanted, *(type for type in self._scaled if type not in wanted)]:
+            hosts = wanted.get(type, [])  # none of a type that a reload removed
+            if self._scaled.get(type, []) != hosts:
+                await self._ask(self._backend.set_hosts, type, hosts)
+                self._scaled[type] = hosts
 
     async def _look_at_nodes(self) -> None:
         """Write an event if the set of failed nodes has changed."""

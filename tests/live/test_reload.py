@@ -484,3 +484,17 @@ def test_nothing_changes_if_the_journal_cannot_be_written(service, path, monkeyp
         assert service.record.file is before and service.record.state.cluster.gpus == 8
         assert service.backend.known == [] and not service.rounds._lost
     assert service.reload() == ["type 't4': nodes is 1, and was 2"]
+
+
+def test_a_backend_that_scales_provides_the_nodes_of_the_new_file(service, path):
+    look(service)
+    assert service.backend.hosts == {}  # it has those of the first file
+    h100 = {"type": "h100", "gpus_per_node": 8, "nodes": 2, "hosts": ["n1", "n2"]}
+    write_cluster(path, T4 | {"nodes": 3}, h100)
+    service.reload()
+    look(service)
+    assert service.backend.hosts == {"t4": ["t4-0", "t4-1", "t4-2"], "h100": ["n1", "n2"]}
+    write_cluster(path, h100 | {"hosts": ["n1", "n3"]})
+    service.reload()
+    look(service)
+    assert service.backend.hosts == {"t4": [], "h100": ["n1", "n3"]}
