@@ -19,11 +19,14 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from copter.durable.files import lock_file
+from copter.errors import CopterError
 from copter.live.backends import agent
 from copter.live.backends.base import CPUS, MEMORY, BackendError, BackendSettingError, Run
-from copter.live.folder import service_id
+from copter.live.folder import open_private, service_id
 
 _log = logging.getLogger("copter.live")
 
@@ -172,7 +175,13 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
         if setting != AUTO:
             raise BackendSettingError(f"options: cgroup = {setting!r}: {error}") from error
         return None, f"runs have no cgroups: {error}"
-    found.remove_left()
+    os.close(open_private(service / "lock"))
+    with suppress(CopterError):  # a running service has this folder, and may just have made a cgroup
+        lock = lock_file(service / "lock", "")
+        try:
+            found.remove_left()
+        finally:
+            os.close(lock)
     limits = f"with the limits {', '.join(found.limits)}" if found.limits else "without limits"
     return found, f"runs have cgroups in {folder}, {limits}" + (f"; {found.why}" if found.why else "")
 

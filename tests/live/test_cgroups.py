@@ -15,6 +15,7 @@ import pytest
 from live_runs import STUBBORN, state, until, until_ended, until_gone, until_printed
 from pydantic import ValidationError
 
+from copter.durable.files import lock_file
 from copter.live.admission import RefusedError
 from copter.live.backends import agent, cgroups
 from copter.live.backends.base import BackendError, BackendSettingError, Run, RunState, begun
@@ -440,3 +441,22 @@ def test_a_job_whose_limits_the_backend_has_lost_fails(tmp_path):
     assert backend.started == [] and ending.ending == "failed"
     assert ending.reason == "cpus_per_gpu: the backend 'memory' cannot enforce this limit any more"
     service.close()
+
+
+def test_a_second_service_of_the_folder_removes_no_cgroup(tmp_path, monkeypatch):
+    """Between the creation of a cgroup and the start of its agent, no process uses the cgroup."""
+    monkeypatch.setattr(RunCgroups, "check", lambda self: None)
+    home, folder = tmp_path / "live", tmp_path / "cgroup"
+    for one in (home, folder):
+        one.mkdir()
+    for name in ("cgroup.controllers", "cgroup.subtree_control"):
+        (folder / name).touch()
+    left = folder / f"copter-{service_id(home)}-job.1.0"
+    left.mkdir()
+    lock = lock_file(home / "lock", "")
+    find_cgroups(str(folder), home)
+    assert left.exists()
+    os.close(lock)
+    find_cgroups(str(folder), home)
+    assert not left.exists()
+    os.close(lock_file(home / "lock", "it is free again"))
