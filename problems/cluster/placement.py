@@ -352,7 +352,8 @@ class _Pool:
                 if len(nodes) == 1:
                     self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
         best: tuple[int, int, int, list[str]] | None = None
-        for node in sorted(self._alone) if rack is self._all else filter(self._alone.__contains__, rack):
+        shared = sorted(self._alone) if rack is self._all else [node for node in rack if node in self._alone]
+        for node in shared:
             if not self._open(node, found, rack, apart):
                 continue
             small = [(n, name) for name, n in self._alone[node].items() if n < gpus and name not in stay]
