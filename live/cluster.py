@@ -281,14 +281,12 @@ class LiveCluster:
                 continue
             name, nodes = target
             devices = run.devices if run is not None and run.place == target else ()
-            if (
-                any((name, node) in reasons or there.get((name, node), 0) < gpus for node, gpus in nodes)
-                or any(gpu >= sizes[name] for part in devices for gpu in part)
-            ):  # fmt: skip
+            lacks = any((name, at) in reasons or there.get((name, at), 0) < gpus for at, gpus in nodes)
+            if lacks or any(gpu >= sizes[name] for part in devices for gpu in part):
                 job.give(None)
                 continue
-            for node, gpus in nodes:
-                there[name, node] -= gpus
+            for at, gpus in nodes:
+                there[name, at] -= gpus
 
     # ---- runs and nodes --------------------------------------------------------------------------
 

@@ -169,6 +169,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     try:
         if not (folder.is_absolute() and (folder / "cgroup.controllers").is_file()):
             raise OSError("must be auto, off or the absolute path of a cgroup of version 2")
+        folder = folder.resolve()  # agents of an earlier service have this path, however it was written
         found = RunCgroups(folder, service_id(service), enable=setting != AUTO)
         found.check()
     except OSError as error:

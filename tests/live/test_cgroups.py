@@ -197,7 +197,7 @@ def test_cgroups_that_a_former_service_left_are_removed_at_the_start(cgroup, tmp
     other.mkdir()
     sleeper = subprocess.Popen(["sleep", "600"])
     (left / "inner" / "cgroup.procs").write_text(str(sleeper.pid))
-    later = LocalBackend(tmp_path, cgroup=str(cgroup))
+    later = LocalBackend(tmp_path, cgroup=f"{cgroup.parent}/../{cgroup.parent.name}/{cgroup.name}")
     assert sleeper.wait(30.0) == -signal.SIGKILL
     assert set(children(cgroup)) == {other.name, f"copter-{service_id(tmp_path)}-job.1.0"}
     assert state(later, run) == RunState()
