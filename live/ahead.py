@@ -39,7 +39,7 @@ _LATE_SECONDS = 10.0
 
 
 class Rigid(NamedTuple):
-    """What is known of a rigid job: seconds that it needs in all, number of GPUs, and their types."""
+    """A rigid job as far as it is known: its seconds in all, its number of GPUs, and their types."""
 
     seconds: float
     gpus: int
@@ -52,7 +52,7 @@ class Rigid(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """What to play.
+    """A present of the service, and the policy that is to be played from it.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Question:
 
 @dataclass
 class Answer:
-    """What was found; another thread may read it while it is found.
+    """The starts that were found; another thread may read them while more are found.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Answer:
         Jobs that would start later because of the new job, and jobs that would have fewer GPUs when it
         starts; None if unknown.
     error : str
-        Type and text of the policy's exception; empty if there is none.
+        Type and text of the policy's exception; empty without one.
     """
 
     starts: dict[str, float] = field(default_factory=dict)

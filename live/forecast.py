@@ -95,7 +95,7 @@ class Forecast:
         With a job that is not submitted: other jobs that start later because of it, and those that have fewer
         GPUs when it starts; None if unknown.
     error : str
-        Reason why nothing is known; empty if there is none.
+        Reason why no start is known; otherwise empty.
     """
 
     time: float

@@ -253,8 +253,8 @@ class Launcher:
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
         """Return the reason for killing a run; empty without a reason."""
         now = self._record.now()
-        if now - _told(run, watched) > self._record.state.file.grace_seconds:
-            return f"it did not end within {self._record.state.file.grace_seconds:g} s of the stop signal"
+        if now - _told(run, watched) > self._file.grace_seconds:
+            return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
         if job.name in self._record.busy():  # the state does not have its last reports yet
             return ""
         # A run cannot report before it has begun, or while no service listens.
@@ -321,7 +321,7 @@ class Launcher:
             count = self._record.kept
             self._record.keep_only(await self._ask(_names, self._jobs), count)
             self._pruned = True
-        end, keep = time.monotonic() + _PRUNE_SECONDS, self._record.state.file.keep_jobs
+        end, keep = time.monotonic() + _PRUNE_SECONDS, self._file.keep_jobs
         while time.monotonic() < end and (gone := self._record.expired(keep)) is not None:
             await self._ask(_remove, self._jobs / gone)
 
@@ -429,15 +429,20 @@ class Launcher:
                 environment=file.environment | index,
                 options=file.options,
                 account=job.account,
-                log_bytes=self._record.state.file.log_bytes,
+                log_bytes=self._file.log_bytes,
                 limits=self._limits(file),
             )
             self._watched[key] = _Watched(run)
         return self._watched[key]
 
+    @property
+    def _file(self) -> ClusterFile:
+        """The file of the cluster, which a reload replaces."""
+        return self._record.state.file
+
     def _limits(self, file: JobFile) -> dict[str, float]:
         """Return the limits of a job's runs, without those that are to be ignored."""
-        if not self._record.state.file.ignore_unenforced_limits:
+        if not self._file.ignore_unenforced_limits:
             return file.limits
         return {name: value for name, value in file.limits.items() if name in self._backend.limits}
 
@@ -453,9 +458,9 @@ class Launcher:
         file, type = job.file, run.place[0]
         assert file.work is not None and file.batch_size is not None and run.batch is not None
         pace = None
-        if self._record.state.file.pace is not None:
+        if self._file.pace is not None:
             profile = self._profiles[file.application]
-            pace = Pace(tuple(profile.models[type].parameters), self._record.state.file.pace.speed)
+            pace = Pace(tuple(profile.models[type].parameters), self._file.pace.speed)
         return TrainingPlan(
             url=f"{self._url}/v1/runs/{job.name}/{run.number}",
             token=run_token(self._token, job.name, run.number),
@@ -467,8 +472,8 @@ class Launcher:
             batch=run.batch,
             rule=file.rule,
             checkpoint_seconds=file.checkpoint_seconds,
-            report_seconds=min(file.report_seconds, self._record.state.file.lease_seconds / 3.0),
-            lease_seconds=self._record.state.file.lease_seconds,
+            report_seconds=min(file.report_seconds, self._file.lease_seconds / 3.0),
+            lease_seconds=self._file.lease_seconds,
             pace=pace,
         )
 

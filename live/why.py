@@ -57,8 +57,8 @@ async def why(
         forecast = await forecasts.about(name, seconds)  # first, because the job may change meanwhile
     view = job_view(record, name)
     job = record.state.jobs.get(name)
-    answer: dict[str, Any] = {"name": name, "status": view["status"], "position": None, "starts": None}
-    answer["policy"] = []
+    known = {"name": name, "status": view["status"]}
+    answer: dict[str, Any] = {**known, "position": None, "starts": None, "policy": []}
     if job is None:
         return answer | {"sentences": list(_without_state(view))}
     sentences = list(_sentences(record, rounds, job))

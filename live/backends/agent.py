@@ -109,7 +109,7 @@ def main(folder: str, node: int) -> int:
     except OSError as error:
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
     _end_the_rest(folder, node, cgroup)
-    if outcome["reason"] and (kills := memory_kills(cgroup)):
+    if outcome["reason"] and (kills := _memory_kills(cgroup)):
         outcome["reason"] = _memory_reason(run, node, kills)
     if limiter is not None:
         over.set()
@@ -353,7 +353,7 @@ def kill_cgroup(cgroup: str) -> bool:
     return True
 
 
-def memory_kills(cgroup: str) -> dict[str, int]:
+def _memory_kills(cgroup: str) -> dict[str, int]:
     """Return the events of a cgroup's memory by name if the kernel killed processes; empty otherwise."""
     text = _read(f"{cgroup}/memory.events") if cgroup else ""
     events = {name: int(count) for name, count in map(str.split, text.splitlines())}

@@ -41,15 +41,14 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
 
         check_devices(cluster)
         return _made(LocalBackend, name, cluster, folder)
-    hosts = cluster.hosts
     if name == "slurm":
         from copter.live.backends.slurm import SlurmBackend
 
-        return _made(SlurmBackend, name, cluster, service_id(folder), hosts)
+        return _made(SlurmBackend, name, cluster, service_id(folder), cluster.hosts)
     if name == "ray":
         from copter.live.backends.on_ray import RayBackend
 
-        return _made(RayBackend, name, cluster, service_id(folder), hosts)
+        return _made(RayBackend, name, cluster, service_id(folder), cluster.hosts)
     raise BackendSettingError(f"backend = {name!r}: must be one of {', '.join(BACKENDS)}")
 
 

@@ -61,8 +61,8 @@ def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
 class NodeEvents:
     """Events of the nodes of a cluster, in order of time.
 
-    `cluster`: its nodes are changed when events are played. `down`: nodes of each type that do not work at
-    the beginning, and that no event repairs; then also those that are being repaired.
+    `cluster`: its nodes are changed when events are played. `down`: nodes of each type that do not work.
+    Those that are given at the beginning are never repaired.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ large jobs from waiting for ever.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -90,10 +90,8 @@ class _Held(NamedTuple):
     pinned: bool
 
 
-class _Columns(NamedTuple):
-    """Columns that jobs share: the rows of each column, with the GPUs that it uses of each row."""
-
-    rows: tuple[tuple[tuple[Hashable, int], ...], ...]
+_Columns: TypeAlias = tuple[tuple[tuple[Hashable, int], ...], ...]
+"""Columns that jobs share: the rows of each column, with the GPUs that it uses of each row."""
 
 
 class Queue:
@@ -312,10 +310,10 @@ class Queue:
             if rack is not None:
                 used["rack", *rack] = gpus
             rows.append(tuple(used.items()))
-        return _Columns(tuple(rows)), worths
+        return tuple(rows), worths
 
     def _racks_for(self, job: Job, one: Configuration) -> Sequence[Rack | None]:
-        """Return the racks for which a job has columns; None stands for any nodes, or those that it has."""
+        """Return the racks for which a job has columns; None means any nodes, or those that it has."""
         racks: Sequence[Rack | None] = self._racks.of(job, one) if job.allocation is None else []
         return racks or [None]
 
@@ -323,16 +321,16 @@ class Queue:
         """Add the requests of jobs with the same columns."""
         if columns not in self._shared:
             usage: dict[Hashable, tuple[list[int], list[float]]] = {}
-            for column, rows in enumerate(columns.rows):
+            for column, rows in enumerate(columns):
                 for row, gpus in rows:
                     numbers, values = usage.setdefault(row, ([], []))
                     numbers.append(column)
                     values.append(float(gpus))
-            self._shared[columns] = self._program.share_columns(usage, len(columns.rows))
+            self._shared[columns] = self._program.share_columns(usage, len(columns))
         self._program.add_requests(
             [name for name, _ in group],
             np.concatenate([worths for _, worths in group]),
-            np.full(len(group), len(columns.rows)),
+            np.full(len(group), len(columns)),
             self._shared[columns],
             totals=np.ones(len(group)),
             integral=True,

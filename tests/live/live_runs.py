@@ -43,6 +43,25 @@ def read_run(folder: Path) -> Run:
     return Run(**fields | {"folder": Path(fields["folder"])})
 
 
+def run_of(
+    folder: Path, *command: str, number: int = 1, gpus: tuple[int, ...] = (1,), **fields: object
+) -> Run:
+    """A run whose file is written, on nodes of the type t4 with so many GPUs each."""
+    run = Run(
+        job="job",
+        number=number,
+        command=command,
+        directory=str(folder),
+        folder=folder / str(number),
+        type="t4",
+        hosts=tuple(f"t4-{node}" for node in range(len(gpus))),
+        gpus=gpus,
+        **fields,
+    )
+    run.write()
+    return run
+
+
 class Runs:
     """Makes runs, each with a folder, and waits for what becomes of them."""
 

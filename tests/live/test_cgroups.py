@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from live_runs import STUBBORN, state, until, until_ended, until_gone, until_printed
+from live_runs import STUBBORN, run_of, state, until, until_ended, until_gone, until_printed
 from pydantic import ValidationError
 
 from copter.durable.files import lock_file
@@ -63,22 +63,6 @@ def ordinary(tmp_path):
     for name in ("memory.max", "memory.swap.max", "memory.oom.group", "cpu.max", "pids.max"):
         (child / name).touch()
     return folder
-
-
-def run_of(tmp_path, *command, number=1, gpus=(1,), **fields):
-    run = Run(
-        job="job",
-        number=number,
-        command=command,
-        directory=str(tmp_path),
-        folder=tmp_path / str(number),
-        type="t4",
-        hosts=tuple(f"t4-{node}" for node in range(len(gpus))),
-        gpus=gpus,
-        **fields,
-    )
-    run.write()
-    return run
 
 
 def started(backend, run):

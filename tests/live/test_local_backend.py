@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from live_runs import STUBBORN, read_run, state, until_ended, until_printed
+from live_runs import STUBBORN, read_run, run_of, state, until_ended, until_printed
 
 from copter.live.backends.agent import cut_log, start_limiter
-from copter.live.backends.base import BackendError, Run, RunState, begun, claim
+from copter.live.backends.base import BackendError, RunState, begun, claim
 from copter.live.backends.local import LocalBackend
 
 pytestmark = pytest.mark.cluster
@@ -27,22 +27,6 @@ time.sleep(60)
 @pytest.fixture
 def backend(tmp_path):
     return LocalBackend(tmp_path)
-
-
-def run_of(tmp_path, *command, number=1, gpus=(1,), **fields):
-    run = Run(
-        job="job",
-        number=number,
-        command=tuple(command),
-        directory=str(tmp_path),
-        folder=tmp_path / str(number),
-        type="t4",
-        hosts=tuple(f"t4-{node}" for node in range(len(gpus))),
-        gpus=gpus,
-        **fields,
-    )
-    run.write()
-    return run
 
 
 def alive(pid):
