@@ -44,7 +44,12 @@ from copter.solvers.proximal.incremental import (
 )
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.run import End, SolveContext, SolveOptions
-from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
+from copter.solvers.proximal.starting_prices import (
+    Sampled,
+    reset_prices,
+    sampled_prices,
+    violation_prices,
+)
 from copter.solvers.proximal.state import Iterate, State
 from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX
@@ -56,6 +61,8 @@ if TYPE_CHECKING:
     from copter.store.edit import Starts
 
 log = logging.getLogger("copter")
+_MOST_LENGTHS = 8
+"""Largest number of lengths that are tried for prices along the violations of rows."""
 
 
 def init() -> State:
@@ -229,6 +236,8 @@ def _request_rounds(
         worth = there.certificate.near_gap <= run.options.tuning.partial.hopeless
         start = (there.x, there.y) if worth else (NOTHING, np.zeros_like(now.y))
         now = _at_prices(run, there, _sampled(run, *start).y)
+        if not now.y.any():
+            now = _along_violations(run, now)
     while not run.budget.spent():
         moved = partial.step(now)
         if moved is None:
@@ -350,6 +359,26 @@ def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Itera
         now.certificate.objective,
     )
     return there if there.certificate.near_bound > now.certificate.near_bound else now
+
+
+def _along_violations(run: SolveContext, now: Iterate) -> Iterate:
+    """Return an allocation without prices at prices along its row violations, if these give a better bound.
+
+    The bound is a concave function of the prices' length, which is doubled or halved while that helps.
+    """
+    along = violation_prices(run.program.store, now.measures.activity)
+    if not along.any():
+        return now
+    best, length, factor = _at_prices(run, now, along), 1.0, 2.0
+    for _ in range(_MOST_LENGTHS):
+        there = _at_prices(run, best, factor * length * along)
+        if there is not best:
+            best, length = there, factor * length
+        elif factor > 1.0 and length == 1.0:
+            factor = 0.5
+        else:
+            break
+    return best
 
 
 def _recertified(run: SolveContext, last: Iterate, x: SparseX) -> Iterate:

@@ -16,6 +16,10 @@ uses row i up to the price that equals its saving for each unit of the row,
 So the price of an opened row is the largest one at which the requests with larger savings fit: their usages
 a_ij t_q sum to at most u_i.  At a closed row there is no usage and the price does not affect the bound, so
 the price may be higher by the value of a column.
+
+*Violated rows.*  If loads change in all rows, the last prices can prove less than no prices at all. At y = 0
+the bound increases along the violations of the last allocation. The prices on this line with the best bound
+show which columns are worth using, whereas without prices all columns of equal cost look the same.
 """
 
 from __future__ import annotations
@@ -118,6 +122,21 @@ def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> LeftOut | None:
         return None
     x = SparseX(decided, np.zeros_like(decided), store.requests.total[decided])
     return LeftOut(row_activity(store, x), store.rows.alive[: store.rows.size])
+
+
+def violation_prices(store: ConstraintStore, activity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return prices (row slots,) proportional to the rows' relative violations by an activity (row slots,).
+
+    They are scaled to a first-order increase of the bound by 1; all are 0 if no row is violated.
+    """
+    rows = store.rows
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    over = np.where(activity > upper, activity - upper, np.minimum(activity - lower, 0.0))
+    bound = abs(np.where(activity > upper, upper, lower))
+    prices = np.zeros(rows.size)
+    np.divide(over, bound * bound, out=prices, where=(over != 0.0) & (bound > 0.0))
+    gained = float(prices @ over)
+    return prices / gained if gained > 0.0 else prices
 
 
 # ---- toggled rows -----------------------------------------------------------------------------------
