@@ -56,6 +56,7 @@ _JOBS_EXAMPLES = """\b
 Examples:
   copter jobs
   copter jobs --over --json
+  copter jobs --archived --owner alice
   copter jobs --watch --status running --tenant vision
 """
 _EVENTS_EXAMPLES = """\b
@@ -340,6 +341,9 @@ def submit(
 
 def jobs(
     over: Annotated[bool, typer.Option("--over", help="Include jobs that have ended.")] = False,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="List instead the jobs that were moved to archives.")
+    ] = False,
     why: Annotated[
         str | None,
         typer.Option(metavar="JOB", help="Say instead why this job waits and when it would start."),
@@ -375,7 +379,7 @@ def jobs(
             while True:
                 there = [
                     job
-                    for job in client.jobs(over=over)
+                    for job in client.jobs(over=over, archived=archived)
                     if (not wanted or job["status"] in wanted)
                     and tenant in (None, job["tenant"])
                     and owner in (None, job["owner"])

@@ -176,9 +176,10 @@ class Client:
         there = self._known(str(fields["name"]))
         return there is not None and all(there["file"].get(name) == value for name, value in fields.items())
 
-    def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
-        """Return the jobs that have not ended or, with `over`, all jobs."""
-        return list(self._ask("GET", "/v1/jobs", params={"over": over, "limit": _MOST_JOBS}).json())
+    def jobs(self, *, over: bool = False, archived: bool = False) -> list[dict[str, Any]]:
+        """Return the jobs that have not ended or, with `over`, all jobs; with `archived`, archived ones."""
+        params = {"over": over, "archived": archived, "limit": _MOST_JOBS}
+        return list(self._ask("GET", "/v1/jobs", params=params).json())
 
     def job(self, name: str) -> dict[str, Any]:
         """Return a job with all its runs."""

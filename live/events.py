@@ -231,6 +231,14 @@ class Reloaded(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Archived(Event):
+    """Jobs that ended long ago were moved to the archive of a month; `jobs` is their number."""
+
+    jobs: int
+    month: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Noted(Event):
     """A remark for users, such as that a decision came late."""
 
@@ -242,7 +250,7 @@ KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
         Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Held, Released, Closed,
-        NodesChanged, Drained, Reloaded, Noted,
+        NodesChanged, Drained, Reloaded, Archived, Noted,
     )
 }  # fmt: skip
 

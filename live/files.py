@@ -314,6 +314,14 @@ class ClusterFile(Strict):
         int,
         Field(ge=0, le=10_000_000, description="Number of ended jobs whose folders are kept, latest first."),
     ] = 1000
+    archive_days: Annotated[
+        float | None,
+        Field(
+            ge=0.01,
+            le=36500,
+            description="Days after its end at which a job is moved to an archive; default: never.",
+        ),
+    ] = None
     log_bytes: Annotated[
         int,
         Field(

@@ -23,13 +23,14 @@ from typing import Annotated, Any
 
 from copter.extras import extra
 from copter.live.admission import RefusedError
+from copter.live.archive import home_of
 from copter.live.files import NAME, WORD, JobFile, Strict, describe
-from copter.live.folder import JOBS, run_token
+from copter.live.folder import run_token
 from copter.live.service import Service
 from copter.live.tokens import Author
 from copter.live.training.plan import TrainingReport
 from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
-from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
+from copter.live.views import archived_view, cluster_view, events_view, job_view, jobs_view, rounds_view
 from copter.live.why import why, would_run
 
 with extra("live"):
@@ -285,9 +286,14 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     @router.get("/v1/jobs")
     async def list_jobs(
         over: Annotated[bool, Query(description="Include jobs that have ended.")] = False,
+        archived: Annotated[
+            bool, Query(description="List instead the jobs that were moved to archives.")
+        ] = False,
         limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     ) -> list[dict[str, Any]]:
         """List the jobs in order of submission; then the ended jobs, the latest first."""
+        if archived:
+            return await asyncio.to_thread(archived_view, service.record.journal, limit)
         return jobs_view(service.record, over, limit)
 
     @router.get("/v1/jobs/{name}")
@@ -339,7 +345,7 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         """Return the output of a run's first node; ``X-Run`` and ``X-Next`` are the next arguments."""
         if not service.record.journal.knows(name):
             raise RefusedError(404, f"there is no job {name!r}")
-        home = service.folder / JOBS / name / "runs"
+        home = home_of(service.record.journal, name) / "runs"
         number, text, end = await asyncio.to_thread(read_log, home, run, after, tail)
         return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end)})
 

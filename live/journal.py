@@ -1,8 +1,9 @@
 """The journal of a live cluster: its events in an SQLite file, in the order in which they took effect.
 
-Rows are only added, never changed.  Events written with ``durable=True`` are on disk when the call returns (a
-write-ahead log, ``synchronous=FULL``).  Reports of jobs are not durable; they wait in memory for the next
-write.
+Rows are only added, never changed.  The events of jobs that ended long ago are moved to an archive
+(:mod:`.archive`), which is a journal too; an event keeps its number there.  Events written with
+``durable=True`` are on disk when the call returns (a write-ahead log, ``synchronous=FULL``).  Reports of jobs
+are not durable; they wait in memory for the next write.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from copter.durable.database import connect, transaction
 from copter.errors import FileError
-from copter.live.events import KINDS, Closed, Decided, Ended, Event, Launched, made
+from copter.live.events import KINDS, Closed, Decided, Ended, Ending, Event, Launched, made
 from copter.live.files import ValidationError, describe
 
 _SCHEMA = """
@@ -32,7 +33,18 @@ CREATE TABLE events (
 CREATE INDEX by_job ON events (job, kind) WHERE job IS NOT NULL;
 CREATE INDEX by_kind ON events (kind, id);
 """
+_ARCHIVED = """
+CREATE TABLE IF NOT EXISTS archived (
+    job TEXT PRIMARY KEY,
+    ending TEXT NOT NULL,
+    events INTEGER NOT NULL,
+    month TEXT NOT NULL
+) WITHOUT ROWID
+"""
+"""The jobs whose events were moved to an archive, with the number of these events."""
 _VERSION = 1
+_MOST_MOVED = 5000
+"""Number of events after which no further job is moved to an archive at a time."""
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
 _NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"
@@ -52,6 +64,8 @@ class LiveJournal:
         try:
             self._file = connect(path, _SCHEMA, _VERSION, read_only=read_only)
             try:
+                if not read_only:  # journals of earlier versions do not have the table
+                    self._file.execute(_ARCHIVED)
                 (self.last,) = self._file.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
             except sqlite3.Error:
                 self._file.close()
@@ -133,7 +147,7 @@ class LiveJournal:
             yield row[0], self._event(row)
 
     def endings(self) -> Iterator[tuple[str, str]]:
-        """Yield the ended jobs in the order of their ends, each with its ending."""
+        """Yield the ended jobs that are not archived, in the order of their ends, each with its ending."""
         where = "FROM events WHERE kind = 'Closed' ORDER BY id"
         try:
             rows = self._file.execute(f"SELECT job, json_extract(fields, '$.ending') {where}").fetchall()
@@ -222,14 +236,75 @@ class LiveJournal:
         row = self._file.execute(
             "SELECT 1 FROM events WHERE job = ? AND kind = 'Submitted' LIMIT 1", (job,)
         ).fetchone()
-        return row is not None
+        return row is not None or self.month_of(job) is not None
+
+    def ending(self, job: str) -> Ending | None:
+        """Return how a job ended; None if it has not."""
+        row = self._file.execute("SELECT ending FROM archived WHERE job = ?", (job,)).fetchone()
+        if row is not None:
+            archived: Ending = row[0]
+            return archived
+        closed = self.last_of("Closed", job)
+        return closed.ending if isinstance(closed, Closed) else None
+
+    # ---- archives --------------------------------------------------------------------------------
+
+    def month_of(self, job: str) -> str | None:
+        """Return the month of the archive that has a job; None if no archive has it."""
+        row = self._file.execute("SELECT month FROM archived WHERE job = ?", (job,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def months(self) -> list[str]:
+        """Return the months of all archives, the latest first."""
+        if not list(self._rows("SELECT 1 FROM sqlite_master WHERE name = 'archived'")):
+            return []  # a journal of an earlier version that is read only
+        return [month for (month,) in self._rows("SELECT DISTINCT month FROM archived ORDER BY 1 DESC")]
+
+    def archived(self) -> dict[str, int]:
+        """Return the number of archived jobs by their ending."""
+        return dict(self._rows("SELECT ending, count(*) FROM archived GROUP BY 1"))
+
+    def ended_before(self, time: float) -> list[Closed]:
+        """Return the ends of the first jobs that ended before a time: as many as are moved at a time."""
+        found, moved = list[Closed](), 0
+        for row in self._rows(f"{_COLUMNS} WHERE kind = 'Closed' ORDER BY id"):
+            event = self._event(row)
+            assert isinstance(event, Closed)
+            if event.time >= time or moved >= _MOST_MOVED:
+                break
+            found.append(event)
+            moved += next(self._rows("SELECT count(*) FROM events WHERE job = ?", (event.job,)))[0]
+        return found
+
+    def copy_to(self, archive: LiveJournal, jobs: Iterable[str]) -> None:
+        """Copy the events of jobs to an archive; events that it has already are replaced."""
+        if self._waiting:
+            self.flush()
+        with transaction(archive._file):
+            for job in jobs:
+                rows = self._rows(f"{_COLUMNS} WHERE job = ?", (job,))
+                archive._file.executemany("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)", rows)
+
+    def remove(self, endings: Mapping[str, Ending], month: str) -> None:
+        """Remove the events of jobs that the archive of a month has; the journal keeps their endings."""
+        with transaction(self._file):
+            for job, ending in endings.items():
+                self._file.execute(
+                    "INSERT INTO archived SELECT ?, ?, count(*), ? FROM events WHERE job = ?",
+                    (job, ending, month, job),
+                )
+                self._file.execute("DELETE FROM events WHERE job = ?", (job,))
 
     def check(self) -> None:
         """Raise FileError if an event is missing, or the first event is not the start of a service."""
         first, last, count = next(self._rows("SELECT min(id), max(id), count(*) FROM events"))
         if count == 0:
             return
-        if (first, last) != (1, count):
+        (moved,) = next(self._rows("SELECT coalesce(sum(events), 0) FROM archived"))
+        if moved and (first, last) != (1, count + moved):
+            there = f"{count} events are here and {moved} in archives"
+            raise FileError(self.path, f"is damaged: {there}, but the last one has the number {last}")
+        if (first, last) != (1, count + moved):
             gap = (
                 "SELECT id + 1 FROM events AS one WHERE NOT EXISTS "
                 "(SELECT 1 FROM events WHERE id = one.id + 1) ORDER BY id LIMIT 1"

@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from copter.errors import FileError
 from copter.live.accounts import CHECKPOINTS, WORK, no_accounts, open_for
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.cluster import first_numbers
@@ -52,6 +53,7 @@ _HANGING_SECONDS = 60.0
 """Seconds without the end of a tick after which the backend counts as hanging."""
 _PRUNE_SECONDS = 0.2
 """Seconds of a tick after which no further folder of an ended job is removed."""
+_DAY_SECONDS = 86400.0
 _MOST_LOSSES = 20
 """Consecutive runs that may be lost before a job is given up."""
 _MOST_STARTS = 4
@@ -106,7 +108,7 @@ class Launcher:
         self._watched: dict[tuple[str, int], _Watched] = {}
         self._scaled = {one.type: [one.host(node) for node in range(one.nodes)] for one in file.gpus}
         self.numbered = file.pace is None and not backend.picks_devices
-        self.silent, self._pruned = "", False
+        self.silent, self._pruned, self._unarchived = "", False, ""
 
     async def tick(self) -> None:
         """Compare places once, and start, stop and kill runs accordingly."""
@@ -117,6 +119,7 @@ class Launcher:
             await self._look_at_runs()
             await self._launch()
             await self._prune()
+            self._archive()
         except sqlite3.Error:
             pass  # the record has the reason, and the next tick repeats what was not written
         except (BackendError, OSError) as error:
@@ -324,6 +327,20 @@ class Launcher:
         end, keep = time.monotonic() + _PRUNE_SECONDS, self._file.keep_jobs
         while time.monotonic() < end and (gone := self._record.expired(keep)) is not None:
             await self._ask(_remove, self._jobs / gone)
+
+    def _archive(self) -> None:
+        """Move some of the jobs that ended long ago to an archive; the next tick goes on."""
+        days, record = self._file.archive_days, self._record
+        if days is None or record.deciding:
+            return
+        try:
+            record.archive(record.now() - days * _DAY_SECONDS)
+        except (OSError, sqlite3.Error, FileError) as error:  # the jobs stay where they are
+            if self._unarchived != str(error):
+                record.note(f"ended jobs cannot be archived: {error}")
+            self._unarchived = str(error)
+        else:
+            self._unarchived = ""
 
     # ---- new runs --------------------------------------------------------------------------------
 

@@ -118,6 +118,11 @@ class Past:
         """Drop the reports of a job."""
         self.heard.pop(job, None)
 
+    def archived(self, job: str) -> None:
+        """Drop what is kept of a job that was moved to an archive."""
+        self.forget(job)
+        self.over.pop(job, None)
+
     def sample(self, time: float, state: LiveCluster) -> None:
         """Record the goodput of the whole cluster if the last sample is old."""
         if not self.goodputs or time >= self.goodputs[-1].time + _SAMPLE_SECONDS:

@@ -14,9 +14,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby, takewhile
 
+from copter.live.archive import bring_to_archive, month_at
 from copter.live.cluster import LiveCluster
 from copter.live.events import (
+    Archived,
     Begun,
     Closed,
     Decided,
@@ -212,9 +215,9 @@ class ServiceRecord:
 
     def ending(self, job: str) -> Ending:
         """Return how a job ended."""
-        closed = self.journal.last_of("Closed", job)
-        assert isinstance(closed, Closed)
-        return closed.ending
+        ending = self.journal.ending(job)
+        assert ending is not None
+        return ending
 
     def hold(self, job: str) -> Hold | None:
         """Return the hold of a job that has not ended, also if its event waits; None if it is not held."""
@@ -243,6 +246,29 @@ class ServiceRecord:
         first = [self._kept.popleft() for _ in range(count)]
         self._kept.extendleft(job for job in reversed(first) if job in folders or job in self.state.leftover)
 
+    def archive(self, before: float) -> None:
+        """Move some of the jobs that ended before a time to the archive of a month, the first ones first.
+
+        A job whose run has not ended is not moved, and neither are the jobs that ended after it.  Raises
+        OSError, sqlite3.Error or FileError if they cannot be moved; then a later call repeats it.
+        """
+        ended = takewhile(
+            lambda event: event.job not in self.state.leftover, self.journal.ended_before(before)
+        )
+        months = groupby(ended, lambda event: month_at(self.began + event.time))
+        month, events = next(months, ("", ()))
+        endings = {event.job: event.ending for event in events}
+        if not endings:
+            return
+        bring_to_archive(self.journal, endings, month)
+        # After the events that are removed there must be another one, or their numbers would be used again.
+        self.write(Archived(time=self.now(), jobs=len(endings), month=month))
+        self.journal.remove(endings, month)
+        for job in endings:
+            self.past.archived(job)
+        while self._kept and self._kept[0] in endings:
+            self._kept.popleft()
+
     @property
     def kept(self) -> int:
         """Number of ended jobs that :meth:`expired` has not returned yet."""
@@ -261,6 +287,7 @@ class ServiceRecord:
                 self.past.look(event.time, state)
         timer.time = max(timer.time, journal.last_time())
         timer.contention, timer.weight = journal.crowd(journal.last + 1) or (0.0, 0.0)
+        self.over |= journal.archived()
         for job, ending in journal.endings():
             self.over[ending] = self.over.get(ending, 0) + 1
             self._kept.append(job)

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from copter.errors import FileError
+from copter.live.archive import whole_history
 from copter.live.cluster import LiveCluster, as_place
 from copter.live.events import Closed, Decided, Event, Opened, Place, Submitted
 from copter.live.files import ClusterFile
@@ -46,7 +47,7 @@ class _Difference:
 def play_again(folder: Path) -> tuple[int, list[_Difference]]:
     """Ask the policy of a record again; return the number of rounds, and the rounds that differ."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
-    events = list(journal.events())
+    events = whole_history(journal)
     journal.close()
     decisions = [event for _, event in events if isinstance(event, Decided)]
     asked = {event.seen: event.asked for event in decisions}
@@ -117,7 +118,7 @@ class _Recorded:
 def _measured_scenario(folder: Path) -> _Recorded:
     """Return the completed jobs of a record as a scenario for the simulator."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
-    events = list(journal.events())
+    events = whole_history(journal)
     journal.close()
     opened = _first(events, folder)
     state = LiveCluster(ClusterFile.model_validate(dict(opened.cluster)), opened.kind)

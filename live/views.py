@@ -8,9 +8,12 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
+from copter.errors import FileError
 from copter.live.admission import RefusedError
+from copter.live.archive import archives, journal_with
 from copter.live.cluster import as_place
 from copter.live.events import (
+    Archived,
     Begun,
     Closed,
     Decided,
@@ -45,6 +48,22 @@ def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, A
     jobs += [_waiting(record, event) for event in record.pending()[: limit - len(jobs)]]
     if over and len(jobs) < limit:
         jobs += [_over(record, event) for event in record.journal.closed(limit - len(jobs))]
+    return jobs
+
+
+def archived_view(journal: LiveJournal, limit: int) -> list[dict[str, Any]]:
+    """Return the jobs in the archives of a journal, the latest first; at most `limit`.
+
+    Raises RefusedError if an archive is missing or damaged.
+    """
+    jobs = list[dict[str, Any]]()
+    try:
+        for archive in archives(journal):
+            jobs += [_read_over(archive, event) for event in archive.closed(limit - len(jobs))]
+            if len(jobs) == limit:
+                break
+    except FileError as error:
+        raise RefusedError(409, str(error)) from None
     return jobs
 
 
@@ -167,16 +186,24 @@ def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
 
 def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
     """Return the view of a job with its runs and reports; raises RefusedError if there is no such job."""
+    try:
+        with journal_with(record.journal, name) as journal:
+            return _job_view(record, journal, name)
+    except FileError as error:
+        raise RefusedError(404, f"job {name!r} was archived: {error}") from None
+
+
+def _job_view(record: ServiceRecord, journal: LiveJournal, name: str) -> dict[str, Any]:
     job = record.state.jobs.get(name)
     pending = [event for event in record.pending() if event.job == name]
     if job is None and pending:
         view = _waiting(record, pending[0])
     elif job is None:
-        closed = [event for _, event in record.journal.events(kind="Closed", job=name)]
+        closed = [event for _, event in journal.events(kind="Closed", job=name)]
         if not closed:
             raise RefusedError(404, f"there is no job {name!r}")
         assert isinstance(closed[0], Closed)
-        view = _over(record, closed[0])
+        view = _over(record, closed[0]) if journal is record.journal else _read_over(journal, closed[0])
     else:
         view = _live(record, job) | {
             "run_seconds": job.run_seconds,
@@ -190,7 +217,7 @@ def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
         }
     view["heard"] = [list(one) for one in record.past.heard.get(name, ())]
     runs: dict[int, dict[str, Any]] = {}
-    for event in _story(record.journal, name):
+    for event in _story(journal, name):
         if isinstance(event, Submitted):
             view["file"] = event.file
         elif isinstance(event, Launched):
@@ -337,6 +364,9 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
             return f"{node} is in use again" if event.back else f"{node} was taken out of use"
         case Reloaded():
             return f"the cluster's file was read again: {'; '.join(event.changes)}"
+        case Archived():
+            jobs = "1 job" if event.jobs == 1 else f"{event.jobs} jobs"
+            return f"{jobs} that ended long ago: moved to the archive {event.month}"
         case Noted():
             return event.text
     return ""  # reports and rounds, which are not listed

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import random
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from copter.live.admission import RefusedError
+from copter.live.archive import whole_history
 from copter.live.cluster import LiveCluster
 from copter.live.events import Closed, Decided, Ended
 from copter.live.files import ClusterFile
@@ -37,8 +39,9 @@ class _Replayed:
     def __init__(self, journal, cluster):
         self.state, self.past = LiveCluster(cluster, "adaptive"), Past()
         self.over, self.kept = {"completed": 0, "failed": 0, "cancelled": 0}, []
-        timer, rounds = self.state.timer, [event for _, event in journal.events(kind="Decided")]
-        for number, event in journal.events():
+        history = whole_history(journal)
+        timer, rounds = self.state.timer, [event for _, event in history if isinstance(event, Decided)]
+        for number, event in history:
             while rounds and rounds[0].seen < number:
                 timer.contention, timer.weight = rounds[0].contention, rounds[0].weight
                 rounds.pop(0)
@@ -51,6 +54,9 @@ class _Replayed:
                 self.kept.append(event.job)
             elif isinstance(event, Decided) and not event.error:
                 self.past.rounds.append(event)
+        self.kept = [job for job in self.kept if journal.month_of(job) is None]
+        spans = [span for span in self.past.spans if journal.month_of(span.job) is None]
+        self.past.spans = deque(spans, self.past.spans.maxlen)
 
 
 def plain(value, seen=()):
@@ -118,7 +124,7 @@ def _reload(rng, service, path, counts):
     if rng.random() < 0.3 and "max_nodes" not in rows[0]:  # else the policy knows one type only
         rows = [row for row in rows if row["type"] != "v100"]
         rows += [{"type": "v100", "gpus_per_node": 2, "nodes": 1}] * (rng.random() < 0.5)
-    write_cluster(path, *rows)
+    write_cluster(path, *rows, archive_days=service.record.file.archive_days)
     with contextlib.suppress(RefusedError):
         counts["reloads"] += bool(service.reload())
 
@@ -131,13 +137,14 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
     cluster = CLUSTER
     if settings:
         cluster = ClusterFile(gpus=({"type": "t4", "gpus_per_node": 4, "nodes": 1, "max_nodes": 3},))
+    cluster = cluster.model_copy(update={"archive_days": 900.0 / 86400.0})
     source = tmp_path / "cluster.toml"
     make = {"cluster": cluster, "policy": policy, "settings": settings, "source": source}
     service = make_service(tmp_path, backend, clock, **make)
     kill, stop, deaf = backend.kill, backend.stop, []
     backend.kill = lambda run: None if deaf else kill(run)
     backend.stop = lambda run: None if deaf else stop(run)
-    counted = "restarts ended leftover open sizes errors meanwhile asked late reloads"
+    counted = "archived restarts ended leftover open sizes errors meanwhile asked late reloads"
     counts = dict.fromkeys(counted.split(), 0)
     for number in range(140):
         if rng.random() < 0.3:
@@ -178,6 +185,7 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
             counts["restarts"] += 1
             counts["leftover"] += bool(service.record.state.leftover)
             counts["open"] += len(service.record.state.jobs)
+            counts["archived"] += sum(service.record.journal.archived().values())
             counts["ended"] += len(service.record._kept)
     decided = [event for _, event in service.record.journal.events(kind="Decided")]
     counts["sizes"] = sum(bool(event.sizes) for event in decided)
