@@ -1,10 +1,11 @@
 """Accounts as which jobs run, so that users cannot change each other's jobs or the service.
 
 A token may name an account (:mod:`.tokens`).  Then the service must run as root, and the backend must have
-:attr:`.backends.base.Backend.has_accounts`.  The agent of a run keeps the service's account, and starts the
-processes of the job as the account of the run.  The folders of the run belong to the service, so the job
-cannot change what the agent reads or how it ended.  The log, the working directory and the checkpoints belong
-to the account.
+:attr:`.backends.base.Backend.has_accounts`.  The log, the working directory and the checkpoints belong to the
+account.  On the local backend, the agent of a run keeps the service's account, and starts the processes of
+the job as the account of the run.  The folders of the run belong to the service, so the job cannot change
+what the agent reads or how it ended.  With Slurm (:mod:`.backends.slurm`), the agent and the folder of the
+run belong to the account.
 """
 
 from __future__ import annotations

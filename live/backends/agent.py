@@ -7,8 +7,9 @@ folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json
 exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
 the processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
 that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
-If run.json names an account, an agent that runs as root starts the processes as this account; they get
-``job.json``, a copy that belongs to the account.
+If run.json names an account, an agent that runs as root starts the processes as this account; otherwise the
+agent itself must be a process of the account (:mod:`.slurm`).  The processes get ``job.json``, a copy that
+belongs to the account.
 ``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
 more than ``log_bytes`` of run.json.
 
@@ -155,18 +156,20 @@ def start(
     own = {name: value for name, value in os.environ.items() if name not in (VISIBLE, CGROUP)}
     parent = os.getpid()
     account = account_of(run["account"]) if run.get("account") else None
-    if account is None:
+    if account is not None:
+        own |= {"HOME": account.home, "LOGNAME": account.name, "SHELL": account.shell, "USER": account.name}
+    becomes = account if os.geteuid() == 0 else None  # with Slurm, the agent is a process of the account
+    if becomes is None:
         os.chdir(run["directory"])
     else:
-        own |= {"HOME": account.home, "LOGNAME": account.name, "SHELL": account.shell, "USER": account.name}
-        os.fchown(log.fileno(), account.user, account.group)  # else it could not open /dev/stdout
-        change_directory_as(account, run["directory"])
+        os.fchown(log.fileno(), becomes.user, becomes.group)  # else it could not open /dev/stdout
+        change_directory_as(becomes, run["directory"])
 
     def prepare() -> None:
         if cgroup:
             put(f"{cgroup}/cgroup.procs", "0")
-        if account is not None:  # from here on the process may not change its cgroup
-            account.become()
+        if becomes is not None:  # from here on the process may not change its cgroup
+            becomes.become()
         die_with(parent)  # after the change of the user, which would undo it
 
     for local in range(count):

@@ -5,6 +5,11 @@ Slurm jobs by name, so it finds them again after it was killed or missed the ans
 touch other jobs.  In a job, one step starts an agent on every node.  The text that Slurm reads contains
 nothing from the user: command and environment are in ``run.json``.
 
+A run with an account is a Slurm job of this account, and so is its agent.  The account owns the folder of the
+run, as the service does otherwise.  The backend writes nothing there after it has given the folder away,
+except for claims, which follow no link.  It identifies Slurm jobs by user and name, because other users can
+use the same names.
+
 A Slurm job must have the same number of GPUs on all of its nodes.  Otherwise Slurm distributes the tasks, one
 for each GPU, as it likes, whatever layout the job requests.  (Components of a heterogeneous job may differ,
 but they wait for backfilling.)
@@ -18,7 +23,9 @@ cannot be filtered.
 from __future__ import annotations
 
 import math
+import os
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -28,6 +35,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from copter.live.backends import agent
 from copter.live.backends.base import (
@@ -124,6 +132,10 @@ class _Job:
         return self.state == "PENDING" and _NEVER.fullmatch(self.reason) is not None
 
 
+_Jobs: TypeAlias = Mapping[tuple[int, str], Sequence[_Job]]
+"""Slurm jobs by the number of their user, and their name."""
+
+
 class SlurmBackend:
     """Backend that runs jobs as Slurm jobs.
 
@@ -156,7 +168,7 @@ class SlurmBackend:
 
     name = "slurm"
     picks_devices = True
-    has_accounts = False
+    has_accounts = True
     job_options: tuple[str, ...] = ("account", "partition", "qos", "time")
     limits: tuple[str, ...] = (MEMORY, CPUS)
     notice = ""
@@ -213,21 +225,30 @@ class SlurmBackend:
         BackendError
             If Slurm does not answer, or refuses the nodes.
         """
-        shutil.copyfile(agent.__file__, run.folder / "agent.py")
-        for part, name in enumerate(self._names(run)):
-            script = run.folder / f"slurm-{part}.sh"
-            if script.exists() and self._living(name):  # it was submitted before, and the answer was lost
+        again = self._user(run) != os.geteuid() or (run.folder / "agent.py").exists()
+        if not again:
+            self._write(run)
+        for part in range(len(_parts(run))):
+            if again and self._living(run, part):  # it was submitted before, and the answer was lost
                 continue
-            script.write_text(self._script(run, part))
             try:
-                self._ask("sbatch", *self._submission(run, part), str(script))
+                self._ask("sbatch", *self._submission(run, part), text=self._script(run, part))
             except BackendError as error:
                 words = str(error).lower()
                 if any(word in words for word in _REFUSED):
                     self.kill(run)  # parts that Slurm accepted
                     raise RunRefusedError(f"run {run.id}: {error}") from error
-                if not self._living(name):
+                if not self._living(run, part):
                     raise BackendError(f"run {run.id}: {error}") from error
+
+    def _write(self, run: Run) -> None:
+        """Write the program of the agents, and give the folder of a run to its account."""
+        shutil.copyfile(agent.__file__, run.folder / "agent.py")
+        if run.account:
+            owner = agent.account_of(run.account)
+            run.folder.chmod(0o700)
+            for path in (*run.folder.iterdir(), run.folder):
+                os.chown(path, owner.user, owner.group)
 
     def stop(self, run: Run) -> None:
         """Send SIGURG to the steps, or cancel a Slurm job in which no agent has begun.
@@ -237,7 +258,7 @@ class SlurmBackend:
         """
         for node in range(len(run.hosts)):
             claim(run.folder, node)
-        jobs = self._living(*self._names(run))
+        jobs = self._living(run, *range(len(_parts(run))))
         if jobs and has_begun(run):
             self._cancel("--signal=URG", *jobs)
         elif jobs:
@@ -251,7 +272,7 @@ class SlurmBackend:
         """
         for node in range(len(run.hosts)):
             claim_to_kill(run.folder, node)
-        for job in self._living(*self._names(run)):
+        for job in self._living(run, *range(len(_parts(run)))):
             self._cancel("--signal=KILL", f"{job}.0")
             self._cancel(job)
 
@@ -263,7 +284,7 @@ class SlurmBackend:
     def close(self) -> None:
         """Do nothing: the Slurm jobs continue."""
 
-    def _state(self, run: Run, jobs: Callable[[], Mapping[str, Sequence[_Job]]]) -> RunState:
+    def _state(self, run: Run, jobs: Callable[[], _Jobs]) -> RunState:
         known = [ended(run.folder, node) for node in range(len(run.hosts))]
         state = merged([each or RunState() for each in known])
         if None not in known:
@@ -272,7 +293,7 @@ class SlurmBackend:
             left = [
                 part for part, (_, nodes) in enumerate(_parts(run)) if any(known[n] is None for n in nodes)
             ]
-            of_parts = {part: jobs().get(self._name(run, part), ()) for part in left}
+            of_parts = {part: jobs().get(self._key(run, part), ()) for part in left}
             never = [job.reason for part in left for job in of_parts[part] if job.never]
             over = [part for part in left if all(job.over for job in of_parts[part])]
             if not over:
@@ -309,44 +330,60 @@ class SlurmBackend:
 
     def _lost(self, run: Run, part: int, jobs: Sequence[_Job]) -> RunState:
         """Return the state of a run with a Slurm job that ended without a report of an agent."""
-        state = jobs[-1].state if jobs else self._accounted(self._name(run, part))
+        state = jobs[-1].state if jobs else self._accounted(*self._key(run, part))
         words = _ENDED.get(state, "Slurm has no record of its job any more")
         said = _last_line(run.folder / f"slurm-{part}.txt") if state in ("COMPLETED", "FAILED") else ""
         by_itself = has_begun(run) and state not in _BY_SLURM
         return RunState("lost", f"{words}: {said}" if said else words, by_itself=by_itself)
 
-    def _accounted(self, name: str) -> str:
+    def _accounted(self, user: int, name: str) -> str:
         """Return the state of a job from the accounting, if any, after slurmctld has dropped the job."""
         command = ("sacct", "--allocations", "--noheader", "--parsable2", "--format=State")
         try:
-            said = self._ask(*command, "--starttime=now-30days", f"--name={name}")
+            said = self._ask(*command, "--starttime=now-30days", f"--uid={user}", f"--name={name}")
         except BackendError:  # a cluster without accounting
             return ""
         return said.splitlines()[-1].split()[0] if said.strip() else ""  # "CANCELLED by 1000"
 
-    def _living(self, *names: str) -> list[str]:
-        """Return the ids of the Slurm jobs with these names that have not ended."""
+    def _living(self, run: Run, *parts: int) -> list[str]:
+        """Return the ids of the Slurm jobs of these parts of a run that have not ended."""
         jobs = self._jobs()
-        return [job.id for name in names for job in jobs.get(name, ()) if not job.over]
+        return [job.id for part in parts for job in jobs.get(self._key(run, part), ()) if not job.over]
 
-    def _jobs(self) -> dict[str, list[_Job]]:
-        """Return the Slurm jobs of this user by name, including those that ended some minutes ago."""
-        jobs: dict[str, list[_Job]] = {}
-        command = ("squeue", "--me", "--all", "--states=all", "--noheader", "--sort=i")
-        for line in self._ask(*command, "--format=%i|%T|%j|%r").splitlines():
-            id, state, name, reason = line.split("|", 3)
-            jobs.setdefault(name, []).append(_Job(id, state, reason))
+    def _jobs(self) -> _Jobs:
+        """Return the Slurm jobs of this user by user and name; those of all users if this user is root.
+
+        They include Slurm jobs that ended some minutes ago.  Each line begins with a random mark, because the
+        name of another user's job may contain a line that looks like one of squeue.
+        """
+        mark = secrets.token_hex(8)
+        jobs: dict[tuple[int, str], list[_Job]] = {}
+        whose = () if os.geteuid() == 0 else ("--me",)
+        command = ("squeue", *whose, "--all", "--states=all", "--noheader", "--sort=i")
+        for line in self._ask(*command, f"--format={mark}|%i|%T|%U|%r|%j").split("\n"):
+            if line.startswith(mark):
+                _, id, state, user, reason, name = line.split("|", 5)
+                jobs.setdefault((int(user), name), []).append(_Job(id, state, reason))
         return jobs
 
     def _name(self, run: Run, part: int) -> str:
         return f"copter-{self._cluster}-{run.id}" + (f"+{part}" if part else "")
 
-    def _names(self, run: Run) -> list[str]:
-        return [self._name(run, part) for part in range(len(_parts(run)))]
+    def _key(self, run: Run, part: int) -> tuple[int, str]:
+        """Return user and name of the Slurm job of a part."""
+        return self._user(run), self._name(run, part)
+
+    def _user(self, run: Run) -> int:
+        """Return the user who owns the folder of a run, also if the account does not exist any more."""
+        try:
+            return run.folder.stat().st_uid if run.account else os.geteuid()
+        except FileNotFoundError:  # the run was not submitted
+            return os.geteuid()
 
     def _submission(self, run: Run, part: int) -> list[str]:
         """Return the options of sbatch for a part of a run."""
         count, nodes = _parts(run)[part]
+        owner = agent.account_of(run.account) if run.account else None
         asked = {name: run.options.get(name) or self._options.get(name) for name in self.job_options}
         return [
             "--parsable",
@@ -364,6 +401,7 @@ class SlurmBackend:
             f"--cpus-per-task={self._cpus_of(run) * count}",
             f"--mem={self._memory_of(run) * count}",
             *(f"--{name}={value}" for name, value in asked.items() if value),
+            *(() if owner is None else (f"--uid={owner.user}", f"--gid={owner.group}")),
         ]
 
     def _script(self, run: Run, part: int) -> str:
@@ -394,21 +432,21 @@ class SlurmBackend:
         if "Unable to contact" in done.stderr:
             raise BackendError(f"scancel: {' '.join(done.stderr.split())}")
 
-    def _ask(self, *command: str) -> str:
-        """Return the output of a command."""
-        done = self._call(*command)
+    def _ask(self, *command: str, text: str = "") -> str:
+        """Return the output of a command that reads a text."""
+        done = self._call(*command, text=text)
         if done.returncode:
             words = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
             raise BackendError(f"{command[0]}: {words}")
         return done.stdout
 
-    def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def _call(self, *command: str, text: str = "") -> subprocess.CompletedProcess[str]:
         # Other variables, such as SBATCH_PARTITION or those of the job in which the service runs, are left
         # out.
         try:
             return subprocess.run(
                 command,
-                stdin=subprocess.DEVNULL,
+                input=text,
                 capture_output=True,
                 text=True,
                 errors="replace",

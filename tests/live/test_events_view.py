@@ -62,7 +62,10 @@ _SENTENCES = [
     (NodesChanged(time=0.0, down=(("t4", 1, "no power"),)), "these nodes do not work: t4-1 (no power)"),
     (NodesChanged(time=0.0, down=()), "no node fails any more"),
     (Archived(time=0.0, jobs=1, month="2026-11"), "1 job that ended long ago: moved to the archive 2026-11"),
-    (Archived(time=0.0, jobs=20, month="2026-11"), "20 jobs that ended long ago: moved to the archive 2026-11"),
+    (
+        Archived(time=0.0, jobs=20, month="2026-11"),
+        "20 jobs that ended long ago: moved to the archive 2026-11",
+    ),
     (Drained(time=0.0, type="t4", node=1), "node t4-1 was taken out of use"),
     (Drained(time=0.0, type="t4", node=1, back=True), "node t4-1 is in use again"),
     (

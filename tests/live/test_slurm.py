@@ -197,8 +197,8 @@ def test_a_run_is_found_again_after_service_and_controller_were_gone(backend, cl
 def test_a_run_whose_answer_was_lost_is_not_submitted_twice(backend, runs, monkeypatch):
     run, real = runs.make({"a100-1": 1}, worker()), SlurmBackend._call
 
-    def deaf(self, *command):
-        done = real(self, *command)
+    def deaf(self, *command, **given):
+        done = real(self, *command, **given)
         if command[0] == "sbatch":
             raise BackendError("sbatch did not answer within 10 s")
         return done

@@ -1,5 +1,6 @@
 """What the Slurm backend reads in squeue and writes for sbatch, with scripts in place of Slurm's commands."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,15 @@ import pytest
 from copter.live.backends.base import Run, RunRefusedError
 from copter.live.backends.slurm import SlurmBackend
 
+SQUEUE = """for last; do :; done; mark=${last#--format=}; sed "s/^MARK|/${mark%%|*}|/" BASE/state"""
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    commands = {"squeue": f"cat {tmp_path}/state", "sbatch": f'echo "$@" >> {tmp_path}/asked; echo 7'}
+    commands = {
+        "squeue": SQUEUE.replace("BASE", str(tmp_path)),
+        "sbatch": f'echo "$@" >> {tmp_path}/asked; cat > {tmp_path}/script; echo 7',
+    }
     for name in ("squeue", "scancel", "sbatch", "sacct", "sinfo"):
         (tmp_path / name).write_text(f"#!/bin/sh\n{commands.get(name, 'exit 0')}\n")
         (tmp_path / name).chmod(0o755)
@@ -25,7 +31,7 @@ def run_in(folder, **options):
 
 
 def outcome(folder, reason):
-    (folder / "state").write_text(f"7|PENDING|copter-C-j.1|{reason}\n")
+    (folder / "state").write_text(f"MARK|7|PENDING|{os.geteuid()}|{reason}|copter-C-j.1\n")
     return SlurmBackend("C", ["n1"]).states([run_in(folder)])["j.1"].outcome
 
 
@@ -71,7 +77,7 @@ def test_limits_of_a_job_replace_the_figures_of_the_options(folder, limits, cpus
     )
     asked = (folder / "asked").read_text().split()
     assert {f"--cpus-per-task={cpus}", f"--mem={megabytes}"} <= set(asked)
-    assert f"--cpus-per-task={cpus}" in (folder / "run" / "slurm-0.sh").read_text()
+    assert f"--cpus-per-task={cpus}" in (folder / "script").read_text()
 
 
 @pytest.mark.parametrize("which", ["Memory specification can not be", "CPU count per node can not be"])
