@@ -34,7 +34,7 @@ async def why(
     record: ServiceRecord,
     rounds: LiveRounds,
     name: str,
-    forecasts: Forecasts | None = None,
+    forecasts: Forecasts,
     *,
     seconds: float = 0.0,
 ) -> dict[str, Any]:
@@ -45,7 +45,7 @@ async def why(
     queued job starts, in seconds since the service first began; None for other jobs, or if it is unknown.
     `policy` has the sentences of the policy about its last round. They are empty while it decides.
 
-    `forecasts`: without it, no start is estimated. `seconds`: longest wait for an estimate.
+    `seconds` is the longest wait for an estimate.
 
     Raises
     ------
@@ -53,7 +53,7 @@ async def why(
         If there is no such job.
     """
     forecast = None
-    if forecasts is not None and _waits(record.state.jobs.get(name)):
+    if _waits(record.state.jobs.get(name)):
         forecast = await forecasts.about(name, seconds)  # first, because the job may change meanwhile
     view = job_view(record, name)
     job = record.state.jobs.get(name)
@@ -64,7 +64,7 @@ async def why(
     sentences = list(_sentences(record, rounds, job))
     if Closed in record.waiting_of(name):
         sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
-    elif forecasts is not None and _waits(job):
+    elif _waits(job):
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
         sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
     if job.status == "queued":
@@ -77,11 +77,11 @@ async def why(
 
 
 async def would_run(
-    record: ServiceRecord, rounds: LiveRounds, job: LiveJob, forecasts: Forecasts | None = None
+    record: ServiceRecord, rounds: LiveRounds, job: LiveJob, forecasts: Forecasts
 ) -> list[str]:
-    """Return sentences about whether a job that is not submitted could start now.
+    """Return sentences about whether a job that is not submitted could start now, and when it would start.
 
-    With `forecasts`, they also say when it would start, and which jobs that would delay or make smaller.
+    They also say which jobs that would delay or make smaller.
     """
     state = record.state
     waits = _names([name for name in job.file.after if not record.is_over(name)])
@@ -101,10 +101,9 @@ async def would_run(
             )
     before = len(_queue(state))
     sentences.append(f"Before it there are {before} queued jobs, in the order of their submission.")
-    if forecasts is not None:
-        forecast = await forecasts.with_new(job)
-        sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
-        sentences += _effects(forecast, job.name)
+    forecast = await forecasts.with_new(job)
+    sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
+    sentences += _effects(forecast, job.name)
     return sentences
 
 

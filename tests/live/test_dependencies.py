@@ -1,6 +1,5 @@
 """Jobs that start after others: when they start, what cancels them, and what is known after a restart."""
 
-import asyncio
 import random
 import shutil
 
@@ -11,8 +10,7 @@ from copter.live.events import Closed, Launched
 from copter.live.replay import play_again
 from copter.live.tokens import Author
 from copter.live.views import job_view, jobs_view
-from copter.live.why import why
-from support.live_cases import RIGID, act_while_deciding, look, make_service, named, step
+from support.live_cases import RIGID, act_while_deciding, asked, look, make_service, named, step
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def test_a_job_starts_after_all_others_have_completed(service):
         step(service, 60.0)
     assert statuses(service) == {"a": "running", "b": "running", "c": "queued"}
     assert job_view(service.record, "c")["reason"] == "after a, b"
-    answer = asyncio.run(why(service.record, service.rounds, "c"))
+    answer = asked(service, "c")
     assert "It starts after these jobs have completed: a (running), b (running)." in answer["sentences"]
     assert answer["position"] is None
     service.backend.end("a.1")

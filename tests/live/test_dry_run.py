@@ -1,6 +1,5 @@
 """Dry runs of submissions: the refusals of a submission, true sentences, and no change."""
 
-import asyncio
 import contextlib
 
 import pytest
@@ -10,8 +9,7 @@ from typer.testing import CliRunner
 from copter.live import cli
 from copter.live.admission import RefusedError
 from copter.live.tokens import Author
-from copter.live.why import would_run
-from support.live_cases import RIGID, client_of, make_service, named, step
+from support.live_cases import RIGID, client_of, make_service, named, step, would_start
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def service(tmp_path):
 
 def said(service, **changes):
     job = service.admission.dry_run(named(RIGID, "new", **changes))
-    return " ".join(asyncio.run(would_run(service.record, service.rounds, job)))
+    return " ".join(would_start(service, job))
 
 
 def test_what_is_free_is_said_and_nothing_changes(service):

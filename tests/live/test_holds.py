@@ -1,6 +1,5 @@
 """Held jobs, and changes of several jobs by patterns: all or nothing, also while the policy decides."""
 
-import asyncio
 import fnmatch
 import random
 
@@ -13,8 +12,7 @@ from copter.live.http import make_app
 from copter.live.replay import play_again
 from copter.live.tokens import Author
 from copter.live.views import job_view, jobs_view
-from copter.live.why import why
-from support.live_cases import ELASTIC, RIGID, act_while_deciding, look, make_service, named, step
+from support.live_cases import ELASTIC, RIGID, act_while_deciding, asked, look, make_service, named, step
 
 ALICE, BOB, EYES = Author("alice", "user"), Author("bob", "user"), Author("eyes", "read")
 
@@ -43,7 +41,7 @@ def test_a_held_job_gets_nothing_before_it_is_released(service):
     assert statuses(service) == {"one": "queued", "two": "running"}
     view = job_view(service.record, "one")
     assert view["held"] and view["reason"] == "held by root"
-    answer = asyncio.run(why(service.record, service.rounds, "one"))
+    answer = asked(service, "one")
     said = "It has been held for 180 s by 'root': no policy gives it GPUs before it is released"
     assert any(one.startswith(said) for one in answer["sentences"]) and answer["position"] is None
     assert not any("got no GPUs" in one for one in answer["sentences"])
@@ -161,7 +159,7 @@ def test_a_job_that_is_held_or_waits_is_described_before_the_policy_has_decided(
     assert reasons["one"] == (True, "held by bob; after first") and reasons["free"] == (False, "")
 
     def sentences(name):
-        return asyncio.run(why(service.record, service.rounds, name))["sentences"]
+        return asked(service, name)["sentences"]
 
     begin = "It was submitted while the policy was deciding; "
     assert sentences("one") == [begin + "no policy considers it yet: held by bob; after first."]

@@ -1,20 +1,28 @@
 """Jobs that must be in one rack: where they run, why they wait, and which are refused."""
 
-import asyncio
-
 import pytest
 
 from copter.live.admission import RefusedError
 from copter.live.files import ClusterFile, JobFileError, checked, read_toml
 from copter.live.replay import play_again
-from copter.live.why import would_run
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
-from support.live_cases import ELASTIC, RIGID, asked, look, make_service, named, said, step, write_cluster
+from support.live_cases import (
+    ELASTIC,
+    RIGID,
+    asked,
+    look,
+    make_service,
+    named,
+    said,
+    step,
+    would_start,
+    write_cluster,
+)
 
 T4 = {"type": "t4", "gpus_per_node": 2, "nodes": 6, "nodes_per_rack": 3}
 A100 = {"type": "a100", "gpus_per_node": 4, "nodes": 3, "nodes_per_rack": [1, 2]}
@@ -43,8 +51,7 @@ def test_a_job_runs_in_one_rack_or_waits_and_says_why(service):
     assert sorted([nodes(service, "a"), nodes(service, "b")]) == [[0, 1], [3, 4]]
     job = named(RIGID, "c", gpus=4, one_rack=True)
     words = "GPUs are free, but not in one rack: at most 2 t4 in a rack are not given to any job"
-    dry = would_run(service.record, service.rounds, service.admission.dry_run(job))
-    assert words in " ".join(asyncio.run(dry))
+    assert words in " ".join(would_start(service, service.admission.dry_run(job)))
     submit(service, "c", 4)
     submit(service, "elsewhere", 4, one_rack=False)
     service.admission.hold("elsewhere")

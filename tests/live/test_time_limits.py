@@ -12,8 +12,7 @@ from copter.live.cli import _seconds
 from copter.live.events import Begun, Closed, Ended
 from copter.live.replay import play_again
 from copter.live.views import job_view
-from copter.live.why import why
-from support.live_cases import CLUSTER, ELASTIC, RIGID, look, make_service, named, report, step
+from support.live_cases import CLUSTER, ELASTIC, RIGID, asked, look, make_service, named, report, step
 
 
 @pytest.fixture
@@ -235,7 +234,7 @@ def test_a_run_past_its_limit_is_killed_also_on_a_full_disk(service, monkeypatch
 def test_long_limits_are_shown_in_whole_seconds(service):
     service.admission.submit(limited(seconds=1209600.0))
     step(service)
-    sentences = asyncio.run(why(service.record, service.rounds, "one"))["sentences"]
+    sentences = asked(service, "one")["sentences"]
     assert any("time limit of 1209600 s" in one for one in sentences)
     look(service, 1209600.0)
     assert status(service) == ("failed", "time limit of 1209600 s")
@@ -245,7 +244,7 @@ def test_the_limit_is_shown(service):
     service.admission.submit(limited())
     step(service)
     look(service, 30.0)
-    sentences = asyncio.run(why(service.record, service.rounds, "one"))["sentences"]
+    sentences = asked(service, "one")["sentences"]
     assert "It has run for 30 s of its time limit of 100 s." in sentences
     assert job_view(service.record, "one")["used_seconds"] == pytest.approx(30.0)
 

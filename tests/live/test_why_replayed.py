@@ -4,7 +4,6 @@ A job of which a sentence says that it cannot start, or that it could use some G
 cluster, under the same policy.  What a policy was asked and what it decided is recorded next to the service.
 """
 
-import asyncio
 import re
 from collections import Counter
 
@@ -13,9 +12,8 @@ import pytest
 
 from copter.live.admission import RefusedError
 from copter.live.files import ClusterFile
-from copter.live.why import would_run
 from support.amounts import longer
-from support.live_cases import ELASTIC, RIGID, asked, look, make_service, named, said, step
+from support.live_cases import ELASTIC, RIGID, asked, look, make_service, named, said, step, would_start
 from support.why_judge import HAS, NONE, Judge
 
 SIZES = {"a100": (4, 2), "t4": (2, 3)}
@@ -171,7 +169,7 @@ def check_dry_run(service, rng, alone, seen):
     file = random_job(rng, 10**6, [])
     try:
         job = service.admission.dry_run(file)
-        sentences = asyncio.run(would_run(service.record, service.rounds, job))
+        sentences = would_start(service, job)
     except RefusedError:
         seen["refused"] += 1
         assert not alone.runs(file, {type: nodes for type, (_, nodes) in SIZES.items()})

@@ -7,8 +7,9 @@ import math
 import re
 
 from copter.live.files import ClusterFile, JobFile
+from copter.live.forecast import Forecast
 from copter.live.service import Service
-from copter.live.why import why
+from copter.live.why import why, would_run
 from support.memory_backend import MemoryBackend
 
 CLUSTER = ClusterFile(
@@ -20,6 +21,17 @@ CLUSTER = ClusterFile(
 RIGID = JobFile(command=("true",), gpus=2)
 ELASTIC = JobFile(
     command=("train",), kind="adaptive", work=1000.0, batch_size=32, max_batch_size=512, max_local_batch=64
+)
+
+
+NOTHING = Forecast(
+    time=0.0,
+    changes=-1,
+    jobs=frozenset(),
+    starts={},
+    until=math.nan,
+    ending="stopped",
+    error="this test estimates none",
 )
 
 
@@ -40,8 +52,18 @@ def make_service(
     backend = MemoryBackend() if backend is None else backend
     service = Service(folder, cluster, backend, policy, clock=clock or Turned(), **arguments)
     if not forecasts:
-        service.forecasts = None
+        service.forecasts = NoForecasts()
     return service
+
+
+class NoForecasts:
+    """Forecasts that know nothing, without a process."""
+
+    async def about(self, job, seconds):
+        return NOTHING
+
+    async def with_new(self, job):
+        return NOTHING
 
 
 def token_entry(name, role, **fields):
@@ -102,8 +124,19 @@ def act_while_deciding(service, act):
 
 
 def asked(service, name):
-    """Return why a job has what it has."""
-    return asyncio.run(why(service.record, service.rounds, name))
+    """Return why a job has what it has, without the sentence about its start."""
+    answer = asyncio.run(why(service.record, service.rounds, name, service.forecasts))
+    return answer | {"sentences": _without_start(answer["sentences"])}
+
+
+def would_start(service, job):
+    """Return the sentences of a dry run, without that about the start."""
+    sentences = asyncio.run(would_run(service.record, service.rounds, job, service.forecasts))
+    return _without_start(sentences)
+
+
+def _without_start(sentences):
+    return [one for one in sentences if one != f"No start could be estimated: {NOTHING.error}."]
 
 
 def said(answer, pattern):
