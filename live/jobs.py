@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from copter.live.events import Place
 from copter.live.files import JobFile
+from copter.live.gpu_use import GpuUse
 from copter.live.tokens import ADMIN
 from copter.live.training.plan import Batch, TrainingReport
 from copter.problems.cluster.cluster import Cluster, Configuration
@@ -69,6 +70,8 @@ class ActiveRun:
         Progress of the job's last checkpoint at the launch of the run.
     batch : Batch or None
         The batch that the run was last ordered to use.
+    use : tuple of GpuUse
+        Last known use of the GPUs, if they are of the service's machine; empty if it is unknown.
     waiting : bool
         True while the run is being submitted or, according to the backend, has not begun.
     counted, counted_at : float
@@ -86,6 +89,7 @@ class ActiveRun:
     running_seconds: float = 0.0
     saved: float = 0.0
     batch: Batch | None = None
+    use: tuple[GpuUse, ...] = ()
     waiting: bool = False
     counted: float = 0.0
     counted_at: float = -math.inf

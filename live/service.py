@@ -165,11 +165,15 @@ class Service:
     async def run(self) -> None:
         """Serve until cancelled."""
         record = self.record
-        rounds = asyncio.create_task(self.rounds.run(self.launcher.whole_tick))
+        tasks = [
+            asyncio.create_task(self.rounds.run(self.launcher.whole_tick)),
+            asyncio.create_task(self.launcher.watch_gpus()),
+        ]
         try:
             while True:
-                if rounds.done():
-                    rounds.result()
+                for task in tasks:
+                    if task.done():
+                        task.result()
                 began = time.monotonic()
                 await self.launcher.tick()
                 record.try_again()
@@ -180,7 +184,8 @@ class Service:
                     record.past.sample(record.now(), record.state)
                 await asyncio.sleep(max(_TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
-            rounds.cancel()
+            for task in tasks:
+                task.cancel()
 
     def reload(self, author: Author = ADMIN) -> list[str]:
         """Read the cluster's file again and use it; return sentences about what has changed.

@@ -326,6 +326,7 @@ def made_up(url):
             "submitted": 5.0,
             "gpus": 0,
             "nodes": [],
+            "gpu_use": [],
             "progress": 0.5,
             "restarts": 0,
             "runs": 0,
