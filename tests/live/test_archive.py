@@ -1,16 +1,20 @@
 """Archives of ended jobs: nothing is lost or counted twice, wherever the move of a job is interrupted."""
 
+import asyncio
 import contextlib
+import json
 import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from copter.errors import FileError
-from copter.live import archive
+from copter.live import archive, cli
 from copter.live.admission import RefusedError
-from copter.live.archive import whole_history
+from copter.live.archive import home_of, whole_history
 from copter.live.events import Noted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.past import Past
@@ -105,6 +109,36 @@ def test_a_job_whose_run_has_not_ended_is_not_moved(tmp_path):
     service.backend.end("runs.1")
     look(service)
     assert len(archived_view(service.record.journal, 10)) == 4
+    service.close()
+
+
+def test_a_job_is_in_the_archive_of_the_month_of_its_end(tmp_path, monkeypatch):
+    service = ended_service(tmp_path)
+    service.record.clock.time += 40 * DAY
+    service.backend.end("runs.1")
+    look(service)
+    service = restarted(service)
+    monkeypatch.setattr("copter.live.journal._MOST_MOVED", 1)
+    service.record.clock.time += 2 * DAYS * DAY
+    for number, month in enumerate([MONTH, MONTH, MONTH, "1970-02"], 1):
+        asyncio.run(service.launcher.tick())
+        assert service.record.journal.months()[0] == month
+        assert sum(service.record.journal.archived().values()) == number
+    names = [job["name"] for job in archived_view(service.record.journal, 10)]
+    assert names == ["runs", "late", "second", "first"]
+    assert home_of(service.record.journal, "runs") == tmp_path / "archive/1970-02/jobs/runs"
+    service.close()
+    assert play_again(tmp_path)[1] == []
+
+
+def test_the_command_lists_archived_jobs(tmp_path, monkeypatch):
+    service = ended_service(tmp_path, ARCHIVING)
+    look(service, 2 * DAYS * DAY)
+    monkeypatch.setattr(cli, "_client", lambda *_: client_of(service))
+    app = typer.Typer()
+    cli.register(app)
+    done = CliRunner().invoke(app, ["jobs", "--archived", "--json", "--status", "completed"])
+    assert [job["name"] for job in json.loads(done.stdout)] == ["second", "first"], done.output
     service.close()
 
 
