@@ -97,7 +97,7 @@ def whole_history(journal: LiveJournal) -> list[tuple[int, Event]]:
     """
     events = dict(journal.events())
     for archive in archives(journal):  # after the journal, from which events may be moved meanwhile
-        events |= archive.events()
+        events = dict(archive.events()) | events
     return sorted(events.items())
 
 
