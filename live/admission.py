@@ -1,7 +1,7 @@
 """Requests of users and runs: each request is checked, then written to the record or refused.
 
-Users submit, cancel, hold and release jobs and drain nodes; runs report their progress.  A refused request
-changes nothing.
+Users submit, cancel, hold and release jobs; admins also drain and reserve nodes; runs report their progress.
+A refused request changes nothing.
 
 The role of the author of a request decides what the author may do.  An admin may do everything, a user may
 submit jobs and change the jobs of the same author, and the role ``read`` may only read.
@@ -13,16 +13,29 @@ import fnmatch
 import json
 import math
 import secrets
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend
-from copter.live.events import Closed, Drained, Held, Released, Reported, Submitted
+from copter.live.events import (
+    Closed,
+    Drained,
+    Held,
+    Released,
+    Reported,
+    ReservationEnded,
+    Reserved,
+    Submitted,
+)
 from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import HOW, ServiceRecord
+from copter.live.reload import reservable
+from copter.live.reservations import Reservation, node_names, policy_type, real_type
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
@@ -150,8 +163,18 @@ class Admission:
         if len(state.jobs) + len(record.pending()) + len(names) > most:
             raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
         self._check_fields(file)
-        policy, whole = self._rounds.policy, record.file.cluster()
-        job = LiveJob(file, names[0], state.timer, whole, policy.kind)
+        policy, whole, reservation = self._rounds.policy, record.file.cluster(), None
+        if file.reservation is not None:
+            reservation = self._reservation(file.reservation, file.tenant)
+            whole = _cluster_of(reservation, whole)
+        job = LiveJob(file, names[0], state.timer, whole, policy.kind, reservation=reservation)
+        usable = [type.gpus for type in whole.types if type.name in job.types]
+        if reservation is not None and job.least_gpus > max(usable, default=0):
+            raise RefusedError(
+                422,
+                f"reservation = {reservation.name!r}: has {max(usable, default=0)} GPUs of a type that the"
+                f" job can use, and the job needs {job.least_gpus}",
+            )
         if file.one_rack and (racks := _too_small_racks(job, whole)):
             raise RefusedError(
                 422,
@@ -286,6 +309,86 @@ class Admission:
             raise RefusedError(404, f"there is no node {node} of type {type!r}")
         record.write(Drained(time=record.now(), type=type, node=node, back=back, author=author.name))
 
+    def reserve(
+        self,
+        name: str,
+        nodes: Sequence[str],
+        begin: float | None,
+        end: float,
+        tenants: Sequence[str] | None = None,
+        author: Author = ADMIN,
+    ) -> None:
+        """Reserve nodes for jobs that ask for the reservation.
+
+        Parameters
+        ----------
+        nodes : sequence of str
+            Names of the nodes, such as ``a100-0``.
+        begin, end : float
+            Times in seconds since the service first began; a `begin` of None, or in the past, means now.
+        tenants : sequence of str, optional
+            Tenants whose jobs may ask for the reservation; default: all.  If it is empty, no job may.
+
+        Raises
+        ------
+        RefusedError
+            If there is a reservation of this name that is not over, the reservation would overlap with
+            another one on a node, a node does not exist or may be removed by the policy, the times are
+            invalid, or the author may not reserve nodes.
+        """
+        check_role(author, "reserve nodes", "admin")
+        record, now = self._record, self._record.now()
+        present = [one for one in record.reservations.values() if one.status != "over"]
+        if any(one.name == name for one in present):
+            raise RefusedError(409, f"name = {name!r}: there is a reservation of this name")
+        begin = now if begin is None else max(begin, now)
+        if not end > begin:
+            raise RefusedError(
+                422, f"end: {end - now:.0f} s from now: must be after the begin, {begin - now:.0f} s from now"
+            )
+        there = {f"{type}-{node}": (type, node) for type, node in reservable(record.state, record.file)}
+        unknown = [node for node in nodes if node not in there]
+        if unknown:
+            raise RefusedError(
+                422, f"nodes = {unknown[0]!r}: must be a node such as a100-0, of a type without max_nodes"
+            )
+        chosen = tuple(dict.fromkeys(there[node] for node in nodes))
+        for one in present:
+            common = [node for node in chosen if node in one.nodes]
+            if common and begin < one.end and one.begin < end:
+                raise RefusedError(
+                    409,
+                    f"nodes = {node_names(common[:1])!r}: is reserved by {one.name!r} in a part of this time",
+                )
+        record.write(
+            Reserved(
+                time=now,
+                name=name,
+                nodes=chosen,
+                begin=begin,
+                end=end,
+                tenants=None if tenants is None else tuple(tenants),
+                author=author.name,
+            )
+        )
+
+    def unreserve(self, name: str, author: Author = ADMIN) -> None:
+        """End a reservation before its time, or cancel it before it begins.
+
+        Raises
+        ------
+        RefusedError
+            If there is no such reservation or it is over, or the author may not reserve nodes.
+        """
+        check_role(author, "reserve nodes", "admin")
+        record = self._record
+        one = record.reservations.get(name)
+        if one is None or one.status == "over":
+            raise RefusedError(404, f"there is no reservation {name!r} that is not over")
+        record.write(ReservationEnded(time=record.now(), name=name, author=author.name))
+        if one.status == "active":
+            self._rounds.renew()
+
     def report(self, name: str, number: int, report: TrainingReport) -> Orders:
         """Write the report of a run, and return the orders for the run.
 
@@ -301,7 +404,7 @@ class Admission:
         now = record.now()
         _count(job.run, report, now)
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
-        held = job.run.configuration
+        held = job.configuration(job.run.place)
         record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
         record.metrics.reported()
         batch = None
@@ -311,6 +414,17 @@ class Admission:
                 batch = job.run.batch = chosen
         stop = not math.isnan(job.run.told)
         return Orders(record.file.lease_seconds, stop, batch)
+
+    def _reservation(self, name: str, tenant: str) -> Reservation:
+        """Return the reservation of a new job; raise RefusedError if the job may not ask for it."""
+        one = self._record.reservations.get(name)
+        if one is None or one.status == "over":
+            why = "there is no reservation of this name" if one is None else "this reservation is over"
+            raise RefusedError(422, f"reservation = {name!r}: {why}")
+        if one.tenants is not None and tenant not in one.tenants:
+            may = f"only jobs of the tenants {', '.join(one.tenants)}" if one.tenants else "no jobs"
+            raise RefusedError(403, f"reservation = {name!r}: takes {may}, and the tenant is {tenant!r}")
+        return one
 
     def _check_fields(self, file: JobFile) -> None:
         """Raise RefusedError if the file of a job names an unknown job, type, option or application."""
@@ -369,10 +483,19 @@ class Admission:
         return True
 
 
+def _cluster_of(reservation: Reservation, whole: Cluster) -> Cluster:
+    """Return the nodes of a reservation, as policies know them."""
+    counts = Counter(type for type, _ in reservation.nodes)
+    return Cluster(
+        replace(one, name=policy_type(one.name, reservation.name), nodes=counts[one.name])
+        for one in whole.types
+    )
+
+
 def _too_small_racks(job: LiveJob, whole: Cluster) -> str:
     """Return the GPUs of the largest rack of each type that a job may use; empty if one can hold the job."""
-    types = [type for type in whole.types if not job.file.types or type.name in job.file.types]
-    racks = {type.name: type.gpus if type.rack_gpus is None else type.rack_gpus for type in types}
+    types = [type for type in whole.types if type.name in job.types]
+    racks = {real_type(type.name): min(type.gpus, type.rack_gpus or type.gpus) for type in types}
     if any(gpus >= job.least_gpus for gpus in racks.values()):
         return ""
     return ", ".join(f"{gpus} {type}" for type, gpus in racks.items())

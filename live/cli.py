@@ -64,6 +64,12 @@ Examples:
   copter events
   copter events --author alice --limit 1000
 """
+_RESERVE_EXAMPLES = """\b
+Examples:
+  copter reserve course --nodes a100-0,a100-1 --from 2026-03-02T09:00 --until 2026-03-06T18:00
+  copter reserve demo --nodes a100-0 --until +2h --tenants vision,speech
+  copter reserve repair --nodes t4-3 --from +1d --until +1d4h --maintenance
+"""
 _LOGS_EXAMPLES = """\b
 Examples:
   copter logs train-1
@@ -87,6 +93,9 @@ def register(app: typer.Typer) -> None:
     app.command("events", epilog=_EVENTS_EXAMPLES)(events)
     app.command("replay", epilog="\b\nExamples:\n  copter replay runs/live\n")(replay)
     app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
+    app.command("reserve", epilog=_RESERVE_EXAMPLES)(reserve)
+    app.command("unreserve", epilog="\b\nExamples:\n  copter unreserve team\n")(unreserve)
+    app.command("reservations", epilog="\b\nExamples:\n  copter reservations\n")(reservations)
     app.command("reload", epilog="\b\nExamples:\n  copter reload\n")(reload)
 
 
@@ -111,6 +120,25 @@ def _seconds(text: str) -> float:
     if found is None or not any(found.groups()):
         raise typer.BadParameter(f"{text!r}: must be a time with units, such as 90m, 2h or 1d12h")
     return float(sum(int(count or 0) * unit for count, unit in zip(found.groups(), _UNITS, strict=True)))
+
+
+def _moment(text: str) -> float | datetime:
+    """Return a time of the day, or the seconds from now of a time such as +2h."""
+    if text.startswith("+"):
+        return _seconds(text[1:])
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r}: must be a time such as 2026-03-02T09:00, or +2h for 2 hours from now"
+        ) from None
+
+
+def _service_time(moment: float | datetime, cluster: dict[str, Any]) -> float:
+    """Return a time in seconds since the service first began; `cluster` is its view of now."""
+    if isinstance(moment, datetime):
+        return moment.timestamp() - float(cluster["began"])
+    return float(cluster["time"]) + moment
 
 
 def _client(url: str, token_file: Path) -> Client:
@@ -531,6 +559,88 @@ def drain(
     """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted."""
     with _client(service, token_file) as client:
         client.drain(type, node, back=back)
+
+
+def reserve(
+    name: Annotated[str, typer.Argument(help="Name of the reservation.")],
+    nodes: Annotated[str, typer.Option(metavar="NODE[,NODE]", help="Nodes, such as a100-0,a100-1.")],
+    until: Annotated[
+        Any,
+        typer.Option(
+            parser=_moment,
+            metavar="TIME",
+            help="End: local time such as 2026-03-02T09:00, or +2h for 2 hours from now.",
+        ),
+    ],
+    begin: Annotated[
+        Any,
+        typer.Option("--from", parser=_moment, metavar="TIME", help="Begin, as for --until; default: now."),
+    ] = None,
+    tenants: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TENANT[,TENANT]", help="Tenants whose jobs may ask for the reservation; default: all."
+        ),
+    ] = None,
+    maintenance: Annotated[
+        bool, typer.Option("--maintenance", help="Let no job use the nodes, so that they can be repaired.")
+    ] = False,
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
+) -> None:
+    """Reserve nodes for a time: then they run only the jobs whose field `reservation` has this name.
+
+    When the reservation begins, other jobs on its nodes are stopped, even those not to be preempted.
+    """
+    if maintenance and tenants is not None:
+        raise typer.BadParameter("must be given without --tenants", param_hint="--maintenance")
+    with _client(service, token_file) as client:
+        now = client.cluster()
+        client.reserve(
+            name,
+            nodes.split(","),
+            None if begin is None else _service_time(begin, now),
+            _service_time(until, now),
+            tenants=[] if maintenance else None if tenants is None else tenants.split(","),
+        )
+
+
+def unreserve(
+    name: Annotated[str, typer.Argument(help="Name of the reservation.")],
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
+) -> None:
+    """End a reservation now, or cancel it before it begins; its jobs are stopped and get no GPUs any more."""
+    with _client(service, token_file) as client:
+        client.unreserve(name)
+
+
+def reservations(
+    as_json: _JsonOut = False,
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
+) -> None:
+    """List the reservations that are planned or active."""
+    from copter.live.untrusted import words
+
+    with _client(service, token_file) as client:
+        there = client.reservations()
+        if as_json:
+            import json
+
+            typer.echo(json.dumps(there))
+            return
+        began = client.cluster()["began"]
+    rows = []
+    for one in there:
+        begin, end = (
+            datetime.fromtimestamp(began + one[key]).isoformat(" ", "seconds") for key in ("begin", "end")
+        )
+        tenants = "all" if one["tenants"] is None else ", ".join(one["tenants"]) or "none"
+        nodes = ", ".join(one["nodes"])
+        rows.append((one["name"], one["status"], begin, end, words(tenants), one["author"], nodes))
+    columns = ("reservation", "status", "from", "until", "tenants", "author", "nodes")
+    table("", columns, rows, text_columns=7)
 
 
 def reload(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -300,6 +300,36 @@ class Client:
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use."""
         self._ask("POST", f"/v1/nodes/{type}/{node}/{'undrain' if back else 'drain'}")
+
+    def reserve(
+        self,
+        name: str,
+        nodes: Sequence[str],
+        begin: float | None,
+        end: float,
+        *,
+        tenants: Sequence[str] | None = None,
+    ) -> None:
+        """Reserve nodes, such as ``a100-0``, for the jobs that ask for the reservation.
+
+        Parameters
+        ----------
+        begin, end : float
+            Times in seconds since the service first began, as all times of the service; a `begin` of None, or
+            in the past, means now.
+        tenants : sequence of str, optional
+            Tenants whose jobs may ask for it; default: all.  If it is empty, no job may.
+        """
+        body = {"name": name, "nodes": nodes, "begin": begin, "end": end, "tenants": tenants}
+        self._ask("POST", "/v1/reservations", json=body)
+
+    def unreserve(self, name: str) -> None:
+        """End a reservation before its time, or cancel it before it begins."""
+        self._ask("DELETE", f"/v1/reservations/{name}")
+
+    def reservations(self) -> list[dict[str, Any]]:
+        """Return the reservations that are planned or active, by the time at which they begin."""
+        return list(self._ask("GET", "/v1/reservations").json())
 
     def reload(self) -> list[str]:
         """Let the service read the cluster's file again; return sentences about what has changed."""

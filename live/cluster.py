@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from copter.live.events import (
@@ -30,11 +31,21 @@ from copter.live.events import (
     Released,
     Reloaded,
     Reported,
+    ReservationBegan,
+    ReservationEnded,
+    Reserved,
     Submitted,
     Told,
 )
 from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import Hold, LiveJob
+from copter.live.reservations import (
+    Reservation,
+    ReservationEvent,
+    policy_type,
+    real_type,
+    reservation_after,
+)
 from copter.live.training.plan import TrainingReport
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.jobs import Timer
@@ -55,7 +66,7 @@ class LiveCluster:
     timer : Timer
         Seconds since the service first began.
     cluster : Cluster
-        Nodes that work and are not drained.
+        Nodes that work and are not drained, with the types that policies know (:mod:`.reservations`).
     jobs : dict of str to LiveJob
         Jobs that have not ended, in the order of their submission.
     eligible : dict of str to LiveJob
@@ -69,6 +80,10 @@ class LiveCluster:
         Reason why a node does not work, by type and number.
     drained : set of (str, int)
         Nodes that a user has taken out of use.
+    reservations : dict of str to Reservation
+        The last reservation of each name, also if it is over.
+    reserved : dict of (str, int) to str
+        Name of the active reservation of a node, by type and number.
     leftover : dict of str to LiveJob
         Jobs that have ended but whose run has not ended.
     changes : dict of str to Place or None
@@ -87,6 +102,8 @@ class LiveCluster:
         self.changes: dict[str, Place | None] = {}
         self._sizes = {one.type: one.nodes for one in file.gpus}
         self.failed: dict[tuple[str, int], str] = {}
+        self.reservations: dict[str, Reservation] = {}
+        self.reserved: dict[tuple[str, int], str] = {}
         self.leftover: dict[str, LiveJob] = {}
         self._arrived: list[LiveJob] = []
         self._left: list[LiveJob] = []
@@ -135,6 +152,8 @@ class LiveCluster:
                 self._decide(event)
             case NodesChanged() | Drained() | Reloaded():
                 self._change_nodes(event)
+            case Reserved() | ReservationBegan() | ReservationEnded():
+                self._change_reservation(event)
             case Closed():
                 job = self.jobs.pop(event.job, None)
                 if job is not None:
@@ -181,10 +200,29 @@ class LiveCluster:
             self._use_file(ClusterFile.model_validate(dict(event.cluster)))
         self._use_nodes()
 
+    def _change_reservation(self, event: ReservationEvent) -> None:
+        before = self.reservations.get(event.name)
+        after = self.reservations[event.name] = reservation_after(self.reservations, event)
+        if isinstance(event, Reserved):
+            return
+        for job in self.jobs.values():
+            if job.reservation is before and before is not None:  # not an earlier one of the same name
+                job.reservation = after
+                self._see(job)
+        active = [one for one in self.reservations.values() if one.status == "active"]
+        reserved = {node: one.name for one in active for node in one.nodes}
+        if reserved != self.reserved:  # otherwise the policy keeps its cluster
+            self.reserved = reserved
+            self._use_file(self.file)
+            self._use_nodes()
+
     def _use_file(self, file: ClusterFile) -> None:
         """Replace the cluster's file; the caller calls `_use_nodes` when the state is complete."""
         self._sizes = self._sizes_with(file)
-        self.file, self.cluster = file, file.cluster()
+        types = {one.name: one for one in file.cluster().types}
+        pairs = dict.fromkeys((type, name) for (type, _), name in self.reserved.items() if type in types)
+        reserved = [replace(types[type], name=policy_type(type, name), nodes=0) for type, name in pairs]
+        self.file, self.cluster = file, Cluster([*types.values(), *reserved])
 
     def _sizes_with(self, file: ClusterFile) -> dict[str, int]:
         """Return the number of nodes of each type with another file.
@@ -207,6 +245,7 @@ class LiveCluster:
             owner=event.author,
             index=event.index,
             account=event.account,
+            reservation=None if file.reservation is None else self.reservations[file.reservation],
         )
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
@@ -263,6 +302,8 @@ class LiveCluster:
     def _use_nodes(self) -> None:
         """Count the nodes that work, and take away allocations of GPUs that are not on them.
 
+        A job that is on nodes of a reservation which is not its own loses its GPUs too.
+
         If a node has fewer GPUs than before, the jobs that were submitted first keep theirs.
         """
         there = {(type, node): gpus for type, node, gpus in self.nodes()}
@@ -270,10 +311,10 @@ class LiveCluster:
         for node in self.drained & there.keys():
             reasons.setdefault(node, "it is drained")
         self.unusable = reasons
-        for one in self.file.gpus:
-            working = self._sizes[one.type] - sum(type == one.type for type, _ in reasons)
-            if self.cluster.capacity[one.type] != working * one.gpus_per_node:
-                self.cluster.set_nodes(one.type, working)
+        working = Counter(self.policy_type(*node) for node in there if node not in reasons)
+        for known in self.cluster.types:
+            if known.nodes != working[known.name]:
+                self.cluster.set_nodes(known.name, working[known.name])
         sizes = {one.type: one.gpus_per_node for one in self.file.gpus}
         for job in self.jobs.values():
             target, run = job.target, job.run
@@ -281,7 +322,12 @@ class LiveCluster:
                 continue
             name, nodes = target
             devices = run.devices if run is not None and run.place == target else ()
-            lacks = any((name, at) in reasons or there.get((name, at), 0) < gpus for at, gpus in nodes)
+            lacks = any(
+                (name, at) in reasons
+                or there.get((name, at), 0) < gpus
+                or self.reserved.get((name, at)) != job.file.reservation
+                for at, gpus in nodes
+            )
             if lacks or any(gpu >= sizes[name] for part in devices for gpu in part):
                 job.give(None)
                 continue
@@ -303,26 +349,49 @@ class LiveCluster:
         return next(one.host(node) for one in self.file.gpus if one.type == type)
 
     def given(self) -> Counter[str]:
-        """Return the number of GPUs of each type that jobs have been given."""
+        """Return the number of GPUs that jobs have been given, by the types that policies know."""
         given: Counter[str] = Counter()
         for job in self.jobs.values():
             if job.allocation is not None:
                 given[job.allocation.type] += job.allocation.gpus
         return given
 
+    def policy_type(self, type: str, node: int) -> str:
+        """Return the name by which policies know the GPUs of a node."""
+        return policy_type(type, self.reserved.get((type, node)))
+
+    def down(self) -> dict[str, frozenset[int]]:
+        """Return the nodes that have no usable GPUs of a type, by the types that policies know.
+
+        The types ``a100`` and ``a100@team`` have the same numbers of nodes; a node is down in all but one.
+        """
+        down: dict[str, set[int]] = {}
+        for type, node in self.reserved:
+            if node < self._sizes.get(type, 0):  # the file of the cluster may have changed at a restart
+                known = self.policy_type(type, node)
+                down.setdefault(known, set(range(self._sizes[type]))).discard(node)
+                down.setdefault(type, set()).add(node)
+        for type, node in self.unusable:
+            down.setdefault(self.policy_type(type, node), set()).add(node)
+        return {type: frozenset(nodes) for type, nodes in down.items()}
+
     def most_in_a_rack(self, type: str) -> int:
-        """Return the largest number of GPUs of a type in one rack that work and are given to no job."""
+        """Return the largest number of GPUs in one rack that work and are given to no job.
+
+        `type` is one that policies know.
+        """
+        real = real_type(type)
         free = {
             node: gpus
             for name, node, gpus in self.nodes()
-            if name == type and (type, node) not in self.unusable
+            if name == real and self.policy_type(name, node) == type and (name, node) not in self.unusable
         }
         for job in self.jobs.values():
-            if job.target is not None and job.target[0] == type:
-                for node, gpus in job.target[1]:
+            if job.allocation is not None and job.allocation.type == type:
+                for node, gpus in job.place or ():
                     free[node] = free.get(node, 0) - gpus
         one = next(one for one in self.cluster.types if one.name == type)
-        racks = one.racks_of(self._sizes[type])
+        racks = one.racks_of(self._sizes[real])
         return max((sum(free.get(node, 0) for node in rack) for rack in racks), default=0)
 
     def running(self) -> list[LiveJob]:
@@ -376,11 +445,8 @@ class EligibleJobs:
 
     @property
     def down(self) -> Mapping[str, frozenset[int]]:
-        """Nodes of each type that do not work, or are drained."""
-        down: dict[str, set[int]] = {}
-        for type, node in self._state.unusable:
-            down.setdefault(type, set()).add(node)
-        return {type: frozenset(nodes) for type, nodes in down.items()}
+        """Nodes of each type that do not work, are drained, or are those of another type for policies."""
+        return self._state.down()
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
         """Return the jobs that became eligible and those that ceased to be so since the last call."""
@@ -400,7 +466,7 @@ class EligibleJobs:
 
     def _change(self, job: LiveJob, new: Allocation) -> None:
         assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        self._state.changes[job.name] = as_place(new)
+        self._state.changes[job.name] = as_place((real_type(new.type), new.nodes))
 
 
 class ReportedSpeeds(Estimator):

@@ -212,6 +212,33 @@ class Drained(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reserved(Event):
+    """A reservation was made; its fields are those of a :class:`.reservations.Reservation`."""
+
+    name: str
+    nodes: tuple[tuple[str, int], ...]
+    begin: float
+    end: float
+    tenants: tuple[str, ...] | None
+    author: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservationBegan(Event):
+    """A reservation began: from now on its nodes run only its jobs."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservationEnded(Event):
+    """A reservation ended; `author` is the name of the token of the request, empty if its time was over."""
+
+    name: str
+    author: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reloaded(Event):
     """The cluster's file was read again while the service ran.
 
@@ -250,7 +277,8 @@ KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
         Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Held, Released, Closed,
-        NodesChanged, Drained, Reloaded, Archived, Noted,
+        NodesChanged, Drained, Reserved, ReservationBegan, ReservationEnded, Reloaded,
+        Archived, Noted,
     )
 }  # fmt: skip
 

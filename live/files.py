@@ -35,6 +35,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 _Word = Annotated[str, Field(pattern=WORD)]
 _Text = Annotated[str, Field(max_length=_LONGEST)]
 _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Tenant = Annotated[str, Field(max_length=63, pattern=r"^[^\x00-\x1f]*$")]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
@@ -87,7 +88,7 @@ class JobFile(Strict):
         int,
         Field(ge=-1000, le=1000, description="Jobs with a larger number come first, if the policy is queue."),
     ] = 0
-    tenant: Annotated[str, Field(max_length=63, pattern=r"^[^\x00-\x1f]*$")] = ""
+    tenant: Tenant = ""
     work: Annotated[
         _Positive | None,
         Field(description="Work of an elastic job: number of steps at the initial batch size."),
@@ -126,6 +127,9 @@ class JobFile(Strict):
         tuple[Name, ...],
         Field(max_length=1000, strict=False, description="Jobs that must complete before this one starts."),
     ] = ()
+    reservation: Annotated[
+        Name | None, Field(description="Reservation on whose nodes the job runs; default: other nodes.")
+    ] = None
     one_rack: Annotated[
         bool, Field(description="True if all nodes of the job must be in one rack of the cluster.")
     ] = False
@@ -176,6 +180,8 @@ class JobFile(Strict):
             raise ValueError(f"directory = {self.directory!r}: must be absolute, without ..")
         if any(name.startswith("COPTER_") for name in self.environment):
             raise ValueError("environment: names that begin with COPTER_ are reserved for the service")
+        if self.reserved and self.reservation is not None:
+            raise ValueError("reserved: not for a job with a reservation")
         if self.kind == "rigid":
             wrong = [name for name in _ELASTIC if getattr(self, name) is not None]
             if wrong:

@@ -24,13 +24,21 @@ from typing import Annotated, Any
 from copter.extras import extra
 from copter.live.admission import RefusedError
 from copter.live.archive import home_of
-from copter.live.files import NAME, WORD, JobFile, Strict, describe
+from copter.live.files import NAME, WORD, JobFile, Name, Strict, Tenant, describe
 from copter.live.folder import run_token
 from copter.live.service import Service
 from copter.live.tokens import Author
 from copter.live.training.plan import TrainingReport
 from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
-from copter.live.views import archived_view, cluster_view, events_view, job_view, jobs_view, rounds_view
+from copter.live.views import (
+    archived_view,
+    cluster_view,
+    events_view,
+    job_view,
+    jobs_view,
+    reservations_view,
+    rounds_view,
+)
 from copter.live.why import why, would_run
 
 with extra("live"):
@@ -121,6 +129,29 @@ class Chosen(Strict):
         tuple[Annotated[str, Field(pattern=_PATTERN)], ...],
         Field(min_length=1, max_length=10_000, strict=False),
     ]
+
+
+_Time = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+
+
+class ReservationBody(Strict):
+    """A reservation, see :class:`.reservations.Reservation`; times are seconds since the service began."""
+
+    name: Name
+    nodes: Annotated[
+        tuple[Annotated[str, Field(max_length=80)], ...],
+        Field(min_length=1, max_length=10_000, strict=False, description="Names of nodes, such as a100-0."),
+    ]
+    begin: Annotated[_Time | None, Field(description="Default, and for a time in the past: now.")] = None
+    end: _Time
+    tenants: Annotated[
+        tuple[Tenant, ...] | None,
+        Field(
+            max_length=1000,
+            strict=False,
+            description="Tenants whose jobs may ask for the reservation; default: all; empty: none.",
+        ),
+    ] = None
 
 
 class Refusal(BaseModel):
@@ -383,6 +414,23 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         """Put a node back into use."""
         service.admission.drain(type, node, author, back=True)
         return JobName(name=f"{type}-{node}")
+
+    @router.get("/v1/reservations")
+    async def reservations() -> list[dict[str, Any]]:
+        """List the reservations that are not over, by the time at which they begin."""
+        return reservations_view(service.record)
+
+    @router.post("/v1/reservations", status_code=201)
+    async def reserve(body: ReservationBody, author: _Author) -> JobName:
+        """Reserve nodes for the jobs that ask for the reservation."""
+        service.admission.reserve(body.name, body.nodes, body.begin, body.end, body.tenants, author)
+        return JobName(name=body.name)
+
+    @router.delete("/v1/reservations/{name}")
+    async def unreserve(name: _JobName, author: _Author) -> JobName:
+        """End a reservation before its time, or cancel it before it begins."""
+        service.admission.unreserve(name, author)
+        return JobName(name=name)
 
     @router.post("/v1/reload")
     async def reload(author: _Author) -> Changes:

@@ -9,13 +9,14 @@ it counts as equally fast on every type that it may use.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from copter.live.events import Place
 from copter.live.files import JobFile
 from copter.live.gpu_use import GpuUse
+from copter.live.reservations import Reservation, policy_type, real_type
 from copter.live.tokens import ADMIN
 from copter.live.training.plan import Batch, TrainingReport
 from copter.problems.cluster.cluster import Cluster, Configuration
@@ -40,6 +41,7 @@ _MOST_FITTED = 256
 """Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type.
 
 A further combination replaces the one that was reported longest ago."""
+_Value = TypeVar("_Value")
 LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
 
@@ -94,11 +96,6 @@ class ActiveRun:
     counted: float = 0.0
     counted_at: float = -math.inf
 
-    @property
-    def configuration(self) -> Configuration:
-        """Type, nodes and GPUs of the run's place."""
-        return Placement(*self.place).configuration
-
 
 class LiveJob(Job):
     """A job of a live cluster; `policy_kind` is the largest kind of adaptation that the policy makes.
@@ -111,6 +108,8 @@ class LiveJob(Job):
         Number of the job in its array, from 0; None for a job that is not of an array.
     account : str
         Account as which the job runs; empty for that of the service.
+    reservation : Reservation or None
+        The reservation whose nodes the job asks for; None for other nodes.
     hold : Hold or None
         The present hold; None if the job is not held.
     waits_for : set of str
@@ -142,20 +141,22 @@ class LiveJob(Job):
         owner: str = ADMIN.name,
         index: int | None = None,
         account: str = "",
+        reservation: Reservation | None = None,
     ) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
-        self._types = dict.fromkeys(cluster.names)  # also those that the cluster has no more
-        prior = _prior(file, name, self._types)
+        self.file, self.reservation = file, reservation
+        self._types = self._own_types(cluster)  # also those that the cluster has no more
+        prior = _prior(file, name, self.types)
         super().__init__(submission, job_profile(submission, prior, kind, cluster), kind, timer)
-        self.file, self.owner, self.index, self.account = file, owner, index, account
+        self.owner, self.index, self.account = owner, index, account
         self._prior = prior
         self.hold: Hold | None = None
         self.waits_for = set[str]()
         self.eligible_since = math.nan
         self.learned: Learned | None = None
         if isinstance(self.profile, GoodputProfile):
-            self.learned = Learned(self.profile, cluster.names)
+            self.learned = Learned(self.profile, self.types)
         self.run: ActiveRun | None = None
         self.runs = self.failures = self.losses = 0
         self.retry_at = -math.inf
@@ -224,9 +225,19 @@ class LiveJob(Job):
         return self.gpus or self.submission.min_gpus or 1
 
     @property
+    def types(self) -> list[str]:
+        """Types on which a policy may run the job, by the names that policies know."""
+        return [type for type in self._types if not self.file.types or real_type(type) in self.file.types]
+
+    @property
+    def has_nodes(self) -> bool:
+        """True unless the job asks for a reservation that is not active."""
+        return self.reservation is None or self.reservation.status == "active"
+
+    @property
     def eligible(self) -> bool:
         """True if a policy may give GPUs to the job."""
-        return self.hold is None and not self.waits_for
+        return self.hold is None and not self.waits_for and self.has_nodes
 
     @property
     def saved_progress(self) -> float:
@@ -238,7 +249,16 @@ class LiveJob(Job):
         """Place where the job is to run."""
         if self.allocation is None or self.place is None:
             return None
-        return self.allocation.type, self.place
+        return real_type(self.allocation.type), self.place
+
+    def configuration(self, place: Place) -> Configuration:
+        """Return a place of the job as policies know it."""
+        type, nodes = place
+        return Placement(policy_type(type, self.file.reservation), nodes).configuration
+
+    def _own_types(self, cluster: Cluster) -> dict[str, None]:
+        """Return the names by which policies know the types of a cluster if this job uses them."""
+        return dict.fromkeys(policy_type(real_type(type), self.file.reservation) for type in cluster.names)
 
     def predicted_goodput(self) -> float:
         """Return the initial steps per second with its allocation; 0 without an allocation."""
@@ -256,7 +276,7 @@ class LiveJob(Job):
             return
         self.restarts += not math.isnan(self.started)
         self.started = now if math.isnan(self.started) else self.started
-        self.allocation, self.place = Placement(*place).configuration, place[1]
+        self.allocation, self.place = self.configuration(place), place[1]
         self.restart_until = now + self._restart_seconds
 
     def launch(
@@ -300,7 +320,7 @@ class LiveJob(Job):
         if self.learned is None:
             return
         for times in report.times:
-            held = run.configuration
+            held = self.configuration(run.place)
             combination = held.nodes, held.gpus, times.local_batch
             recent = self._recent.setdefault(held.type, {})
             recent.pop(combination, None)
@@ -331,9 +351,9 @@ class LiveJob(Job):
 
         `cluster`: the present one, whose types and racks the job can use from now on.
         """
-        if new := [type for type in cluster.names if type not in self._types]:
-            self._types |= dict.fromkeys(new)
-            self._prior = _prior(self.file, self.name, self._types)
+        if self._own_types(cluster).keys() - self._types.keys():
+            self._types |= self._own_types(cluster)
+            self._prior = _prior(self.file, self.name, self.types)
         self.kind = job_kind(self.submission, policy_kind)
         self.gpus = job_gpus(self.submission, self.kind)
         self.seen = self.profile = job_profile(self.submission, self._prior, self.kind, cluster)
@@ -358,20 +378,25 @@ class LiveJob(Job):
         self.seen = self.profile = known
 
     def measured(self) -> Profile:
-        """Return the profile for simulating the record: a rigid job takes as long as it took."""
-        if isinstance(self.profile, CountProfile):
-            seconds, profile = max(self.run_seconds, 1e-3), self.profile
+        """Return the profile for simulating the record, by real types of GPUs.
+
+        A rigid job takes as long as it took.
+        """
+        profile = self.profile
+        if isinstance(profile, CountProfile):
+            seconds, curves = max(self.run_seconds, 1e-3), _by_real_type(profile.curves)
             return CountProfile(
-                self.name, profile.restart_seconds, seconds, profile.counts, profile.curves, profile.max_gpus
+                self.name, profile.restart_seconds, seconds, profile.counts, curves, profile.max_gpus
             )
-        return self.profile
+        assert isinstance(profile, GoodputProfile)
+        return profile.with_models(_by_real_type(profile.models))
 
     def batch(self, place: Place) -> Batch | None:
         """Return the batch for training on some GPUs, or None for a job that does not adapt.
 
         Once enough sizes were tried on the type, this is the best batch under the fitted profile.
         """
-        profile, held = self.seen, Placement(*place).configuration
+        profile, held = self.seen, self.configuration(place)
         if not isinstance(profile, GoodputProfile):
             return None
         if self.kind == "adaptive" and self.learned is not None and held.type in self.learned.reports:
@@ -400,9 +425,12 @@ class LiveJob(Job):
         return None
 
 
-def _prior(file: JobFile, name: str, known: Iterable[str]) -> Profile:
-    """Return the profile of a job before it has run, on the known types that it may use."""
-    types = [type for type in known if not file.types or type in file.types]
+def _by_real_type(values: Mapping[str, _Value]) -> dict[str, _Value]:
+    return {real_type(type): value for type, value in values.items()}
+
+
+def _prior(file: JobFile, name: str, types: Iterable[str]) -> Profile:
+    """Return the profile of a job before it has run, on the types that it may use."""
     if not file.elastic:
         counts = [file.gpus or 1]
         return CountProfile(name, file.restart_seconds, file.seconds, counts, {type: [1.0] for type in types})
@@ -410,7 +438,9 @@ def _prior(file: JobFile, name: str, known: Iterable[str]) -> Profile:
     initial = file.batch_size
     largest = max(file.max_batch_size or LARGEST_FACTOR * initial, initial)
     fits = file.max_local_batch
-    most = {type: (fits.get(type) if isinstance(fits, dict) else fits) or largest for type in types}
+    most = {
+        type: (fits.get(real_type(type)) if isinstance(fits, dict) else fits) or largest for type in types
+    }
     return GoodputProfile(
         name,
         file.restart_seconds,

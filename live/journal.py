@@ -45,6 +45,9 @@ CREATE TABLE IF NOT EXISTS archived (
 _VERSION = 1
 _MOST_MOVED = 5000
 """Number of events after which no further job is moved to an archive at a time."""
+_NODE_KINDS = (
+    "'Opened', 'Reloaded', 'NodesChanged', 'Drained', 'Reserved', 'ReservationBegan', 'ReservationEnded'"
+)
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
 _NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"
@@ -120,8 +123,8 @@ class LiveJournal:
     def history(self, jobs: Sequence[str]) -> Iterator[tuple[int, Event]]:
         """Yield the events that matter for the nodes and for some jobs, in order.
 
-        These are the events of the jobs, those of nodes and policies, the rounds that requested nodes, and
-        the rounds that changed places since the first of the jobs was submitted.
+        These are the events of the jobs, those of nodes, reservations and policies, the rounds that requested
+        nodes, and the rounds that changed places since the first of the jobs was submitted.
         """
         listed = json.dumps(list(jobs))
         (first,) = next(
@@ -133,7 +136,7 @@ class LiveJournal:
         )
         rows = self._rows(
             f"""
-            {_COLUMNS} WHERE kind IN ('Opened', 'Reloaded', 'NodesChanged', 'Drained') UNION ALL
+            {_COLUMNS} WHERE kind IN ({_NODE_KINDS}) UNION ALL
             {_COLUMNS} WHERE kind = 'Decided' AND (
                 instr(fields, '"sizes":{{}}') = 0 OR (id > ? AND instr(fields, '"places":{{}}') = 0)
             ) UNION ALL

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from copter.extras import extra
+from copter.live.reservations import by_real_type
 
 with extra("live"):
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
@@ -90,10 +91,11 @@ class ServiceMetrics(Collector):
         for status in _STATUSES:
             self._jobs.labels(status).set(statuses[status])
         self._over = dict(over)
-        capacity, given, busy = state.cluster.capacity, state.given(), Counts[str]()
+        capacity, given = by_real_type(state.cluster.capacity), by_real_type(state.given())
+        busy = Counts[str]()
         for job in state.running():
             assert job.run is not None
-            busy[job.run.place[0]] += job.run.configuration.gpus
+            busy[job.run.place[0]] += sum(gpus for _, gpus in job.run.place[1])
         for type, gpus in capacity.items():
             for what, count in (("there", gpus), ("given", given[type]), ("busy", busy[type])):
                 self._gpus.labels(type, what).set(count)

@@ -34,6 +34,9 @@ from copter.live.events import (
     Released,
     Reloaded,
     Reported,
+    ReservationBegan,
+    ReservationEnded,
+    Reserved,
     Submitted,
     Told,
 )
@@ -42,12 +45,17 @@ from copter.live.jobs import Hold
 from copter.live.journal import LiveJournal
 from copter.live.metrics import ServiceMetrics
 from copter.live.past import Past
+from copter.live.reservations import Reservation, reservation_after
 
 _log = logging.getLogger("copter.live")
 
 
 HOW: Mapping[Ending, str] = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
 """Words for the endings of jobs."""
+_CHANGES = (
+    Submitted, Closed, Released, NodesChanged, Drained, ReservationBegan, ReservationEnded, Reloaded,
+)  # fmt: skip
+"""Events after which a policy may decide otherwise."""
 _NOTED_SECONDS = 1.0
 """Least number of seconds by which the clock was set back for a note."""
 
@@ -59,9 +67,9 @@ class ServiceRecord:
     was set back while no service ran, times continue from the last event, and then grow with `clock`.
 
     `over` counts the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is
-    set when a job arrives, ends or is released, or a node changes.  `changes` counts these events, holds, and
-    rounds that changed places.  `trouble` is the reason why the journal could not be written at the last
-    attempt; empty if it could.
+    set when a job arrives, ends or is released, a node changes, or a reservation begins or ends.  `changes`
+    counts these events, holds, and rounds that changed places.  `trouble` is the reason why the journal could
+    not be written at the last attempt; empty if it could.
     """
 
     def __init__(
@@ -90,6 +98,15 @@ class ServiceRecord:
     def file(self) -> ClusterFile:
         """The last cluster's file, also if the event of its reload waits."""
         return self.state.file if self._waiting_file is None else self._waiting_file
+
+    @property
+    def reservations(self) -> dict[str, Reservation]:
+        """The last reservation of each name, also if its events wait."""
+        found = dict(self.state.reservations)
+        for event in self._waiting:
+            if isinstance(event, Reserved | ReservationBegan | ReservationEnded):
+                found[event.name] = reservation_after(found, event)
+        return found
 
     def write(self, *events: Event, durable: bool = True) -> None:
         """Write events to the journal and apply them at once, or after the policy has returned.
@@ -326,7 +343,7 @@ class ServiceRecord:
             self.past.rounds.append(event)
         if isinstance(event, Ended):
             self.metrics.ended(event.outcome)
-        if isinstance(event, (Submitted, Closed, Released, NodesChanged, Drained, Reloaded)):
+        if isinstance(event, _CHANGES):
             self.changed.set()
             self.changes += 1
         elif isinstance(event, Held) or (isinstance(event, Decided) and event.places):

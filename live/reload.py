@@ -5,10 +5,11 @@ A node keeps its number and its host while a run is on it, because the journal h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from copter.live.cluster import LiveCluster, first_numbers
 from copter.live.files import ClusterFile, GpuNodes
+from copter.live.reservations import Reservation, node_names
 
 _FIXED = ("options", "pace")
 """Fields from which the backend and the launcher are made when the service starts."""
@@ -48,14 +49,28 @@ def _differences(old: ClusterFile | GpuNodes, new: ClusterFile | GpuNodes, where
             yield f"{where}{name} is {now}, and was {was}"
 
 
-def refusal(state: LiveCluster, old: ClusterFile, new: ClusterFile, *, numbered: bool) -> str:
+def refusal(
+    state: LiveCluster,
+    old: ClusterFile,
+    new: ClusterFile,
+    reservations: Iterable[Reservation],
+    *,
+    numbered: bool,
+) -> str:
     """Return why a running service cannot use a new file of its cluster; empty if it can.
 
-    `numbered` is true if all nodes are on this machine and runs get numbers of its GPUs.
+    `reservations`: all of them, also those that are over. `numbered` is true if all nodes are on this machine
+    and runs get numbers of its GPUs.
     """
     for name in _FIXED:
         if getattr(old, name) != getattr(new, name):
             return f"{name}: cannot change while the service runs; restart it"
+    stay = reservable(state, new)
+    for one in reservations:
+        gone = [node for node in one.nodes if one.status != "over" and node not in stay]
+        if gone:
+            why = f"must stay, without max_nodes: reserved by {one.name!r}; end the reservation first"
+            return f"gpus: {node_names(gone)}: {why}"
     hosts = {
         (one.type, node): one.host(node) for one in new.gpus for node in range(one.max_nodes or one.nodes)
     }
@@ -77,6 +92,15 @@ def refusal(state: LiveCluster, old: ClusterFile, new: ClusterFile, *, numbered:
                 continue
             return f"gpus: {shown} {why} while job {job.name!r} is on it; drain it first, or append new nodes"
     return ""
+
+
+def reservable(state: LiveCluster, file: ClusterFile) -> dict[tuple[str, int], int]:
+    """Return the GPUs of each node that a reservation may have, for the nodes of a file.
+
+    A type with `max_nodes` is left out, because the policy adds and removes its nodes.
+    """
+    fixed = {one.type for one in file.gpus if one.max_nodes is None}
+    return {(type, node): gpus for type, node, gpus in state.nodes(file) if type in fixed}
 
 
 def _renumbered(state: LiveCluster, new: ClusterFile) -> set[tuple[str, int]]:

@@ -39,6 +39,7 @@ from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
 from copter.live.reload import changes, refusal
+from copter.live.reservations import due
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, SIGNAL, Author, Tokens
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
@@ -177,6 +178,7 @@ class Service:
                 began = time.monotonic()
                 await self.launcher.tick()
                 record.try_again()
+                self.begin_and_end_reservations()
                 if self._reload_asked:
                     self._reload_asked = False
                     self._reload_by_signal()
@@ -210,7 +212,9 @@ class Service:
                 check_devices(file)
         except CopterError as error:
             raise RefusedError(422, str(error)) from None
-        if why := refusal(record.state, old, file, numbered=self.launcher.numbered):
+        if why := refusal(
+            record.state, old, file, record.reservations.values(), numbered=self.launcher.numbered
+        ):
             raise RefusedError(409, f"{self._source}: {why}")
         changed = changes(old, file)
         if changed:
@@ -222,6 +226,20 @@ class Service:
         if file.gpus != old.gpus:
             self.rounds.renew()
         return changed
+
+    def begin_and_end_reservations(self) -> None:
+        """Write that reservations begin or end now; a new policy object replaces the present one then.
+
+        While the policy decides, reservations wait.
+        """
+        record = self.record
+        events = [] if record.deciding else due(record.state.reservations, record.now())
+        if events:
+            try:
+                record.write(*events)
+            except sqlite3.Error:  # the record has the reason, and the next call repeats it
+                return
+            self.rounds.renew()
 
     def ask_reload(self) -> None:
         """Let :meth:`run` reload the cluster's file at its next tick; signal handlers may call this."""

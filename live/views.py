@@ -29,12 +29,16 @@ from copter.live.events import (
     Released,
     Reloaded,
     Reported,
+    ReservationBegan,
+    ReservationEnded,
+    Reserved,
     Submitted,
     Told,
 )
 from copter.live.jobs import ActiveRun, Hold, LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.record import ServiceRecord
+from copter.live.reservations import Reservation, by_real_type, node_names
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
@@ -77,7 +81,9 @@ def _waiting(record: ServiceRecord, event: Submitted) -> dict[str, Any]:
         "owner": event.author,
         "held": record.is_held(event.job),
         "reason": _why_not_eligible(
-            record.hold(event.job), [name for name in event.file["after"] if not record.is_over(name)]
+            record.hold(event.job),
+            [name for name in event.file["after"] if not record.is_over(name)],
+            record.reservations.get(event.file["reservation"] or ""),
         ),
     }
 
@@ -115,7 +121,7 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "owner": job.owner,
         "submitted": job.submitted,
         "started": _finite(job.started),
-        "type": None if held is None else held.type,
+        "type": None if job.target is None else job.target[0],
         "gpus": 0 if held is None else held.gpus,
         "nodes": [] if job.place is None else [node for node, _ in job.place],
         "gpu_use": [] if job.run is None else [one._asdict() for one in job.run.use],
@@ -128,14 +134,21 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "runs": job.runs,
         "failures": job.failures,
         "held": job.hold is not None,
-        "reason": _why_not_eligible(job.hold, job.waits_for),
+        "reason": _why_not_eligible(job.hold, job.waits_for, job.reservation),
     }
 
 
-def _why_not_eligible(hold: Hold | None, after: Collection[str]) -> str:
-    """Return why no policy sees a job that is held or waits for other jobs; empty if policies see it."""
+def _why_not_eligible(hold: Hold | None, after: Collection[str], reservation: Reservation | None) -> str:
+    """Return why no policy sees a job; empty if policies see it.
+
+    A job is held, or waits for other jobs or a reservation, or its reservation is over.
+    """
     held = [] if hold is None else [f"held by {hold.author}"]
     waits = [f"after {', '.join(sorted(after))}"] if after else []
+    if reservation is not None and reservation.status == "planned":
+        waits.append(f"reservation {reservation.name} has not begun")
+    elif reservation is not None and reservation.status == "over":
+        waits.append(f"its reservation {reservation.name} is over")
     return "; ".join(held + waits)
 
 
@@ -252,6 +265,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
             "gpus": gpus,
             "unusable": state.unusable.get((type, node), ""),
             "drained": (type, node) in state.drained,
+            "reservation": state.reserved.get((type, node), ""),
         }
         for type, node, gpus in state.nodes()
     ]
@@ -267,7 +281,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
         "over": dict(record.over),
         "queued": sum(job.status == "queued" for job in state.jobs.values()),
         "statuses": Counter(job.status for job in state.jobs.values()),
-        "given": state.given(),
+        "given": by_real_type(state.given()),
         "goodput": {
             "predicted": goodput.predicted,
             "measured": goodput.measured,
@@ -293,6 +307,23 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
         "ended": None,
         "outcome": None,
     }
+
+
+def reservations_view(record: ServiceRecord) -> list[dict[str, Any]]:
+    """Return the reservations that are not over, by the time at which they begin."""
+    present = [one for one in record.reservations.values() if one.status != "over"]
+    return [
+        {
+            "name": one.name,
+            "nodes": [f"{type}-{node}" for type, node in one.nodes],
+            "begin": one.begin,
+            "end": one.end,
+            "tenants": None if one.tenants is None else list(one.tenants),
+            "author": one.author,
+            "status": one.status,
+        }
+        for one in sorted(present, key=lambda one: one.begin)
+    ]
 
 
 def rounds_view(record: ServiceRecord, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
@@ -364,6 +395,16 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
         case Drained():
             node = f"node {event.type}-{event.node}"
             return f"{node} is in use again" if event.back else f"{node} was taken out of use"
+        case Reserved():
+            begin = event.begin - event.time
+            when = f"from {begin:.0f} s later, " if begin > 0 else ""
+            length = event.end - max(event.begin, event.time)
+            names = node_names(event.nodes)
+            return f"the nodes {names} are reserved {when}for {length:.0f} s: reservation {event.name!r}"
+        case ReservationBegan():
+            return f"the reservation {event.name!r} begins"
+        case ReservationEnded():
+            return f"the reservation {event.name!r} is over"
         case Reloaded():
             return f"the cluster's file was read again: {'; '.join(event.changes)}"
         case Archived():

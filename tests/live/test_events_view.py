@@ -18,6 +18,9 @@ from copter.live.events import (
     Released,
     Reloaded,
     Reported,
+    ReservationBegan,
+    ReservationEnded,
+    Reserved,
     Submitted,
     Told,
 )
@@ -68,6 +71,26 @@ _SENTENCES = [
     ),
     (Drained(time=0.0, type="t4", node=1), "node t4-1 was taken out of use"),
     (Drained(time=0.0, type="t4", node=1, back=True), "node t4-1 is in use again"),
+    (
+        Reserved(
+            time=10.0,
+            name="team",
+            nodes=(("t4", 0), ("t4", 1)),
+            begin=40.0,
+            end=100.0,
+            tenants=None,
+            author="bob",
+        ),
+        "the nodes t4-0, t4-1 are reserved from 30 s later, for 60 s: reservation 'team'",
+    ),
+    (
+        Reserved(
+            time=10.0, name="team", nodes=(("t4", 0),), begin=10.0, end=100.0, tenants=(), author="bob"
+        ),
+        "the nodes t4-0 are reserved for 90 s: reservation 'team'",
+    ),
+    (ReservationBegan(time=0.0, name="team"), "the reservation 'team' begins"),
+    (ReservationEnded(time=0.0, name="team"), "the reservation 'team' is over"),
     (
         Reloaded(
             time=0.0, cluster={}, changes=("type 't4' is gone", "max_jobs is 5, and was 6"), author="bob"

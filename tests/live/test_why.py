@@ -170,7 +170,8 @@ def test_a_round_before_a_release_is_not_about_the_job(tmp_path):
     sentences = asked(service, "held")["sentences"]
     assert "The policy 'fcfs' has not decided since then." in sentences
     assert any(
-        "It was released, or the last job that it waits for completed, 0 s ago" in e for e in sentences
+        "It was released, its reservation began, or the last job that it waits for completed, 0 s ago" in e
+        for e in sentences
     )
     service.close()
 
