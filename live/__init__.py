@@ -8,6 +8,7 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
   `record.py` (the journal and the state, and the recovery of the state after a restart).
 - `events.py`, `journal.py`, `cluster.py` and `jobs.py`: the events, their file, and the state that follows
   from them.  `archive.py` moves the events of jobs that ended long ago to other files.
+- `reservations.py` has the nodes that for some time run only the jobs that ask for them.
 - `tokens.py` has the names and roles of the authors of requests; `accounts.py` lets their jobs run as
   accounts of the machine.
 - `files.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users write and

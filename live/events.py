@@ -277,8 +277,8 @@ KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
         Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Held, Released, Closed,
-        NodesChanged, Drained, Reserved, ReservationBegan, ReservationEnded, Reloaded,
-        Archived, Noted,
+        NodesChanged, Drained, Reserved, ReservationBegan, ReservationEnded, Reloaded, Archived,
+        Noted,
     )
 }  # fmt: skip
 

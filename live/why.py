@@ -94,7 +94,7 @@ async def would_run(
     if job.reservation is not None and not job.has_nodes:
         return [*sentences, _waits_for(job.reservation, record.now())]
     need, free = _fit(rounds.policy, state, job)
-    sentences.append(need)
+    sentences += [need, *_reserved(state, job, record.now())]
     if free:
         if scattered := _scattered(state, job, free):
             sentences.append(f"{scattered} So it would wait.")
@@ -228,7 +228,8 @@ def _reserved(state: LiveCluster, job: LiveJob, now: float) -> Iterator[str]:
                 if (type, node) in one.nodes and (not job.file.types or type in job.file.types):
                     gpus[type] += count
             if gpus:
-                yield f"{_counts(gpus)} are reserved for {one.name!r} for another {_about(one.end - now)}."
+                left = _about(one.end - now)
+                yield f"{_counts(gpus)} belong to the reservation {one.name!r} for another {left}."
 
 
 def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:

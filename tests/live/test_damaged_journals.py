@@ -26,6 +26,8 @@ def folder(tmp_path):
     step(service, 60.0)
     service.admission.report("learns", 1, report(5.0))
     service.admission.drain("t4", 1)
+    service.admission.reserve("team", ["t4-0"], None, service.record.now() + 100.0)
+    service.begin_and_end_reservations()
     service.close()
     return tmp_path / "live"
 
@@ -58,7 +60,9 @@ def refused(folder):
     return said
 
 
-@pytest.mark.parametrize("kind", ["Opened", "Submitted", "Decided", "Launched", "Reported", "Drained"])
+@pytest.mark.parametrize(
+    "kind", ["Opened", "Submitted", "Decided", "Launched", "Reported", "Drained", "Reserved"]
+)
 @pytest.mark.parametrize(
     ("edit", "text", "says"),
     [
@@ -76,7 +80,8 @@ def refused(folder):
     ],
 )
 def test_a_damaged_event_is_named(folder, kind, edit, text, says):
-    job = {"Opened": None, "Decided": None, "Drained": None, "Reported": "learns"}.get(kind, "runs")
+    jobs = {"Reported": "learns", **dict.fromkeys(("Opened", "Decided", "Drained", "Reserved"))}
+    job = jobs.get(kind, "runs")
     (number,) = numbers(folder, kind, job)[-1:]
     if says is None:  # SQLite itself refuses this
         with pytest.raises(sqlite3.IntegrityError):
@@ -107,6 +112,8 @@ def test_a_damaged_event_is_named(folder, kind, edit, text, says):
         ("Opened", None, {"cluster": {}}, "gpus"),
         ("Decided", None, {"places": 5}, "Error"),
         ("Drained", None, {"type": ["t4"]}, "TypeError"),
+        ("Reserved", None, {"nodes": 5}, "TypeError"),
+        ("ReservationBegan", None, {"name": "other"}, "reservation 'other' was not made before"),
     ],
 )
 def test_an_event_that_cannot_be_applied_is_named(folder, kind, job, changes, says):
@@ -132,6 +139,7 @@ def test_an_event_that_was_removed_is_named(folder, kind, job):
     [
         ("Submitted", "runs", "job 'runs' was not submitted before"),
         ("Launched", "learns", "run 1 of job 'learns' was not launched before"),
+        ("Reserved", None, "reservation 'team' was not made before"),
     ],
 )
 def test_an_event_that_another_one_needs_is_missed(folder, kind, job, says):

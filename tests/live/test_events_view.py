@@ -84,9 +84,7 @@ _SENTENCES = [
         "the nodes t4-0, t4-1 are reserved from 30 s later, for 60 s: reservation 'team'",
     ),
     (
-        Reserved(
-            time=10.0, name="team", nodes=(("t4", 0),), begin=10.0, end=100.0, tenants=(), author="bob"
-        ),
+        Reserved(time=10.0, name="team", nodes=(("t4", 0),), begin=10.0, end=100.0, tenants=(), author="bob"),
         "the nodes t4-0 are reserved for 90 s: reservation 'team'",
     ),
     (ReservationBegan(time=0.0, name="team"), "the reservation 'team' begins"),

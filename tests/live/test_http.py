@@ -60,6 +60,9 @@ ENDPOINTS = [
     ("GET", "/v1/events"),
     ("POST", "/v1/nodes/t4/0/drain"),
     ("POST", "/v1/nodes/t4/0/undrain"),
+    ("GET", "/v1/reservations"),
+    ("POST", "/v1/reservations"),
+    ("DELETE", "/v1/reservations/one"),
     ("POST", "/v1/reload"),
     ("GET", "/metrics"),
 ]

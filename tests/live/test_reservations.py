@@ -35,7 +35,6 @@ from support.live_cases import (
     make_service,
     named,
     report,
-    said,
     step,
     write_cluster,
 )
@@ -141,8 +140,11 @@ def test_runs_on_the_nodes_are_stopped_when_the_reservation_begins(queue, tmp_pa
     step(queue)
     step(queue)
     assert len(queue.backend.started) == 1
-    words = said(asked(queue, "a"), "(4 a100) are reserved for 'later' for another (.*)\\.")
-    assert words == ("4 a100", "17 minutes")
+    words = "4 a100 belong to the reservation 'later' for another 17 minutes."
+    assert words in asked(queue, "a")["sentences"]
+    job = named(WHOLE, "dry", types=["a100"])
+    dry = asyncio.run(would_run(queue.record, queue.rounds, queue.admission.dry_run(job)))
+    assert words in dry and "only 0 a100 are in use" in dry[1]
     again(queue, tmp_path).close()
 
 
