@@ -109,7 +109,9 @@ def test_nodes_of_a_reservation_run_only_its_jobs(service, tmp_path):
     service.admission.cancel("of-team", "of-team-too", "of-team-waits")
     for name in ("x", "y", "z"):
         submit(service, name, reservation="team")
+    policy = service.rounds.policy
     pass_on(service)
+    assert service.rounds.policy is not policy
     for _ in range(3):
         step(service, 400.0 / 3)
     there = places(service)
@@ -304,6 +306,18 @@ def test_jobs_of_a_reservation_are_in_one_rack(tmp_path):
     assert list(places(service).values()) == ends
     service.close()
     assert play_again(tmp_path)[1] == []
+
+
+def test_a_job_waits_for_a_rack_of_its_reservation(tmp_path):
+    rows = ({"type": "t4", "gpus_per_node": 2, "nodes": 4, "nodes_per_rack": 2},)
+    service = make_service(tmp_path, policy="queue", cluster=ClusterFile(gpus=rows))
+    reserve(service, nodes=["t4-1", "t4-2"])
+    submit(service, "x", reservation="team", one_rack=True)
+    pass_on(service)
+    assert places(service) == {"x": None}
+    words = "GPUs are free, but not in one rack: at most 2 t4 in a rack are not given to any job."
+    assert words in asked(service, "x")["sentences"]
+    service.close()
 
 
 def test_a_reload_keeps_the_nodes_of_reservations(tmp_path):

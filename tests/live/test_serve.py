@@ -245,3 +245,27 @@ def wait_for(service, reached):
         while not reached(jobs := client.jobs()):
             assert time.monotonic() < deadline, jobs
             time.sleep(0.05)
+
+
+def test_a_reservation_takes_its_node_and_gives_it_back(cluster, tmp_path):
+    (tmp_path / "job.toml").write_text('command = ["sleep", "600"]\ntypes = ["t4"]\ngpus = 2\n')
+    rounds = ("--policy", "queue", "--round-seconds", "1", "--soon-seconds", "0.2")
+
+    def until(**statuses):
+        wait_for(service, lambda jobs: {job["name"]: job["status"] for job in jobs} == statuses)
+
+    with ServiceProcess(tmp_path / "live", cluster, rounds) as service, service.client() as client:
+        copter("submit", tmp_path / "job.toml", "--name", "other", service=service)
+        until(other="running")
+        copter("reserve", "team", "--nodes", "t4-0", "--until", "+1h", service=service)
+        client.submit({"command": ["sleep", "600"], "name": "ours", "reservation": "team"})
+        until(other="queued", ours="running")
+        assert "team" in copter("reservations", service=service)[0]
+        service.kill()
+        service.start()
+        assert [one["status"] for one in client.reservations()] == ["active"]
+        copter("unreserve", "team", service=service)
+        until(other="running", ours="queued")
+        assert client.job("ours")["reason"] == "its reservation team is over"
+        copter("cancel", "other", "ours", service=service)
+        wait_for(service, lambda jobs: not jobs)
