@@ -73,8 +73,9 @@ def test_only_so_many_batches_of_a_job_are_fitted(service):
         service.record.clock.time += 60.0
         times = tuple(StepTimes(one, 1, 0.0) for one in range(first, first + 50))
         service.admission.report("one", 1, report(7.0, times=times))
-    reports = job.learned.reports[job.run.configuration.type]
-    last = [(1, job.run.configuration.gpus, one) for one in range(1000 - 255, 1001)]
+    held = job.configuration(job.run.place)
+    reports = job.learned.reports[held.type]
+    last = [(1, held.gpus, one) for one in range(1000 - 255, 1001)]
     assert list(reports.keys) == last and len(reports.mean) == len(reports.count) == 256
     service.record.clock.time += 60.0
     service.admission.report("one", 1, report(7.0, times=(StepTimes(745, 4, 0.0), StepTimes(1, 4, 1.0))))

@@ -145,7 +145,7 @@ def test_runs_on_the_nodes_are_stopped_when_the_reservation_begins(queue, tmp_pa
     words = "4 a100 belong to the reservation 'later' for another 17 minutes."
     assert words in asked(queue, "a")["sentences"]
     job = named(WHOLE, "dry", types=["a100"])
-    dry = asyncio.run(would_run(queue.record, queue.rounds, queue.admission.dry_run(job)))
+    dry = asyncio.run(would_run(queue.record, queue.rounds, queue.admission.dry_run(job), queue.forecasts))
     assert words in dry and "only 0 a100 are in use" in dry[1]
     again(queue, tmp_path).close()
 
@@ -181,7 +181,7 @@ def test_a_job_waits_for_its_reservation_and_says_so(queue):
     reserve(queue, begin=7200.0)
     submit(queue, "x", reservation="team")
     job = named(WHOLE, "dry", reservation="team")
-    dry = asyncio.run(would_run(queue.record, queue.rounds, queue.admission.dry_run(job)))
+    dry = asyncio.run(would_run(queue.record, queue.rounds, queue.admission.dry_run(job), queue.forecasts))
     words = "It waits for its reservation 'team', which begins in about 2 hours."
     assert dry[-1] == words
     pass_on(queue, 1.0)
