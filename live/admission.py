@@ -168,13 +168,14 @@ class Admission:
             reservation = self._reservation(file.reservation, file.tenant)
             whole = _cluster_of(reservation, whole)
         job = LiveJob(file, names[0], state.timer, whole, policy.kind, reservation=reservation)
-        usable = [type.gpus for type in whole.types if type.name in job.types]
-        if reservation is not None and job.least_gpus > max(usable, default=0):
-            raise RefusedError(
-                422,
-                f"reservation = {reservation.name!r}: has {max(usable, default=0)} GPUs of a type that the"
-                f" job can use, and the job needs {job.least_gpus}",
-            )
+        if reservation is not None:
+            most = max((whole.capacity[type] for type in job.types), default=0)
+            if job.least_gpus > most:
+                raise RefusedError(
+                    422,
+                    f"reservation = {reservation.name!r}: has {most} GPUs of a type that the job can use, and"
+                    f" the job needs {job.least_gpus}",
+                )
         if file.one_rack and (racks := _too_small_racks(job, whole)):
             raise RefusedError(
                 422,

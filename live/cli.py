@@ -127,8 +127,8 @@ def _moment(text: str) -> float | datetime:
     if text.startswith("+"):
         return _seconds(text[1:])
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
         raise typer.BadParameter(
             f"{text!r}: must be a time such as 2026-03-02T09:00, or +2h for 2 hours from now"
         ) from None

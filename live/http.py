@@ -131,7 +131,7 @@ class Chosen(Strict):
     ]
 
 
-_Time = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+_Time = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
 
 class ReservationBody(Strict):

@@ -220,16 +220,15 @@ def _waits_for(reservation: Reservation, now: float) -> str:
 
 
 def _reserved(state: LiveCluster, job: LiveJob, now: float) -> Iterator[str]:
-    """Yield the GPUs that a job could use if they were not reserved for other jobs."""
-    for one in state.reservations.values():
-        if one.status == "active" and one.name != job.file.reservation:
-            gpus = Counter[str]()
-            for type, node, count in state.nodes():
-                if (type, node) in one.nodes and (not job.file.types or type in job.file.types):
-                    gpus[type] += count
-            if gpus:
-                left = _about(one.end - now)
-                yield f"{_counts(gpus)} belong to the reservation {one.name!r} for another {left}."
+    """Yield the GPUs that a job without a reservation could use if they were in none."""
+    gpus, own = dict[str, Counter[str]](), job.types  # with a reservation, these are no real types
+    for type, node, count in state.nodes():
+        name = state.reserved.get((type, node))
+        if name is not None and type in own:
+            gpus.setdefault(name, Counter())[type] += count
+    for name, counts in gpus.items():
+        left = _about(state.reservations[name].end - now)
+        yield f"{_counts(counts)} belong to the reservation {name!r} for another {left}."
 
 
 def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
@@ -286,7 +285,8 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
 def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
     """Return a sentence about the GPUs that a job needs, and the free ones of each type that can run it."""
     least = job.least_gpus
-    types = [type for type in state.cluster.names if type in job.types]
+    own = job.types
+    types = [type for type in state.cluster.names if type in own]
     if not types:
         return "The cluster has none of the types that it may use.", {}
     usable = {type: state.cluster.capacity[type] for type in types}

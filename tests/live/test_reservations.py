@@ -474,6 +474,8 @@ def test_the_commands(queue, monkeypatch):
     for words, problem in (
         (("reserve", "x", *nodes, "--until", "tomorrow"), "must be a time such as"),
         (("reserve", "x", *nodes, "--until", "+soon"), "must be a time with units"),
+        (("reserve", "x", *nodes, "--until", "0001-01-01T00:00+14:00"), "must be a time such as"),
+        (("reserve", "x", *nodes, "--until", "1969-01-01"), "must be after the begin"),
         (("reserve", "x", *nodes, "--until", "+1h", "--tenants", "a", "--maintenance"), "without --tenants"),
         (("reserve", "x", "--nodes", "t4-9", "--until", "+1h"), "nodes = 't4-9'"),
         (("reserve", "x@y", *nodes, "--until", "+1h"), "name"),
