@@ -559,7 +559,7 @@ def test_random_reservations(tmp_path, policy, seed):
             counts["meanwhile"] += 1
         pass_on(service, rng.uniform(1.0, 60.0))
         judge_places(service, counts)
-        if rng.random() < 0.1:
+        if rng.random() < (0.4 if service.record.state.reserved else 0.1):
             service.close()
             service = make_service(tmp_path, backend, clock, policy=policy)
             check(service)
