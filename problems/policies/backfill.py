@@ -55,8 +55,8 @@ class Backfill:
 class Heads:
     """One queue for each tenant; only the head of each queue is considered in a round, as Kueue does.
 
-    A head that does not fit is not considered again until a job ends, and the next round considers the job
-    behind it (Kueue's strategy BestEffortFIFO).
+    A head that does not fit is not considered again until a job ends or the number of GPUs changes, and the
+    next round considers the job behind it (Kueue's strategy BestEffortFIFO).
     """
 
     name = "queue-heads"
@@ -64,23 +64,25 @@ class Heads:
 
     def __init__(self, *, round_seconds: float = 10.0) -> None:
         self.round_seconds: float | None = float(round_seconds)
-        self._waits_for_end: set[str] = set()
+        self._waiting: set[str] = set()
+        self._capacity: Mapping[str, int] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Return the configurations of running jobs, and of the heads that fit."""
         free = now.cluster.capacity
+        if now.left or free != self._capacity:
+            self._waiting.clear()
+        self._capacity = dict(free)
         given = kept(now.jobs.values(), free)
-        if now.left:
-            self._waits_for_end.clear()
         seen: set[str] = set()
         for name, job in now.jobs.items():
             tenant = job.submission.tenant
-            if name in given or name in self._waits_for_end or tenant in seen:
+            if name in given or name in self._waiting or tenant in seen:
                 continue
             seen.add(tenant)
             chosen = take_first(fastest(job, now.cluster), free)
             if chosen is None:
-                self._waits_for_end.add(name)
+                self._waiting.add(name)
             else:
                 given[name] = chosen
         return given

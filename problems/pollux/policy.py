@@ -88,9 +88,12 @@ class Pollux:
         self._columns: dict[_Node, int] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
-        """Return the fittest allocation found."""
+        """Return the fittest allocation found; empty without jobs or without nodes."""
         jobs = list(now.jobs.values())
         nodes = nodes_of(now.cluster, now.down)
+        if not (jobs and nodes):
+            self._answer, self.figures = {}, {"fitness": 0.0, "utility": 0.0}
+            return self._answer
         problem = self.problem(jobs, now.cluster, nodes)
         start = self._carried_over(jobs, nodes, problem.held)
         matrices, values = evolve(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.nodes import NodeFailure
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy, policy_names
@@ -43,3 +44,17 @@ def test_a_job_that_must_not_be_preempted_keeps_what_it_has(name):
     for job in ("wide", "elastic"):
         (segment,) = (one for one in simulator.segments if one.job == job)  # a change would end it
         assert segment.end == ends[job]
+
+
+@pytest.mark.parametrize("name", [longer(name) if name in SLOW else name for name in POLICIES])
+def test_a_policy_survives_a_time_without_any_node(name):
+    crowded = crowd(True)
+    jobs = [job for job in crowded.jobs if job.name in ("wide", "j0", "j1")]
+    failures = [NodeFailure(3000.0, "t4", node, 7200.0) for node in range(16)]
+    scenario = Scenario(crowded.cluster, jobs, crowded.profiles)
+    simulator = Simulator(
+        scenario, make_policy(name, **SHORT.get(name, {})), placer=SiaPlacer(), events=failures
+    )
+    without = [record for record in simulator.run() if not sum(record.there.values())]
+    assert without and simulator.completed == 3
+    assert not [one for one in simulator.segments if one.begin < 10_200.0 and one.end > 3000.0]
