@@ -225,8 +225,9 @@ class SlurmBackend:
         BackendError
             If Slurm does not answer, or refuses the nodes.
         """
-        again = self._user(run) != os.geteuid() or (run.folder / "agent.py").exists()
-        if not again:
+        given = self._user(run) != os.geteuid()  # to the account of the run, by an earlier call
+        again = given or (run.folder / "agent.py").exists()
+        if not given:  # a call that was interrupted may have written a part, and given nothing away
             self._write(run)
         for part in range(len(_parts(run))):
             if again and self._living(run, part):  # it was submitted before, and the answer was lost

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from copter.live.accounts import open_for
 from copter.live.backends.base import Run
 from copter.live.backends.slurm import SlurmBackend
 from copter.live.launcher import _begin
@@ -137,6 +138,31 @@ def test_a_second_start_writes_nothing_to_a_folder_of_the_account(folder):
     (run.folder / "agent.py").unlink()
     backend.start(run)
     assert not (run.folder / "agent.py").exists()
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_start_that_was_interrupted_gives_the_folder_away(folder, monkeypatch, step):
+    backend, run, calls = backend_of(folder), run_of(folder, "id -un"), []
+
+    def chown(*arguments):
+        calls.append(arguments)
+        if len(calls) == step:
+            raise KeyboardInterrupt
+        given(*arguments)
+
+    run.folder.mkdir(parents=True)
+    open_for(run)
+    run.write()
+    with monkeypatch.context() as patched:
+        given = os.chown
+        patched.setattr("copter.live.backends.slurm.os.chown", chown)
+        with pytest.raises(KeyboardInterrupt):
+            backend.start(run)
+    (run.folder / "agent.py").write_text("only a part of it")
+    backend.start(run)
+    owner = pwd.getpwnam(ALICE).pw_uid
+    assert {path.stat().st_uid for path in (run.folder, *run.folder.iterdir())} == {owner}
+    assert backend.states([run])[run.id].outcome == "completed"
 
 
 def test_a_run_of_the_service_has_no_user(folder):
