@@ -49,6 +49,8 @@ _Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np
 """For each user of a row: its saving per unit of the row, the value of its column, and its usage."""
 _MOST = 64
 """Largest number of changed rows: with more, all prices have changed."""
+_LEAST_BOUND = 1e-150
+"""Least bound of a row whose relative violation is computed, because of its square."""
 _IDLE = 0.5
 """Usage of a row, as a share of its bound, below which a positive price counts as too high."""
 
@@ -127,16 +129,18 @@ def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> LeftOut | None:
 def violation_prices(store: ConstraintStore, activity: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return prices (row slots,) proportional to the rows' relative violations by an activity (row slots,).
 
-    They are scaled to a first-order increase of the bound by 1; all are 0 if no row is violated.
+    They are scaled to a first-order increase of the bound by 1; all are 0 if no row is violated. A row with a
+    bound of 0, or of less than 1e-150, has no relative violation.
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     over = np.where(activity > upper, activity - upper, np.minimum(activity - lower, 0.0))
     bound = abs(np.where(activity > upper, upper, lower))
     prices = np.zeros(rows.size)
-    np.divide(over, bound * bound, out=prices, where=(over != 0.0) & (bound > 0.0))
+    some = (over != 0.0) & (bound > _LEAST_BOUND)
+    prices[some] = over[some] / bound[some] / bound[some]
     gained = float(prices @ over)
-    return prices / gained if gained > 0.0 else prices
+    return prices / gained if 0.0 < gained < np.inf else np.zeros(rows.size)
 
 
 # ---- toggled rows -----------------------------------------------------------------------------------

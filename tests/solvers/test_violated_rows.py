@@ -63,8 +63,8 @@ def test_without_a_violation_there_are_no_prices():
     assert not violation_prices(program.store, np.array([1.5, 7.0])).any()
 
 
-@pytest.mark.parametrize("bound", [0.0, -0.0])
-def test_a_row_with_a_bound_of_zero_has_no_relative_violation(bound):
+@pytest.mark.parametrize("bound", [0.0, -0.0, 1e-200])
+def test_a_row_with_a_bound_of_almost_zero_has_no_relative_violation(bound):
     program = ContinualProgram()
     program.add_resource("a", upper=bound)
     assert not violation_prices(program.store, np.array([1.0])).any()
