@@ -35,7 +35,7 @@ from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import HOW, ServiceRecord
 from copter.live.reload import reservable
-from copter.live.reservations import Reservation, node_names, policy_type, real_type
+from copter.live.reservations import Reservation, node_names, policy_type, present, real_type
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
@@ -339,22 +339,22 @@ class Admission:
         """
         check_role(author, "reserve nodes", "admin")
         record, now = self._record, self._record.now()
-        present = [one for one in record.reservations.values() if one.status != "over"]
-        if any(one.name == name for one in present):
+        there = present(record.reservations)
+        if any(one.name == name for one in there):
             raise RefusedError(409, f"name = {name!r}: there is a reservation of this name")
         begin = now if begin is None else max(begin, now)
         if not end > begin:
             raise RefusedError(
                 422, f"end: {end - now:.0f} s from now: must be after the begin, {begin - now:.0f} s from now"
             )
-        there = {f"{type}-{node}": (type, node) for type, node in reservable(record.state, record.file)}
-        unknown = [node for node in nodes if node not in there]
+        known = {f"{type}-{node}": (type, node) for type, node in reservable(record.state, record.file)}
+        unknown = [node for node in nodes if node not in known]
         if unknown:
             raise RefusedError(
                 422, f"nodes = {unknown[0]!r}: must be a node such as a100-0, of a type without max_nodes"
             )
-        chosen = tuple(dict.fromkeys(there[node] for node in nodes))
-        for one in present:
+        chosen = tuple(dict.fromkeys(known[node] for node in nodes))
+        for one in there:
             common = [node for node in chosen if node in one.nodes]
             if common and begin < one.end and one.begin < end:
                 raise RefusedError(

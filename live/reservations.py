@@ -62,14 +62,19 @@ def reservation_after(reservations: Mapping[str, Reservation], event: Reservatio
     )
 
 
+def present(reservations: Mapping[str, Reservation]) -> list[Reservation]:
+    """Return the reservations that are planned or active."""
+    return [one for one in reservations.values() if one.status != "over"]
+
+
 def due(reservations: Mapping[str, Reservation], now: float) -> list[ReservationBegan | ReservationEnded]:
     """Return the events of the reservations that end or begin by the time `now`; ends come first."""
-    present = [one for one in reservations.values() if one.status != "over"]
+    there = present(reservations)
     return [
-        *(ReservationEnded(time=now, name=one.name) for one in present if one.end <= now),
+        *(ReservationEnded(time=now, name=one.name) for one in there if one.end <= now),
         *(
             ReservationBegan(time=now, name=one.name)
-            for one in present
+            for one in there
             if one.status == "planned" and one.begin <= now < one.end
         ),
     ]

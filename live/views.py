@@ -38,7 +38,7 @@ from copter.live.events import (
 from copter.live.jobs import ActiveRun, Hold, LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.record import ServiceRecord
-from copter.live.reservations import Reservation, by_real_type, node_names
+from copter.live.reservations import Reservation, by_real_type, node_names, present
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
@@ -311,7 +311,6 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
 
 def reservations_view(record: ServiceRecord) -> list[dict[str, Any]]:
     """Return the reservations that are not over, by the time at which they begin."""
-    present = [one for one in record.reservations.values() if one.status != "over"]
     return [
         {
             "name": one.name,
@@ -322,7 +321,7 @@ def reservations_view(record: ServiceRecord) -> list[dict[str, Any]]:
             "author": one.author,
             "status": one.status,
         }
-        for one in sorted(present, key=lambda one: one.begin)
+        for one in sorted(present(record.reservations), key=lambda one: one.begin)
     ]
 
 
