@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from copter import ContinualProgram, ProximalPoint
+from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.compile.beside import ASIDE
 from copter.compile.first_calls import compile_at_once
 from copter.solvers.proximal.ahead import PARTS
@@ -26,7 +26,7 @@ def compile_here() -> None:
 
 
 def solvers() -> None:
-    """Small programs, solved in both ways: a bounded one, an infeasible one, and one with convex terms."""
+    """Small programs, solved in all ways: a bounded one, an infeasible one, and one with convex terms."""
     compile_here()
     program = ContinualProgram()
     for resource, upper in (("a", 3.0), ("b", 0.5)):
@@ -36,6 +36,7 @@ def solvers() -> None:
         program.add_request(k, [-1.0 - 0.1 * k, 0.0, -1.5], usage, total=1.0, upper=[1.0, 1.0, 0.7])
     for inner in ("newton", "cd"):
         ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
+    make_solver("copter").solve(program)
     program.update_resources("a", upper=-0.5)
     for inner in ("newton", "cd"):
         ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)

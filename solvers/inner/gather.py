@@ -17,6 +17,7 @@ from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.executor import Columns, Part, joined
+from copter.store.slabs import slice_indices
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
 
@@ -57,6 +58,13 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
             j += 1
         count += 1
     return slots[:count], columns[:count]
+
+
+def all_columns(store: ConstraintStore) -> Columns:
+    """Return all columns of a store."""
+    slots, table = store.live_requests(), store.requests
+    sizes = table.n_columns[slots]
+    return np.repeat(slots, sizes), slice_indices(np.zeros_like(sizes), sizes)
 
 
 def lightest(store: ConstraintStore) -> Columns:
@@ -267,26 +275,36 @@ def _take(
     stands_for: NDArray[np.float64] | None,
 ) -> _Taken:
     """Read the columns, and their entries in the rows of the set."""
-    table = store.requests
-    slots, first, block = _blocks(slot)
+    table, rows = store.requests, store.rows.size
     view, place = store.executor.columns(slot, column)
-    cost, upper = costs_at(view, slot, place), caps_at(view, slot, place)
-    total, relation = table.total[slots], table.relation[slots]
-    if stands_for is not None:
-        upper, total = upper * stands_for[slot], total * stands_for[slots]
-    seen = np.ones(store.rows.size, np.bool_) if held is None else held.rows
-    pointer, row, value = take_entries(view, slot, place, seen)
-    decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
-    single = (relation == NO_TOTAL)[block]
-    forced = np.zeros(store.rows.size)
-    if (relation == EXACTLY).any():
-        _take_forced(first, relation, total, pointer, row, value, forced)
-    return _Taken(
-        slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single, forced
-    )
+    seen = np.ones(rows, np.bool_) if held is None else held.rows
+    return _Taken(*_read(view, table.n_columns, table.relation, table.total, slot, place, seen, stands_for))
 
 
 @kernel(allocates=True)
+def _read(view, n_columns, relations, totals, slot, place, seen, stands_for):  # type: ignore[no-untyped-def]
+    """Return the fields of :class:`_Taken`; `place`: positions of the columns in the view."""
+    slots, first, block = _blocks(slot)
+    relation, total = relations[slots], totals[slots]
+    cost, upper = costs_at(view, slot, place), caps_at(view, slot, place)
+    pointer, row, value = take_entries(view, slot, place, seen)
+    decided, single = np.empty(slots.size, np.bool_), np.empty(slot.size, np.bool_)
+    choices = False
+    for b in range(slots.size):
+        decided[b] = relation[b] == EXACTLY and n_columns[slots[b]] == 1
+        single[first[b] : first[b + 1]] = relation[b] == NO_TOTAL
+        choices = choices or relation[b] == EXACTLY
+        if stands_for is not None:
+            total[b] *= stands_for[slots[b]]
+            for j in range(first[b], first[b + 1]):
+                upper[j] *= stands_for[slots[b]]
+    forced = np.zeros(seen.size)
+    if choices:
+        _take_forced(first, relation, total, pointer, row, value, forced)
+    return slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single, forced
+
+
+@kernel(allocates=True, inner=True)
 def _take_forced(first, relation, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
     """Subtract from the entries of a row the usage that a block cannot avoid, if that is most of its usage.
 
@@ -353,7 +371,7 @@ def _reach(taken, rows):  # type: ignore[no-untyped-def]
     return least, largest
 
 
-@kernel(allocates=True)
+@kernel(allocates=True, inner=True)
 def _blocks(slot):  # type: ignore[no-untyped-def]
     """Return the distinct slots, the start of each slot's columns, and the block of each column."""
     slots, first = np.empty(slot.size, np.int64), np.empty(slot.size + 1, np.int64)

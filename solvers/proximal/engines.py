@@ -1,4 +1,7 @@
-"""Engines of a warm round: the proximal-point method, or HiGHS' simplex from a kept basis.
+"""Engines of a round: the proximal-point method, or simplex from a basis near the last solution.
+
+Small programs are solved by a simplex of copter's own (:mod:`copter.solvers.inner.small_simplex`), whose
+whole run is one compiled call. For larger programs there is HiGHS' simplex from a kept basis.
 
 The proximal-point method is faster if few resources bind or few requests change.  If many resources bind, a
 few simplex iterations from the last basis may be faster.  A solver with ``engine="fastest"`` measures it:
@@ -66,13 +69,16 @@ _FIRST_WAIT, _LONGER = 16, 4
 
 
 class Engine(enum.StrEnum):
-    """Engine of a round."""
+    """Engine of a round: the proximal-point method, HiGHS' simplex, or that for small programs."""
 
     PROXIMAL = "proximal"
     DUAL = "dual_simplex"
     PRIMAL = "primal_simplex"
+    SMALL = "small_simplex"
 
 
+TIMED = (Engine.PROXIMAL, Engine.DUAL, Engine.PRIMAL)
+"""Engines between which the measured times choose; the size of a program decides for the other."""
 _SIMPLEX = {Engine.DUAL: "dual", Engine.PRIMAL: "primal"}
 
 
@@ -98,19 +104,19 @@ class Record:
 class Choice:
     """Measured seconds of the engines, from which the engine of the next round follows."""
 
-    records: dict[Engine, Record] = field(default_factory=lambda: dict.fromkeys(Engine, Record()))
+    records: dict[Engine, Record] = field(default_factory=lambda: dict.fromkeys(TIMED, Record()))
 
     @property
     def best(self) -> Engine:
         """The engine with the least expected time."""
-        return min(Engine, key=lambda each: self.records[each].cost)
+        return min(TIMED, key=lambda each: self.records[each].cost)
 
     def engine(self) -> Engine:
         """Return the engine of the next round."""
         best, proximal = self.best, self.records[Engine.PROXIMAL]
         if not proximal.seconds or (best is Engine.PROXIMAL and proximal.cost < WORTH):
             return Engine.PROXIMAL
-        due = [each for each in Engine if each is not best and not self.records[each].wait]
+        due = [each for each in TIMED if each is not best and not self.records[each].wait]
         return due[0] if due else best
 
     def limit(self, engine: Engine) -> float:

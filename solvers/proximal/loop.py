@@ -29,7 +29,8 @@ from copter.errors import CopterError
 from copter.proof.certificate import GapDenominator
 from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
 from copter.solvers.blas import one_blas_thread
-from copter.solvers.inner.gather import gather
+from copter.solvers.inner.gather import all_columns, gather
+from copter.solvers.inner.small_simplex import is_tiny, solve_small
 from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
 from copter.solvers.proximal.engines import Engine, Engines
@@ -61,6 +62,10 @@ if TYPE_CHECKING:
     from copter.store.edit import Starts
 
 log = logging.getLogger("copter")
+_EXACT = 0.1
+"""Violation that simplex permits, as a share of the one that is accepted."""
+_ROUNDING = 1e-13
+"""Least violation that simplex permits, in the units of a working set: some hundred rounding errors."""
 _MOST_LENGTHS = 8
 """Largest number of lengths that are tried for prices along the violations of rows."""
 
@@ -98,11 +103,13 @@ def solve(
     run = SolveContext.of(program, state, options, clock, starts, why)
     run.holds, none = can_hold(program, options), why_none(program, state, options)
     few = none is None or (none is FullPass.WAITING and few_edits(program, state, options))
+    small = engines is not None and _is_tiny(run) and not clock.over()
     if starts or why is FullPass.START_GIVEN:
         engines = None  # simplex begins from its basis, not from a start
     with one_blas_thread(program.store.rows.size):
         try:
-            end = (None if starts else accept_unchanged(run, state)) or _solved(run, engines, few)
+            end = None if starts else accept_unchanged(run, state)
+            end = end or (_by_small_simplex(run) if small else None) or _solved(run, engines, few)
         except Interrupted:
             end = out_of_time(run)
     if end.best is None:
@@ -146,6 +153,34 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
         engines.began(seconds)
     elif late or end.status is Status.OPTIMAL:
         engines.solved(engine, seconds, late=late)
+    return end
+
+
+def _is_tiny(run: SolveContext) -> bool:
+    """Return whether the program is solved by a simplex with an explicit inverse."""
+    program, options = run.program, run.options
+    if options.inner != "auto" or not options.fall_back or program.store.terms:
+        return False
+    return program.store.executor.local and is_tiny(
+        program.store.rows.size, len(program), program.store.n_variables
+    )
+
+
+def _by_small_simplex(run: SolveContext) -> End | None:
+    """Return the end by the simplex for small sets; None without a certified optimum."""
+    store, begin, tolerance = run.program.store, run.begin, run.budget.tolerance
+    working = gather(store, *all_columns(store), tuning=run.options.tuning.working_set)
+    near = working.values_at(begin.x), working.scaled_prices(begin.y)
+    feasible = _EXACT * run.options.tuning.steps.feasible * tolerance
+    found = solve_small(working, *near, max(feasible, _ROUNDING))
+    if found is None:
+        return None
+    run.simplex_iterations += found.pivots
+    x, y = working.sparse(found.x), working.prices(found.y)
+    end = accept(run, _certify(run, x, y, price(run, y), working.column.size))
+    if end is None or end.status is not Status.OPTIMAL:
+        return None
+    run.engine = Engine.SMALL
     return end
 
 

@@ -12,9 +12,9 @@ from copter import ContinualProgram, ProximalPoint, Status, make_solver
 from copter.clock import Interrupted
 from copter.models.highs_kept import KeptModel
 from copter.solvers.proximal import engines, loop
-from copter.solvers.proximal.engines import Choice, Engine, Record
+from copter.solvers.proximal.engines import TIMED, Choice, Record
 
-PROXIMAL, DUAL, PRIMAL = Engine
+PROXIMAL, DUAL, PRIMAL = TIMED
 SLOW = 1.0
 
 
@@ -32,11 +32,11 @@ def test_short_rounds_try_nothing():
     assert set(played({PROXIMAL: 0.9 * engines.WORTH, DUAL: 0.0, PRIMAL: 0.0})) == {PROXIMAL}
 
 
-@pytest.mark.parametrize("best", Engine)
+@pytest.mark.parametrize("best", TIMED)
 def test_the_fastest_engine_solves_nearly_all_rounds(best):
-    seconds = {each: SLOW if each is best else 3 * SLOW for each in Engine}
+    seconds = {each: SLOW if each is best else 3 * SLOW for each in TIMED}
     used = played(seconds)
-    assert used[0] is PROXIMAL and set(used[:3]) == set(Engine)
+    assert used[0] is PROXIMAL and set(used[:3]) == set(TIMED)
     assert used[3:10] == [best] * 7
     others = [k for k, each in enumerate(used) if each is not best]
     assert 8 <= len(others) <= 12, "each of the others: once at first, then after 16, 64, 256 rounds"

@@ -209,12 +209,16 @@ def test_a_callback_that_fails_loses_nothing(name, error):
 def test_the_callback_is_called_after_every_pass_also_the_first():
     program = wide(50, 5)
     calls = []
-    solver = make_solver("copter", callback=lambda iterations, certificate: calls.append(iterations))
+    note = {"callback": lambda iterations, certificate: calls.append(iterations)}
+    solver = make_solver("copter", engine="proximal", **note)
     solver.solve(program)
     assert calls[0] == 0 and len(calls) >= 2
     calls.clear()
     assert solver.solve(program).iterations == 0
     assert calls == [0]
+    calls.clear()
+    make_solver("copter", **note).solve(program)
+    assert calls == [0], "the simplex for small programs has one pass, at its end"
 
 
 CTRL_C = """
