@@ -167,8 +167,12 @@ def _is_tiny(run: SolveContext) -> bool:
 
 
 def _by_small_simplex(run: SolveContext) -> End | None:
-    """Return the end by the simplex for small sets; None without a certified optimum."""
+    """Return the end at the warm start or by the simplex for small sets; None without a certified optimum."""
     store, begin, tolerance = run.program.store, run.begin, run.budget.tolerance
+    if begin.how.warm:  # an allocation that is still within the tolerance does not change
+        end = accept_first(run, _certify(run, begin.x, begin.y, price(run, begin.y)))
+        if end is not None:
+            return end
     working = gather(store, *all_columns(store), tuning=run.options.tuning.working_set)
     near = working.values_at(begin.x), working.scaled_prices(begin.y)
     feasible = _EXACT * run.options.tuning.steps.feasible * tolerance

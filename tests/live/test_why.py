@@ -213,7 +213,7 @@ def test_sia_rounds_what_a_schedule_costs_at_least_down():
     program.add_resource("t4", upper=1.0)
     for name, worth in (("a", 1.0), ("b", 0.12351)):
         program.add_request(name, [-worth, 0.0], {"t4": [1.0, 0.0]}, total=1, relation="==")
-    why = make_solver("copter", tolerance=1e-9).solve(program).explain("b")
+    why = make_solver("copter", tolerance=1e-9, engine="proximal").solve(program).explain("b")
     (sentence,) = _sentences(why, [Configuration(1, 1, "t4"), None])
     printed = float(re.search(r"at least (\S+) more", sentence)[1])
     assert 0.99 * why.columns[0].loss <= printed <= why.columns[0].loss

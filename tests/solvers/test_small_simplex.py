@@ -80,15 +80,16 @@ def test_rounds_have_the_optimum_of_highs() -> None:
             found, known = solver.solve(program), make_solver("highs-simplex").solve(program)
             assert found.status is known.status, (number, turn)
             seen[str(found.status)] += 1
-            seen[f"{found.details['engine']}, {found.status}"] += 1
+            kept = found.iterations == 0 and found.details["engine"] == "proximal"  # the warm start is optimal
+            seen["kept" if kept else f"{found.details['engine']}, {found.status}"] += 1
             if found.status is Status.OPTIMAL:
                 assert found.objective == pytest.approx(known.objective, **CLOSE), (number, turn)
                 assert found.is_optimal(1e-7)
                 seen["warm"] += found.warm_started
             seen[change(rng, program, rows, turn)] += 1
     assert all(seen[kind] > 15 for kind in (*KINDS, "add", "remove", "cost", "bound", "columns")), seen
-    assert seen[f"{SMALL}, optimal"] > 0.95 * seen["optimal"] > 60 and seen["infeasible"] > 20, seen
-    assert seen["warm"] > 30, seen
+    assert seen[f"{SMALL}, optimal"] > 60 and seen["infeasible"] > 20 and seen["warm"] > 30, seen
+    assert seen["kept"] > 10 and seen["proximal, optimal"] == 0, seen
 
 
 def test_a_start_saves_pivots() -> None:
