@@ -9,7 +9,7 @@ A solve computes a sequence of iterates, allocation and prices (x, y), in five s
     step      proximal-point steps on them (:mod:`copter.solvers.proximal.steps`)
 
 If simplex was faster in earlier rounds (:mod:`copter.solvers.proximal.engines`), its optimum is the only
-iterate.  With many requests and rows, only some of the requests change in the first steps
+iterate, and in a small program (:mod:`copter.solvers.inner.small_simplex`) it follows the warm start.  With many requests and rows, only some of the requests change in the first steps
 (:mod:`copter.solvers.proximal.partial`).
 """
 
@@ -105,7 +105,7 @@ def solve(
     few = none is None or (none is FullPass.WAITING and few_edits(program, state, options))
     small = engines is not None and _is_tiny(run) and not clock.over()
     if starts or why is FullPass.START_GIVEN:
-        engines = None  # simplex begins from its basis, not from a start
+        engines = None  # HiGHS begins from its last basis, not from a start
     with one_blas_thread(program.store.rows.size):
         try:
             end = None if starts else accept_unchanged(run, state)

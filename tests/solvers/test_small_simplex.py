@@ -80,7 +80,9 @@ def test_rounds_have_the_optimum_of_highs() -> None:
             found, known = solver.solve(program), make_solver("highs-simplex").solve(program)
             assert found.status is known.status, (number, turn)
             seen[str(found.status)] += 1
-            kept = found.iterations == 0 and found.details["engine"] == "proximal"  # the warm start is optimal
+            kept = (
+                found.iterations == 0 and found.details["engine"] == "proximal"
+            )  # the warm start is optimal
             seen["kept" if kept else f"{found.details['engine']}, {found.status}"] += 1
             if found.status is Status.OPTIMAL:
                 assert found.objective == pytest.approx(known.objective, **CLOSE), (number, turn)
