@@ -9,7 +9,8 @@ A solve computes a sequence of iterates, allocation and prices (x, y), in five s
     step      proximal-point steps on them (:mod:`copter.solvers.proximal.steps`)
 
 If simplex was faster in earlier rounds (:mod:`copter.solvers.proximal.engines`), its optimum is the only
-iterate, and in a small program (:mod:`copter.solvers.inner.small_simplex`) it follows the warm start.  With many requests and rows, only some of the requests change in the first steps
+iterate. In a small program (:mod:`copter.solvers.inner.small_simplex`) it follows the warm start.  With many
+requests and rows, only some of the requests change in the first steps
 (:mod:`copter.solvers.proximal.partial`).
 """
 
