@@ -161,6 +161,8 @@ class LiveCluster:
                     self._see(job)
                     for name in job.waits_for:
                         del self.dependents[name][job.name]
+                        if not self.dependents[name]:
+                            del self.dependents[name]
                     for name in self.dependents.pop(job.name, ()):
                         self.jobs[name].waits_for.remove(job.name)
                         self._see(self.jobs[name])
