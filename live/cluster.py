@@ -155,19 +155,7 @@ class LiveCluster:
             case Reserved() | ReservationBegan() | ReservationEnded():
                 self._change_reservation(event)
             case Closed():
-                job = self.jobs.pop(event.job, None)
-                if job is not None:
-                    job.give(None)
-                    self._see(job)
-                    for name in job.waits_for:
-                        del self.dependents[name][job.name]
-                        if not self.dependents[name]:
-                            del self.dependents[name]
-                    for name in self.dependents.pop(job.name, ()):
-                        self.jobs[name].waits_for.remove(job.name)
-                        self._see(self.jobs[name])
-                    if job.run is not None:
-                        self.leftover[job.name] = job
+                self._close(event)
             case Held() | Released():
                 job = self.jobs.get(event.job)
                 if job is not None:
@@ -235,6 +223,22 @@ class LiveCluster:
         return {
             one.type: self._sizes[one.type] if before.get(one.type) == one else one.nodes for one in file.gpus
         }
+
+    def _close(self, event: Closed) -> None:
+        job = self.jobs.pop(event.job, None)
+        if job is None:
+            return
+        job.give(None)
+        self._see(job)
+        for name in job.waits_for:
+            del self.dependents[name][job.name]
+            if not self.dependents[name]:
+                del self.dependents[name]
+        for name in self.dependents.pop(job.name, ()):
+            self.jobs[name].waits_for.remove(job.name)
+            self._see(self.jobs[name])
+        if job.run is not None:
+            self.leftover[job.name] = job
 
     def _submit(self, event: Submitted) -> None:
         file = JobFile.model_validate(dict(event.file))

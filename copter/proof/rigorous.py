@@ -161,7 +161,11 @@ def _joined(lp: LinearProgram) -> LinearProgram:
     A, keep = lp.A, np.ones(lp.c.size, np.bool_)
     seen: dict[tuple[bytes, bytes, float], int] = {}
     lower = lp.lower.copy()
-    for j in np.flatnonzero(np.isinf(lp.upper) & (lp.lower == 0)).tolist():
+    half = np.flatnonzero(np.isinf(lp.upper) & (lp.lower == 0))
+    # a number that is equal for x_j and -x_j, and hardly ever for other columns
+    number = (abs(A).T @ np.random.default_rng(0).random(A.shape[0]) + abs(lp.c))[half]
+    _, place, count = np.unique(number, return_inverse=True, return_counts=True)
+    for j in half[count[place] > 1].tolist():
         part = slice(A.indptr[j], A.indptr[j + 1])
         row, value, cost = A.indices[part].tobytes(), A.data[part] + 0.0, lp.c[j] + 0.0
         other = seen.pop((row, (0.0 - value).tobytes(), 0.0 - cost), None)

@@ -6,6 +6,7 @@ from scipy.sparse import csc_array
 
 from copter import linprog
 from copter.proof.general_lp import prove, quietest
+from copter.proof.rigorous import _joined
 from copter.solvers.general import GeneralLP
 
 INF = np.inf
@@ -52,3 +53,21 @@ def test_noise_is_taken_out_of_point_and_prices_not_forgiven():
     assert prove(lp, x, y).primal == pytest.approx(1.0)
     x, y, proof = quietest(lp, x, y, 1e-6)
     assert proof.worst <= 1e-15 and x.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_pairs_of_opposite_columns_are_joined_and_no_others():
+    rng, joined = np.random.default_rng(2), 0
+    for _ in range(30):
+        m, n = int(rng.integers(1, 5)), int(rng.integers(1, 12))
+        A, c = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.7), rng.normal(size=n)
+        twins = rng.permutation(n)[: int(rng.integers(0, n + 1))]
+        A, c = np.hstack([A, -A[:, twins]]), np.concatenate([c, -c[twins]])
+        c[n:] += 1.0 * (rng.random(twins.size) < 0.2)  # the cost is another
+        upper = np.where(rng.random(c.size) < 0.2, 5.0, INF)
+        found = _joined(program(c, A, [0.0] * m, [1.0] * m, np.zeros(c.size), upper))
+        pairs = sum(
+            c[twin] == -c[n + k] and upper[twin] == upper[n + k] == INF for k, twin in enumerate(twins)
+        )
+        assert c.size - found.c.size == pairs == np.count_nonzero(found.lower == -INF)
+        joined += pairs
+    assert joined > 40
