@@ -343,11 +343,19 @@ def why_no_mode(line: LineResult, house: str) -> str:
 
 
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:
-    """Return seconds of a solver over those of another in the same rounds: median, least and largest."""
+    """Return seconds of a solver over those of another in the same rounds: median, least and largest.
+
+    If the solver played fewer rounds, the first two are at most the ratio of the medians, because the other
+    solver's later rounds may have taken longer.
+    """
     base = {record["round"]: record["seconds"] for record in line.solvers[to].records}
     counted = [record for record in line.measured_rounds(solver) if record["round"] in base]
     found = spread(record["seconds"] / base[record["round"]] for record in counted)
-    return found["median"], found["min"], found["max"]
+    middle, low = found["median"], found["min"]
+    if len(counted) < len(line.measured_rounds(to)):
+        middle = min(middle, median_seconds(line, solver) / median_seconds(line, to))
+        low = min(low, middle)
+    return middle, low, found["max"]
 
 
 def verdicts(suite: SuiteResult) -> list[Verdict]:

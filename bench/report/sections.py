@@ -42,7 +42,8 @@ HEADS = ("line", "solver", "p50", "p99", "over copter", "largest gap", "memory",
 _READING = (
     "Columns of the tables: p50 and p99 are the median and the 99th percentile of the seconds of the counted "
     "rounds; they are lower bounds (≥) if a round was missed. “Over copter” is the median ratio to copter’s "
-    "seconds, round by round, with the least and the largest ratio. The checker computes the “largest gap”. "
+    "seconds, round by round, with the least and the largest ratio; for a solver that ended early it is at "
+    "most the ratio of the medians. The checker computes the “largest gap”. "
     "“Memory” is the peak memory of the solver’s process. “Before” is the time of compilation and warm-up "
     "before the first round, which no other time includes."
 )
@@ -233,11 +234,12 @@ def modes(suite: SuiteResult) -> Claim:
         "modes",
         "Fastest modes",
         "On each line the fastest mode of each solver counts: median seconds of a warm round, its ratio to "
-        "copter's seconds with the least and the largest of a round, and the name of the mode. The modes of "
-        "HiGHS are the dual and the primal simplex with a kept basis, presolve and simplex from nothing, "
-        "interior point with and without crossover, HiPO and PDLP; those of OR-Tools are GLOP with a kept "
-        "basis (dual, primal) and with presolve from nothing, and PDLP; those of cvxpy are HiGHS, Clarabel, "
-        f"SCS and OSQP. {skipped}",
+        "copter's seconds with the least and the largest of a round, and the name of the mode. The ratio is "
+        "the median over the rounds; for a mode that ended early it is at most that of the medians. The "
+        "modes of HiGHS are the dual and the primal simplex with a kept basis, presolve and simplex from "
+        "nothing, interior point with and without crossover, HiPO and PDLP; those of OR-Tools are GLOP with a "
+        "kept basis (dual, primal) and with presolve from nothing, and PDLP; those of cvxpy are HiGHS, "
+        f"Clarabel, SCS and OSQP. {skipped}",
         tables=(table,),
     )
 

@@ -113,3 +113,14 @@ def test_a_line_that_copter_was_not_asked_for_has_no_verdict():
     lines = {name: line(name, {name: result(name, [1.0, 2.0])}) for name in ("copter", "highs-hot")}
     suite = SuiteResult("quick", "1", {}, {}, "2026-01-01", 1.0, tuple(lines), lines)
     assert [one.line for one in statistics.verdicts(suite)] == ["copter"]
+
+
+def test_a_solver_that_ended_early_is_not_compared_with_copter_s_fastest_rounds_only():
+    ours = result("copter", [9.0, 1.0, 1.0, 4.0, 5.0])
+    for seconds, expected in (
+        ([50.0, 10.0, 20.0], (6.0, 6.0, 20.0)),  # the medians are 15 and 2.5, that of the ratios is 15
+        ([50.0, 1.0, 8.0], (1.8, 1.0, 8.0)),
+        ([50.0, 10.0, 20.0, 20.0, 20.0], (7.5, 4.0, 20.0)),  # it played all rounds
+    ):
+        one = line("x", {"copter": ours, "a": result("a", seconds)})
+        assert statistics.ratios(one, "a", "copter") == pytest.approx(expected)
