@@ -55,7 +55,8 @@ from copter.shims.choose_one_placing import (
 from copter.solution import check_roundable
 from copter.store.allocation import NOTHING, SparseX
 from copter.store.reading import row_uppers
-from copter.store.store import EXACTLY, slice_indices
+from copter.store.slabs import every_column
+from copter.store.store import EXACTLY
 
 if TYPE_CHECKING:
     from copter.program.names import FrozenNames
@@ -347,8 +348,7 @@ def _placed(store: ConstraintStore, x: SparseX, y: Floats, left: Floats) -> tupl
     place_fractions(columns, x.slot, x.value, bound, chosen, price, left)
     without = np.flatnonzero((chosen < 0) & (table.relation[: table.size] == EXACTLY) & (n_columns > 0))
     if without.size:
-        sizes = n_columns[without]
-        slot, column = np.repeat(without, sizes), slice_indices(np.zeros_like(sizes), sizes)
+        slot, column = every_column(without, n_columns[without])
         view, place = store.executor.columns(slot, column)
         place_cheapest(read_columns(view, y, slot, place, column), slot, bound, chosen, price, left)
     return chosen, price

@@ -19,7 +19,7 @@ from copter.errors import UnusableError
 from copter.ray.column_cache import ColumnCache, Message, answer, fetch
 from copter.ray.part_store import PartStore
 from copter.store.executor import Columns, Executor, Task, cut
-from copter.store.slabs import slice_indices
+from copter.store.slabs import every_column
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView
 
@@ -160,8 +160,7 @@ class DistributedExecutor(Executor):
     def all_columns(self) -> StoreView:
         """Return a view of all columns, which are fetched."""
         sizes = self.store.requests.n_columns[: self.store.requests.size]
-        every = np.repeat(np.arange(sizes.size), sizes), slice_indices(np.zeros_like(sizes), sizes)
-        return self.columns(*every)[0]
+        return self.columns(*every_column(np.arange(sizes.size), sizes))[0]
 
     def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
         """Give picklable pieces of work to the workers until the result is released; None with one part."""

@@ -325,6 +325,13 @@ def slice_indices(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDAr
     return np.arange(total, dtype=np.int64) + (starts - ends + lengths).repeat(lengths)
 
 
+def every_column(
+    slots: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return slots and numbers of all columns of requests, which have `sizes` columns each."""
+    return slots.repeat(sizes), slice_indices(np.zeros_like(sizes), sizes)
+
+
 def _grown(array: NDArray[Any], used: int, need: int) -> NDArray[Any]:
     """Return a copy of ``array`` with space for ``need`` entries; entries past ``used`` are not written."""
     bigger = np.empty(max(need, array.size + array.size // 2, _FIRST), array.dtype)

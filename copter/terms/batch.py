@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.arrays import Floats
 from copter.compile.kernels import kernel
 from copter.store.executor import LocalExecutor
-from copter.store.slabs import slice_indices
+from copter.store.slabs import every_column
 from copter.store.view import caps_at
 from copter.terms.compiled import addresses
 from copter.terms.phi import HEAD, SLOPE, VALUE, Phi, of_all
@@ -68,7 +68,7 @@ class TermBatch:
         slot = terms.slots()
         sizes, image = terms.images(slot)
         first = np.concatenate(([0], np.cumsum(sizes)))
-        columns = np.repeat(slot, sizes), slice_indices(np.zeros_like(sizes), sizes)
+        columns = every_column(slot, sizes)
         # the view has all columns, so a column's position equals its number
         view, _ = executor.columns(*columns)
         upper = caps_at(view, *columns)

@@ -17,7 +17,6 @@ from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.executor import Columns, Part, joined
-from copter.store.slabs import slice_indices
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
 
@@ -58,13 +57,6 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
             j += 1
         count += 1
     return slots[:count], columns[:count]
-
-
-def all_columns(store: ConstraintStore) -> Columns:
-    """Return all columns of a store."""
-    slots, table = store.live_requests(), store.requests
-    sizes = table.n_columns[slots]
-    return np.repeat(slots, sizes), slice_indices(np.zeros_like(sizes), sizes)
 
 
 def lightest(store: ConstraintStore) -> Columns:

@@ -49,9 +49,9 @@ class SimplexResult(NamedTuple):
     pivots: int
 
 
-def is_tiny(rows: int, sums: int, columns: int) -> bool:
-    """Return whether a set with these numbers of coupling rows, sum rows and columns suits the method."""
-    return rows + sums <= MOST_ROWS and columns <= MOST_COLUMNS
+def suits(rows: int, requests: int, columns: int) -> bool:
+    """Return whether the method suits a set of these sizes, in which each request may have a sum row."""
+    return rows + requests <= MOST_ROWS and columns <= MOST_COLUMNS
 
 
 def solve_small(
@@ -290,7 +290,7 @@ def _cheapest(w, prices, upper, begin, end):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _entering(w, sum_row, cost, lower, upper, place, dual, violated):  # type: ignore[no-untyped-def]
-    """Return the variable with the steepest reduced cost, and this cost; -1 if there is none."""
+    """Return the variable with the steepest reduced cost, and this cost; -1 if no variable may enter."""
     n, best, slope = w.column.size, -1, _DUAL
     for b in range(w.slot.size):
         own = dual[sum_row[b]] if sum_row[b] >= 0 else 0.0

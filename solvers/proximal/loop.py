@@ -30,8 +30,8 @@ from copter.errors import CopterError
 from copter.proof.certificate import GapDenominator
 from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
 from copter.solvers.blas import one_blas_thread
-from copter.solvers.inner.gather import all_columns, gather
-from copter.solvers.inner.small_simplex import is_tiny, solve_small
+from copter.solvers.inner.gather import gather
+from copter.solvers.inner.small_simplex import solve_small, suits
 from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
 from copter.solvers.proximal.engines import Engine, Engines
@@ -55,6 +55,7 @@ from copter.solvers.proximal.starting_prices import (
 from copter.solvers.proximal.state import Iterate, State
 from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX
+from copter.store.slabs import every_column
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -104,7 +105,7 @@ def solve(
     run = SolveContext.of(program, state, options, clock, starts, why)
     run.holds, none = can_hold(program, options), why_none(program, state, options)
     few = none is None or (none is FullPass.WAITING and few_edits(program, state, options))
-    small = engines is not None and _is_tiny(run) and not clock.over()
+    small = engines is not None and _is_small(run) and not clock.over()
     if starts or why is FullPass.START_GIVEN:
         engines = None  # HiGHS begins from its last basis, not from a start
     with one_blas_thread(program.store.rows.size):
@@ -157,14 +158,12 @@ def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
     return end
 
 
-def _is_tiny(run: SolveContext) -> bool:
-    """Return whether the program is solved by a simplex with an explicit inverse."""
-    program, options = run.program, run.options
-    if options.inner != "auto" or not options.fall_back or program.store.terms:
+def _is_small(run: SolveContext) -> bool:
+    """Return whether the simplex for small programs solves this one."""
+    store, options = run.program.store, run.options
+    if options.inner != "auto" or not options.fall_back or store.terms or not store.executor.local:
         return False
-    return program.store.executor.local and is_tiny(
-        program.store.rows.size, len(program), program.store.n_variables
-    )
+    return suits(store.rows.size, len(run.program), store.n_variables)
 
 
 def _by_small_simplex(run: SolveContext) -> End | None:
@@ -174,7 +173,9 @@ def _by_small_simplex(run: SolveContext) -> End | None:
         end = accept_first(run, _certify(run, begin.x, begin.y, price(run, begin.y)))
         if end is not None:
             return end
-    working = gather(store, *all_columns(store), tuning=run.options.tuning.working_set)
+    slots = store.live_requests()
+    columns = every_column(slots, store.requests.n_columns[slots])
+    working = gather(store, *columns, tuning=run.options.tuning.working_set)
     near = working.values_at(begin.x), working.scaled_prices(begin.y)
     feasible = _EXACT * run.options.tuning.steps.feasible * tolerance
     found = solve_small(working, *near, max(feasible, _ROUNDING))

@@ -206,8 +206,8 @@ class ProximalPoint(ClockedSolver):
         for each in _small_programs():
             for inner in INNER if self.inner == "auto" else (self.inner,):
                 ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
-            if self.engine == "fastest":
-                ProximalPoint(self.name, engine="fastest").solve(each)
+        if self.engine == "fastest":
+            ProximalPoint(self.name, engine="fastest").solve(next(_small_programs()))
         if program is None:
             return
         if is_large(program, self.tuning.lazy):

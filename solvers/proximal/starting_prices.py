@@ -36,7 +36,8 @@ from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, Method, run_steps
 from copter.store.allocation import SparseX, row_activity
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
+from copter.store.slabs import every_column
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, coefficients_of, cost_of, entries_of, paid_for, view_of
 
 if TYPE_CHECKING:
@@ -108,12 +109,10 @@ def _sample(
         return None
     taken, factor = Sampler(table.total[slots], wanted).draw()
     drawn = np.sort(np.concatenate((slots[taken], single)))
-    sizes = n_columns[drawn]
     stands_for = np.ones(table.size)
     stands_for[slots[taken]] = factor
-    column = slice_indices(np.zeros_like(sizes), sizes)
     held = _held(store, np.flatnonzero(decided))
-    slot = np.repeat(drawn, sizes)
+    slot, column = every_column(drawn, n_columns[drawn])
     working = gather(store, slot, column, held, stands_for, tuning=tuning.working_set)
     return working, held, stands_for
 

@@ -10,8 +10,9 @@ import pytest
 
 from copter import ContinualProgram, Status, make_solver
 from copter.solvers.inner import small_simplex
-from copter.solvers.inner.gather import all_columns, gather
-from copter.solvers.inner.small_simplex import is_tiny, solve_small
+from copter.solvers.inner.gather import gather
+from copter.solvers.inner.small_simplex import solve_small, suits
+from copter.store.slabs import every_column
 
 SMALL = "small_simplex"
 KINDS = ("upper", "lower", "range", "equation")
@@ -80,9 +81,8 @@ def test_rounds_have_the_optimum_of_highs() -> None:
             found, known = solver.solve(program), make_solver("highs-simplex").solve(program)
             assert found.status is known.status, (number, turn)
             seen[str(found.status)] += 1
-            kept = (
-                found.iterations == 0 and found.details["engine"] == "proximal"
-            )  # the warm start is optimal
+            # an optimal warm start takes no iterations
+            kept = found.iterations == 0 and found.details["engine"] == "proximal"
             seen["kept" if kept else f"{found.details['engine']}, {found.status}"] += 1
             if found.status is Status.OPTIMAL:
                 assert found.objective == pytest.approx(known.objective, **CLOSE), (number, turn)
@@ -101,8 +101,7 @@ def test_a_start_saves_pivots() -> None:
     for q in range(40):
         usage = {row: rng.integers(0, 3, 12) for row in range(6)}
         program.add_request(q, rng.uniform(-3.0, 0.0, 12), usage, total=1, relation="==")
-    store = program.store
-    working = gather(store, *all_columns(store))
+    working = gather(program.store, *every_column(program.request_slots, np.full(40, 12)))
     nothing = np.zeros(working.column.size), np.zeros(working.lower_row.size)
     cold = solve_small(working, *nothing, 1e-12)
     assert cold is not None and cold.pivots > 10
@@ -142,8 +141,8 @@ def test_borders(kind: str) -> None:
 
 
 def test_larger_programs_are_not_solved_by_it() -> None:
-    assert is_tiny(28, 100, 2_000)
-    assert not is_tiny(28, 101, 2_000) and not is_tiny(28, 100, 2_001)
+    assert suits(28, 100, 2_000)
+    assert not suits(28, 101, 2_000) and not suits(28, 100, 2_001)
 
 
 def test_without_an_answer_the_proximal_method_solves(monkeypatch: pytest.MonkeyPatch) -> None:
