@@ -34,9 +34,10 @@ import numpy as np
 from copter.compile.extremes import greater, lesser
 from copter.compile.kernels import kernel
 from copter.proof.lower_envelopes import longer
+from copter.proof.pricing_kernels import STRIP, fill_prices, request_prices
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error
 from copter.store.store import AT_MOST, LACKING, NO_TOTAL
-from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps
+from copter.store.view import coefficients_of, entries_of, fill_caps
 
 _EPS = 2.0**-52
 OWN_COLUMNS = 0
@@ -44,13 +45,13 @@ OWN_COLUMNS = 0
 
 
 @kernel(allocates=True)
-def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
+def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped-def]
     """Compute the best vertices of k requests at prices y; return (margin, group, count, column, value).
 
-    `first_group` (k,) has the first group of each request's columns, negative for the group OWN_COLUMNS. A
-    margin is not positive if the vertex may not be the only best one, within rounding errors. `count` (k,)
-    has the number of nonzero columns of each request. `column`, ascending within a request, and `value` have
-    these columns, one request after the other.
+    `paid` are UsagePrices at y. `first_group` (k,) has the first group of each request's columns, negative
+    for the group OWN_COLUMNS. A margin is not positive if the vertex may not be the only best one, within
+    rounding errors. `count` (k,) has the number of nonzero columns of each request. `column`, ascending
+    within a request, and `value` have these columns, one request after the other.
     """
     margin, group = np.empty(slots.size), np.empty(slots.size, np.int32)
     count = np.zeros(slots.size, np.int64)
@@ -58,26 +59,25 @@ def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
     longest, no_rebates = np.int64(0), no_rebates_in(y)
     for k in range(slots.size):
         longest = max(longest, view.n_columns[slots[k]])
-    p, upper, taken = np.empty(longest), np.empty(longest), np.empty(longest)
+    p, own, upper, taken = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    strip = np.empty((longest + STRIP - 1) // STRIP)
     for k in range(slots.size):
         q = slots[k]
-        n, usage, relation, total = view.n_columns[q], view.usage[q], view.relation[q], view.total[q]
-        dearest, widest, entries = 0.0, 0.0, 0
-        best, low, second = -1, np.inf, np.inf
-        if relation == AT_MOST:
-            low = 0.0
-        for j in range(n):
-            c = cost_of(view, q, j)
-            paid, size, length = paid_and_size(view, usage, j, y, no_rebates)
-            dearest, widest, entries = max(dearest, abs(c)), max(widest, size), max(entries, length)
-            p[j] = c + paid
-            if p[j] < low:
-                best, low, second = j, p[j], low
-            elif p[j] < second:
-                second = p[j]
-        off = price_error(0.0, dearest, widest, entries)
+        n, relation, total = view.n_columns[q], view.relation[q], view.total[q]
+        simple = relation != NO_TOTAL and (
+            total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
+        )
+        low, least, most, widest, entries, filled = request_prices(
+            view, y, no_rebates, paid, q, 1.0, not simple, own, p, strip
+        )
+        off = price_error(0.0, max(abs(least), abs(most)), widest, entries)
         begin = first_group[k]
-        if relation != NO_TOTAL and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)):
+        if simple:
+            best, second = _two_least(view, paid, q, n, filled, p, strip)
+            if relation == AT_MOST and low < 0.0:
+                second = min(second, 0.0)
+            elif relation == AT_MOST:
+                best, low, second = -1, 0.0, low
             room, kind = second - low, 2 * n if best < 0 else best + (n if relation == AT_MOST else 0)
             if total == 0.0:
                 room, kind = np.inf, 2 * n + 1
@@ -101,6 +101,30 @@ def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
         group[k] = begin + kind if begin >= 0 else OWN_COLUMNS
         margin[k] = room - 2.0 * off - 4.0 * _EPS * abs(low) if room < np.inf else np.inf
     return margin, group, count, columns[:found], values[:found]
+
+
+@kernel(inner=True)
+def _two_least(view, paid, q, n, filled, p, strip):  # type: ignore[no-untyped-def]
+    """Return the first column with the least price, and the least price of the other columns.
+
+    `strip` has the least price of each strip. Prices are written to `p` unless it is `filled`.
+    """
+    where, lowest, second = 0, np.inf, np.inf
+    for s in range((n + STRIP - 1) // STRIP):
+        if strip[s] < lowest:
+            where, lowest, second = s, strip[s], lowest
+        else:
+            second = min(second, strip[s])
+    first, last = where * STRIP, min(n, (where + 1) * STRIP)
+    if not filled:
+        fill_prices(view, paid, q, 1.0, first, last, p)
+    best = first
+    for j in range(first + 1, last):
+        if p[j] < p[best]:
+            best, second = j, min(second, p[best])
+        else:
+            second = min(second, p[j])
+    return best, second
 
 
 @kernel(inner=True)

@@ -17,7 +17,9 @@ from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs
 from copter.sums.compensated import added
 
-_STRIP, _EPS = 64, 2.0**-52
+_EPS = 2.0**-52
+STRIP = 64
+"""Number of columns of a strip."""
 _COARSE = 1e-11
 """Fraction of a request's least price above which an error bound is refined column by column."""
 KEEP_ALL = 8
@@ -33,22 +35,22 @@ def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
     """
     n = cost.size
     low, least, most = np.inf, np.inf, -np.inf
-    for s in range(n // _STRIP):
-        own, paid = cost[s * _STRIP : (s + 1) * _STRIP], prices[s * _STRIP : (s + 1) * _STRIP]
+    for s in range(n // STRIP):
+        own, paid = cost[s * STRIP : (s + 1) * STRIP], prices[s * STRIP : (s + 1) * STRIP]
         smallest = np.inf
-        for j in range(_STRIP):
+        for j in range(STRIP):
             c = np.float64(own[j])
             smallest = lesser(factor * c + paid[j], smallest)
             least, most = lesser(c, least), greater(c, most)
         strip[s] = smallest
         low = lesser(smallest, low)
-    if n % _STRIP:
+    if n % STRIP:
         smallest = np.inf
-        for j in range(n - n % _STRIP, n):
+        for j in range(n - n % STRIP, n):
             c = np.float64(cost[j])
             smallest = lesser(factor * c + prices[j], smallest)
             least, most = lesser(c, least), greater(c, most)
-        strip[n // _STRIP] = smallest
+        strip[n // STRIP] = smallest
         low = lesser(smallest, low)
     return low, factor * least, factor * most
 
@@ -67,9 +69,9 @@ def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):
     Return the minimum, the least and largest factor * cost, the largest |a_j|'|y|, and the most entries.
     """
     low, least, most, widest, longest = np.inf, np.inf, -np.inf, 0.0, 0
-    for s in range((n + _STRIP - 1) // _STRIP):
+    for s in range((n + STRIP - 1) // STRIP):
         smallest = np.inf
-        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+        for j in range(s * STRIP, min(n, (s + 1) * STRIP)):
             c = factor * cost[start + j]
             paid, size, entries = paid_and_size(view, usage, j, y, no_rebates)
             v = c + paid
@@ -82,6 +84,60 @@ def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):
         if smallest < low:
             low = smallest
     return low, least, most, widest, longest
+
+
+@kernel(inlined=True)
+def patched_costs(view, q):  # type: ignore[no-untyped-def]
+    """Return whether a request with shared costs overrides some of them."""
+    return view.vector[q] >= 0 and view.override_length[q] > 0
+
+
+@kernel(inner=True)
+def request_prices(  # type: ignore[no-untyped-def]
+    view, y, no_rebates, paid, q, cost_factor, every, own, p, strip
+):
+    """Write the least price of each strip of a request's columns to `strip`, and prices to `p`.
+
+    If the request shares its usage and `every` is False, `p` may remain as it is; :func:`fill_prices` writes
+    a part of it. With overrides, costs are written to `own`. Return the least price, the least and the
+    largest cost, the largest |a_j|'|y|, the most entries of a column, and whether `p` was written.
+    """
+    offset, shared, widest, entries = paid
+    n, factor, start, usage = (
+        view.n_columns[q],
+        cost_factor * view.scale[q],
+        view.cost_start[q],
+        view.usage[q],
+    )
+    at, patched = offset[usage] if usage < offset.size else -1, patched_costs(view, q)
+    wide, long = (widest[usage], entries[usage]) if at >= 0 else (0.0, 0)
+    if patched:
+        fill_costs(view, q, cost_factor, own)
+    if patched and at >= 0:
+        low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
+        _fill_shared(1.0, own[:n], shared[at : at + n], p)
+    elif patched:
+        low, least, most, wide, long = _fill_private(
+            view, y, no_rebates, 1.0, own, np.int64(0), usage, n, p, strip
+        )
+    elif at >= 0:
+        cost, prices = view.cost[start : start + n], shared[at : at + n]
+        low, least, most = _strip_minima(factor, cost, prices, strip)
+        if every:
+            _fill_shared(factor, cost, prices, p)
+    else:
+        low, least, most, wide, long = _fill_private(
+            view, y, no_rebates, factor, view.cost, start, usage, n, p, strip
+        )
+    return low, least, most, wide, long, every or patched or at < 0
+
+
+@kernel(inner=True)
+def fill_prices(view, paid, q, cost_factor, first, last, p):  # type: ignore[no-untyped-def]
+    """Write the prices of the columns [first, last) of a request without overrides that shares its usage."""
+    start, at = view.cost_start[q], paid.offset[view.usage[q]]
+    cost, prices = view.cost[start + first : start + last], paid.price[at + first : at + last]
+    _fill_shared(cost_factor * view.scale[q], cost, prices, p[first:last])
 
 
 @kernel
@@ -170,10 +226,9 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     bound may have a negative price, and slots and columns of the candidates. Write marginal and forced prices
     (request slots,). ``paid`` are UsagePrices, ``longest`` is the largest number of columns of a request.
     """
-    offset, shared, widest, entries = paid
     p, own = np.empty(longest), np.empty(longest)
     upper = np.empty(longest)
-    strip = np.empty((longest + _STRIP - 1) // _STRIP)
+    strip = np.empty((longest + STRIP - 1) // STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
     columns = np.empty(256 if collect else 0, np.int64)
     found, doubtful, no_rebates = np.int64(0), False, no_rebates_in(y)
@@ -183,30 +238,12 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
         n = view.n_columns[q]
         if n == 0:
             continue
-        factor, start, usage = cost_factor * view.scale[q], view.cost_start[q], view.usage[q]
-        relation, total, at = view.relation[q], view.total[q], offset[usage]
+        relation, total = view.relation[q], view.total[q]
         uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
         simple = relation != NO_TOTAL and uncut  # one column can take the whole total
-        patched = view.vector[q] >= 0 and view.override_length[q] > 0
-        if patched:
-            fill_costs(view, q, cost_factor, own)
-        wide, long = (widest[usage], entries[usage]) if at >= 0 else (0.0, 0)
-        if patched and at >= 0:
-            low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
-            _fill_shared(1.0, own[:n], shared[at : at + n], p)
-        elif patched:
-            low, least, most, wide, long = _fill_private(
-                view, y, no_rebates, 1.0, own, np.int64(0), usage, n, p, strip
-            )
-        elif at >= 0:
-            cost, paid = view.cost[start : start + n], shared[at : at + n]
-            low, least, most = _strip_minima(factor, cost, paid, strip)
-            if not simple:
-                _fill_shared(factor, cost, paid, p)
-        else:
-            low, least, most, wide, long = _fill_private(
-                view, y, no_rebates, factor, view.cost, start, usage, n, p, strip
-            )
+        low, least, most, wide, long, filled = request_prices(
+            view, y, no_rebates, paid, q, cost_factor, not simple, own, p, strip
+        )
         # with bounds, the minimum is a sum over several columns
         off = price_error(
             total if simple else 0.0, max(abs(least), abs(most)), wide, long if simple else long + n
@@ -232,8 +269,8 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             level = low if relation == EXACTLY else min(0.0, low)
             bound, bound_low = added(bound, bound_low, total * level)
             if off > _COARSE * abs(low):
-                if at >= 0 and not patched:  # only the minima of the prices were computed
-                    _fill_shared(factor, view.cost[start : start + n], shared[at : at + n], p)
+                if not filled:
+                    fill_prices(view, paid, q, cost_factor, 0, n, p)
                 off = _off(view, y, no_rebates, q, cost_factor, p, n, low, off)
             error, error_low = added(error, error_low, total * off)
             if relation == EXACTLY:
@@ -244,9 +281,11 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             bound, bound_low = added(bound, bound_low, value)
             error, error_low = added(error, error_low, total * off)
             if relation == EXACTLY:
-                if patched:
+                if patched_costs(view, q):
                     forced[q] = forced_price(own, 1.0, upper, n, total)
                 else:
+                    start = view.cost_start[q]
+                    factor = cost_factor * view.scale[q]
                     forced[q] = forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
@@ -256,11 +295,11 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
         if found + n > slots.size:
             slots = longer(slots, found, 2 * slots.size + n)
             columns = longer(columns, found, slots.size)
-        for s in range((n + _STRIP - 1) // _STRIP):
+        for s in range((n + STRIP - 1) // STRIP):
             if strip[s] <= limit:
-                a, b = s * _STRIP, min(n, (s + 1) * _STRIP)
-                if simple and at >= 0 and not patched:
-                    _fill_shared(factor, view.cost[start + a : start + b], shared[at + a : at + b], p[a:b])
+                a, b = s * STRIP, min(n, (s + 1) * STRIP)
+                if not filled:
+                    fill_prices(view, paid, q, cost_factor, a, b, p)
                 for j in range(a, b):
                     if p[j] <= limit:
                         slots[found] = q

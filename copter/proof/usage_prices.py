@@ -24,14 +24,19 @@ _EPS = 2.0**-52
 class UsagePrices(NamedTuple):
     """Prices of the usages that several requests share.
 
-    `price` has A'y of their columns. By usage, `offset` has the position of its first price, -1 if it is not
-    shared; `widest` has the largest |a_j|'|y|; and `longest` has the largest number of entries of a column.
+    `price` has A'y of their columns. By usage, `offset` has the position of its first price: usages with -1,
+    or beyond the end of `offset`, are not shared. `widest` has the largest |a_j|'|y|, and `longest` has the
+    largest number of entries of a column.
     """
 
     offset: NDArray[np.int64]
     price: NDArray[np.float64]
     widest: NDArray[np.float64]
     longest: NDArray[np.int64]
+
+
+NO_USAGE_PRICES = UsagePrices(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, np.int64))
+"""No usage is shared: the prices of each request's columns are computed from their entries."""
 
 
 @kernel(inlined=True)

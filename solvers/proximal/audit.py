@@ -73,7 +73,7 @@ def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[st
     if edited is None:
         return []  # the next solve then reads all columns
     index = InactiveIndex(inactive, program)
-    index.begin(LastX.of(program, NOTHING), edited)
+    index.begin(LastX.of(program, NOTHING), edited, None)
     block = inactive.pick(index.inactive_now())
     faults = [] if index.recollected(block) else ["costs or coefficients differ from the program's"]
     of_each = _losses if inactive.fixed else _allocations

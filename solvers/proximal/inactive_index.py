@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
+from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Contributions, InactiveSums, RestSums, collect
+from copter.proof.usage_prices import NO_USAGE_PRICES, usage_prices
 from copter.solvers.memory import LastX
 from copter.solvers.proximal.inactive import ACTIVE, Block, InactiveSet, combined, find, starts, updated
 from copter.store.allocation import SparseX, distinct
@@ -92,13 +94,13 @@ class InactiveIndex:
         self._note(block)
         self._sums.add(block.parts, np.arange(block.size))
 
-    def begin(self, active: LastX, edited: NDArray[np.int64]) -> None:
-        """Begin a round; edited requests become active.
+    def begin(self, active: LastX, edited: NDArray[np.int64], threads: int | None) -> None:
+        """Begin a round, in which at most `threads` threads price requests; edited requests become active.
 
         `active`: last allocation of the active requests. `edited`: slots edited since the set was made,
         ascending, also of removed requests.
         """
-        inactive, store = self.inactive, self.program.store
+        inactive, store, self._threads = self.inactive, self.program.store, threads
         self.view = store.executor.all_columns()
         rows = store.rows.size
         self.y, self._low, self._high = (
@@ -154,8 +156,18 @@ class InactiveIndex:
 
     def _vertices(self, slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Return margins, groups, and the nonzeros of optimal vertices: counts, columns, values."""
-        found: tuple[NDArray[Any], ...] = best_vertices(self.view, self.y, slots, self._first_groups(slots))
-        return found
+        view, y, first = self.view, self.y, self._first_groups(slots)
+        usages, bounds = self.program.store.usages, chunk_bounds(view.n_columns[slots])
+        known = usages.references[: usages.size], usages.n_columns[: usages.size]
+        paid = usage_prices(view, y, *known) if usages.size <= slots.size else NO_USAGE_PRICES
+
+        def one(k: int) -> tuple[NDArray[Any], ...]:
+            part = slice(bounds[k], bounds[k + 1])
+            found: tuple[NDArray[Any], ...] = best_vertices(view, y, paid, slots[part], first[part])
+            return found
+
+        chunks = run_chunks(one, bounds.size - 1, self._threads)
+        return chunks[0] if len(chunks) == 1 else tuple(map(np.concatenate, zip(*chunks, strict=True)))
 
     def inactive_now(self) -> NDArray[np.int64]:
         """Return the slots of all inactive requests, ascending."""

@@ -181,7 +181,7 @@ def make_inactive(
     slots = store.live_requests()
     nothing = InactiveSet.nothing(store.clock, state.y.y.copy(), slots)
     index = InactiveIndex(nothing, program)
-    index.begin(state.x, np.empty(0, np.int64))
+    index.begin(state.x, np.empty(0, np.int64), options.threads)
     fields = {"gap": best.certificate.relative.gap}
     if _is_network(program, tuning):
         index.fixed = True
@@ -189,7 +189,10 @@ def make_inactive(
         block = index.as_they_are(slots, x, best.measures.loss[slots])
     else:
         fields["gap"] = 0.0
-        block = index.at_vertices(slots, x)[0]
+        try:
+            block = index.at_vertices(slots, x)[0]
+        except Interrupted:
+            return state.without(FullPass.NO_TIME)
     log.debug("%d of %d requests are inactive", block.size, len(program))
     if slots.size - block.size > tuning.most_open * len(program):
         return state.without(FullPass.MANY_ACTIVE)
@@ -228,7 +231,7 @@ def solve_active(
         options.tolerance, clock, options.iteration_limit, options.threads, options.tuning.most_piece
     )
     index = cache.take(program, inactive)
-    index.begin(state.x, edited)
+    index.begin(state.x, edited, options.threads)
     if index.active().size > tuning.most_open * len(program):
         return FullPass.MANY_ACTIVE
     try:

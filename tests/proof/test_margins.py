@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 from copter import ContinualProgram
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen
+from copter.proof.usage_prices import NO_USAGE_PRICES, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import view_of
 from support.amounts import examples, longer
@@ -56,7 +57,7 @@ def test_vertices_are_the_best_and_stay_so_within_their_margins(kind, seed):
     store, view = program.store, view_of(program.store)
     slots, first, one = np.arange(5), np.ones(5, np.int64), np.ones(1, np.int64)
     y = rng.integers(-2, 3, ROWS) / 4.0
-    margin, group, counts, column, value = best_vertices(view, y, slots, first)
+    margin, group, counts, column, value = best_vertices(view, y, NO_USAGE_PRICES, slots, first)
     ends = counts.cumsum()
     path = np.zeros(2 * width + 3)
     now = y
@@ -84,7 +85,8 @@ def test_equal_prices_leave_no_margin():
     program.add_request("tie", [-1.0, -1.0], {0: [1.0, 1.0]}, total=1.0)
     program.add_request("nothing is as good", [0.0, 1.0], {0: [1.0, 1.0]}, total=1.0)
     program.add_request("clear", [-1.0, -0.5], {0: [1.0, 1.0]}, total=1.0)
-    margin, *_ = best_vertices(view_of(program.store), np.zeros(1), np.arange(3), np.full(3, -1))
+    view, slots = view_of(program.store), np.arange(3)
+    margin, *_ = best_vertices(view, np.zeros(1), NO_USAGE_PRICES, slots, np.full(3, -1))
     assert margin[0] <= 0.0
     assert margin[1] <= 0.0
     assert 0.499 < margin[2] <= 0.5
@@ -140,7 +142,7 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
         y = rng.integers(-3, 4, ROWS) / 2.0
         ours = bool(rng.integers(2))
         margin, group, count, column, value = best_vertices(
-            view_of(program.store), y, np.zeros(1, np.int64), np.array([3 if ours else -1])
+            view_of(program.store), y, NO_USAGE_PRICES, np.zeros(1, np.int64), np.array([3 if ours else -1])
         )
         x, p = np.zeros(width), program.store.priced_columns(0, y)
         x[column] = value
@@ -171,3 +173,46 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
     assert forced > count / 40 or relation == NO_TOTAL
     assert kinds >= {0, 3}
     assert 2 in kinds or relation == NO_TOTAL or limit == "own"
+
+
+@pytest.mark.parametrize("kind", ["at most", "exactly", "boxes", "bounded", "bounded exactly"])
+def test_many_columns_give_the_vertices_of_a_plain_computation(kind):
+    """Widths on both sides of a strip; shared prices or each request's own; shared costs with overrides."""
+    rng, overridden, empty, seen = np.random.default_rng(3), 0, 0, set()
+    for number in range(60):
+        width = int(rng.choice([1, 63, 64, 65, 200]))
+        program = program_of(rng, kind, width)
+        if number % 2:
+            costs = program.share_costs(rng.integers(-300, 400, width) / 256.0)
+            for q in range(5):
+                some = {int(j): float(rng.integers(-2, 3)) for j in rng.integers(0, width, rng.integers(3))}
+                program.update_request(q, costs=costs, scale=float(rng.integers(1, 4)), override=some)
+                overridden += len(some) > 0
+        store, slots, first = program.store, np.arange(5), np.array([7, -1, 7, 7, -1])
+        view, y, usages = view_of(store), rng.integers(-2, 3, ROWS) / 4.0, store.usages
+        known = usages.references[: usages.size], usages.n_columns[: usages.size]
+        own = best_vertices(view, y, NO_USAGE_PRICES, slots, first)
+        shared = best_vertices(view, y, usage_prices(view, y, *known), slots, first)
+        for mine, other in zip(own, shared, strict=True):
+            np.testing.assert_array_equal(mine, other)
+        if kind not in ("at most", "exactly"):
+            continue
+        margin, group, count, column, _ = own
+        for q in range(5):
+            p = store.priced_columns(q, y)
+            order = np.sort(np.append(p, 0.0) if kind == "at most" else p)
+            least = order[1] - order[0] if order.size > 1 else np.inf
+            assert margin[q] == least if np.isinf(least) else least - 1e-12 < margin[q] <= least
+            if margin[q] > 0.0:
+                nothing = kind == "at most" and p.min() > 0.0
+                best = 2 * width if nothing else int(p.argmin()) + (width if kind == "at most" else 0)
+                assert group[q] == (first[q] + best if first[q] >= 0 else OWN_COLUMNS)
+                assert count[q] == (0 if nothing else 1)
+                assert nothing or column[count[:q].sum()] == p.argmin()
+                seen.add((width, nothing))
+                empty += nothing
+    assert overridden > 40
+    if kind == "exactly":
+        assert {width for width, _ in seen} == {1, 63, 64, 65, 200}
+    if kind == "at most":
+        assert {width for width, nothing in seen if not nothing} == {1, 63, 64, 65, 200} and empty > 2
