@@ -381,6 +381,14 @@ class LiveCluster:
             down.setdefault(self.policy_type(type, node), set()).add(node)
         return {type: frozenset(nodes) for type, nodes in down.items()}
 
+    def soon_reserved(self) -> dict[str, frozenset[int]]:
+        """Return the nodes without a reservation that a planned one will need, by their type."""
+        planned = [one for one in self.reservations.values() if one.status == "planned"]
+        nodes = {node for one in planned for node in one.nodes if node not in self.reserved}
+        return {
+            type: frozenset(at for name, at in nodes if name == type) for type in {name for name, _ in nodes}
+        }
+
     def most_in_a_rack(self, type: str) -> int:
         """Return the largest number of GPUs in one rack that work and are given to no job.
 

@@ -336,7 +336,7 @@ def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None)
         policy,
         EligibleJobs(state),
         round_seconds=round_seconds,
-        placer=placer_for(policy),
+        placer=placer_for(policy, state.soon_reserved),
         estimator=ReportedSpeeds(),
     )
 

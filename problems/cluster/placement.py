@@ -23,7 +23,7 @@ counts, with its Proposition 1 (appendix E); :mod:`copter.problems.afs.allocatio
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Protocol, TypeAlias, cast
@@ -77,11 +77,14 @@ class SiaPlacer:
 
     `sharing`: if a distributed job finds no place otherwise, it may share a node with another one, as in the
     simulators of Gavel and Pollux. Only jobs whose GPU count is not among the cluster's configurations need
-    this.
+    this. `last`: function that returns the nodes of each type that jobs get only if no other nodes suffice;
+    for example, because the nodes will soon be reserved.
     """
 
-    def __init__(self, *, sharing: bool = False) -> None:
-        self._sharing = sharing
+    def __init__(
+        self, *, sharing: bool = False, last: Callable[[], Mapping[str, frozenset[int]]] = dict
+    ) -> None:
+        self._sharing, self._last = sharing, last
 
     def place(
         self,
@@ -108,8 +111,9 @@ class SiaPlacer:
         places: dict[str, Allocation] = {}
         evicted: list[str] = []
         moved: list[str] = []
+        last = self._last()
         for type in cluster.types:
-            pool = _Pool(type, down.get(type.name, _NONE), self._sharing)
+            pool = _Pool(type, down.get(type.name, _NONE), last.get(type.name, _NONE), self._sharing)
             evicted += pool.fit(by_type[type.name], held, fixed, one_rack)
             for name, nodes in pool.jobs.items():
                 have = held.get(name)
@@ -123,9 +127,9 @@ class SiaPlacer:
         return Placed(places, tuple(evicted), tuple(moved))
 
 
-def placer_for(policy: Policy) -> SiaPlacer:
+def placer_for(policy: Policy, last: Callable[[], Mapping[str, frozenset[int]]] = dict) -> SiaPlacer:
     """Return the placer for a policy; for policies of rigid jobs, distributed jobs may share nodes."""
-    return SiaPlacer(sharing=policy.kind == "rigid")
+    return SiaPlacer(sharing=policy.kind == "rigid", last=last)
 
 
 def _is(nodes: _Nodes, want: Allocation) -> bool:
@@ -148,11 +152,11 @@ def _parts(want: Configuration, size: int) -> list[int]:
 class _Pool:
     """The nodes of one type with their free GPUs.
 
-    There is a heap of nodes for each number of free GPUs.  It contains at least all nodes with that number;
-    an outdated entry is dropped when it reaches the top.
+    There is a heap of nodes for each number of free GPUs, and another one for nodes of this kind in `last`. A
+    heap contains at least all its nodes; an outdated entry is dropped when it reaches the top.
     """
 
-    def __init__(self, type: GpuType, down: frozenset[int], sharing: bool) -> None:
+    def __init__(self, type: GpuType, down: frozenset[int], last: frozenset[int], sharing: bool) -> None:
         self.type, self.size, self.sharing = type, type.gpus_per_node, sharing
         working = working_nodes(type, down)
         self.free = [0] * (working[-1] + 1 if working else 0)
@@ -162,7 +166,7 @@ class _Pool:
         self.jobs: dict[str, _Nodes] = {}
         self._all = range(len(self.free))
         self._racks = type.racks_of(len(self.free)) if type.racks else [self._all]
-        self._heaps: list[list[int]] = []
+        self._last, self._heaps = last, list[list[int]]()
         self._alone: dict[int, dict[str, int]] | None = None
 
     def fit(
@@ -195,9 +199,9 @@ class _Pool:
                 anywhere = want.nodes == 1 or name not in one_rack
                 queue.append((want.nodes == 1, anywhere, -want.gpus, order, name))
         if queue:
-            self._heaps = [[] for _ in range(self.size + 1)]
-            for node, free in enumerate(self.free):
-                self._heaps[free].append(node)
+            self._heaps = [[] for _ in range(2 * (self.size + 1))]
+            for node in self._all:
+                self._heap(node).append(node)
         heapify(queue)
         number = {name: order for order, name in enumerate(wanted)} if queue else {}
         stay = {*fixed, *(name for name, _ in chosen)}
@@ -251,19 +255,23 @@ class _Pool:
         for node, gpus in nodes:
             self.free[node] -= gpus
             if self._heaps:
-                heappush(self._heaps[self.free[node]], node)
+                heappush(self._heap(node), node)
         if len(nodes) > 1:
             for node, _ in nodes:
                 self.distributed[node] = True
         elif self._alone is not None:
             self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
 
+    def _heap(self, node: int) -> list[int]:
+        """Return the heap of the nodes that are like a node."""
+        return self._heaps[self.free[node] + (self.size + 1 if node in self._last else 0)]
+
     def _drop(self, name: str) -> int:
         """Remove a job from its only node; return its number of GPUs."""
         assert self._alone is not None
         ((node, gpus),) = self.jobs.pop(name)
         self.free[node] += gpus
-        heappush(self._heaps[self.free[node]], node)
+        heappush(self._heap(node), node)
         del self._alone[node][name]
         return gpus
 
@@ -318,16 +326,17 @@ class _Pool:
         return None
 
     def _tightest(self, gpus: int, found: Collection[int], rack: range, apart: bool) -> int | None:
-        """Return the node with the fewest free GPUs that suffice."""
+        """Return the node with the fewest free GPUs that suffice; one of the last nodes only if it must be."""
         if rack is not self._all:  # the heaps have the nodes of all racks
             enough = (
-                (self.free[node], node)
+                (node in self._last, self.free[node], node)
                 for node in rack
                 if self.free[node] >= gpus and self._open(node, found, rack, apart)
             )
-            return min(enough, default=(0, None))[1]
-        for free in range(gpus, self.size + 1):
-            heap, skipped = self._heaps[free], []
+            return min(enough, default=(False, 0, None))[2]
+        enough_free = *range(gpus, self.size + 1), *range(self.size + 1 + gpus, 2 * (self.size + 1))
+        for kind in enough_free:
+            heap, skipped, free = self._heaps[kind], [], kind % (self.size + 1)
             while heap:
                 if self.free[heap[0]] != free:
                     heappop(heap)

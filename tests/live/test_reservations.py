@@ -131,6 +131,24 @@ def test_nodes_of_a_reservation_run_only_its_jobs(service, tmp_path):
     again(service, tmp_path).close()
 
 
+def test_nodes_that_will_be_reserved_are_given_last(service, tmp_path):
+    if service.rounds.policy_name == "pollux":
+        pytest.skip("Pollux chooses nodes itself")
+    reserve(service, nodes=["t4-0", "a100-0"], begin=500.0)
+    assert service.record.state.soon_reserved() == {"t4": frozenset((0,)), "a100": frozenset((0,))}
+    submit(service, "a", types=["t4"])
+    step(service)
+    assert places(service) == {"a": ("t4", ((1, 4),))}
+    submit(service, "b", types=["t4"])
+    for _ in range(3):
+        step(service, 400.0 / 3)
+    assert places(service) == {"a": ("t4", ((1, 4),)), "b": ("t4", ((0, 4),))}
+    pass_on(service, 200.0)
+    assert service.record.state.soon_reserved() == {}
+    assert places(service) == {"a": ("t4", ((1, 4),)), "b": None}
+    again(service, tmp_path).close()
+
+
 def test_runs_on_the_nodes_are_stopped_when_the_reservation_begins(queue, tmp_path):
     submit(queue, "a", types=["a100"], preemptible=False)
     reserve(queue, "later", ["a100-0"], begin=100.0)

@@ -107,6 +107,42 @@ def on(*nodes, type="a"):
 CLUSTER = Cluster([GpuType("a", 4, 3)])
 
 
+@settings(deadline=None)
+@given(rounds(), st.data())
+def test_last_nodes_are_used_only_without_others(case, data):
+    cluster, wanted = case
+    last = {
+        type.name: frozenset(data.draw(st.sets(st.integers(0, type.nodes - 1)))) for type in cluster.types
+    }
+    held, placer = {}, SiaPlacer(last=lambda: last)
+    for one in wanted:
+        placed = placer.place(cluster, {}, held, one)
+        assert set(placed.places) == set(one) and not placed.evicted
+        fits(cluster, {}, placed.places)
+        if not held:  # all jobs are new, the largest first, so the other nodes are filled completely
+            for type in cluster.types:
+                there = [place for place in placed.places.values() if place.type == type.name]
+                if any(node in last[type.name] for place in there for node, _ in place.nodes):
+                    used = sum(place.configuration.gpus for place in there)
+                    assert used > type.gpus_per_node * (type.nodes - len(last[type.name]))
+        held = placed.places
+
+
+@pytest.mark.parametrize("racks", [(), (2, 2)])
+def test_a_node_that_is_fuller_but_last_is_left_alone(racks):
+    cluster = Cluster([GpuType("t4", 4, 4, racks=racks)])
+    held = {"a": Placement("t4", ((1, 2),))}
+    wanted = {"a": Configuration(1, 2, "t4"), "b": Configuration(1, 2, "t4")}
+    assert SiaPlacer().place(cluster, {}, held, wanted).places["b"].nodes == ((1, 2),)
+    placer = SiaPlacer(last=lambda: {"t4": frozenset((0, 1))})
+    placed = placer.place(cluster, {}, held, wanted, one_rack=["b"])
+    assert (placed.places["a"].nodes, placed.places["b"].nodes) == (((1, 2),), ((2, 2),))
+    wanted |= {name: Configuration(1, 4, "t4") for name in ("c", "d", "e")}
+    placed = placer.place(cluster, {}, placed.places, wanted)
+    nodes = {name: place.nodes for name, place in placed.places.items()}
+    assert nodes == {"a": ((2, 2),), "b": ((2, 2),), "c": ((3, 4),), "d": ((0, 4),), "e": ((1, 4),)}
+
+
 def test_jobs_that_keep_their_configuration_stay():
     held = {"x": on((1, 2)), "y": on((2, 4))}
     wanted = {"y": Configuration(1, 4, "a"), "x": Configuration(1, 2, "a"), "z": Configuration(1, 2, "a")}
