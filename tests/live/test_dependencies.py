@@ -174,7 +174,7 @@ def check_order(service):
 def test_random_graphs(tmp_path, policy, seed):
     """No job starts before its predecessors, and a service that is started again knows the same."""
     draw = random.Random(f"{seed} {policy}")
-    service = make_service(tmp_path / "0", policy=policy)
+    service, seen = make_service(tmp_path / "0", policy=policy), 0
 
     def request():
         jobs = list(service.record.state.jobs)
@@ -198,6 +198,8 @@ def test_random_graphs(tmp_path, policy, seed):
         look(service, 1.0)
         if number % 8 == 7:
             views = jobs_view(service.record, True, 999)
+            since = {name: job.eligible_since for name, job in service.record.state.eligible.items()}
+            seen += sum(bool(job.file.after) for job in service.record.state.eligible.values())
             service.close()
             folder = tmp_path / str(number)
             shutil.copytree(service.folder, folder)
@@ -206,7 +208,11 @@ def test_random_graphs(tmp_path, policy, seed):
             assert [[one[key] for key in same] for one in jobs_view(service.record, True, 999)] == [
                 [one[key] for key in same] for one in views
             ]
+            assert {
+                name: job.eligible_since for name, job in service.record.state.eligible.items()
+            } == since
     check_order(service)
     service.close()
     rounds, different = play_again(service.folder)
     assert rounds > 10 and not different
+    assert seen
