@@ -208,9 +208,7 @@ def test_random_graphs(tmp_path, policy, seed):
             assert [[one[key] for key in same] for one in jobs_view(service.record, True, 999)] == [
                 [one[key] for key in same] for one in views
             ]
-            assert {
-                name: job.eligible_since for name, job in service.record.state.eligible.items()
-            } == since
+            assert {name: job.eligible_since for name, job in service.record.state.eligible.items()} == since
     check_order(service)
     service.close()
     rounds, different = play_again(service.folder)
