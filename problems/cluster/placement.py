@@ -326,7 +326,7 @@ class _Pool:
         return None
 
     def _tightest(self, gpus: int, found: Collection[int], rack: range, apart: bool) -> int | None:
-        """Return the node with the fewest free GPUs that suffice; one of the last nodes only if it must be."""
+        """Return the node with the fewest free GPUs that suffice; of the last nodes if it must be."""
         if rack is not self._all:  # the heaps have the nodes of all racks
             enough = (
                 (node in self._last, self.free[node], node)

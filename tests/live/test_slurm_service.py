@@ -23,10 +23,18 @@ ACCOUNT = "nobody"
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 CLUSTER = """\
 grace_seconds = 5.0
-gpus = [
-  {{ type = "a100", gpus_per_node = 2, nodes = 3, nodes_per_rack = {racks}, hosts = ["a100-1", "a100-2", "a100-3"] }},
-  {{ type = "t4", gpus_per_node = 2, nodes = 2, hosts = ["t4-1", "t4-2"] }},
-]
+options = {{ python = "{python}" }}
+[[gpus]]
+type = "a100"
+gpus_per_node = 2
+nodes = 3
+hosts = ["a100-1", "a100-2", "a100-3"]
+nodes_per_rack = [1, 2]
+[[gpus]]
+type = "t4"
+gpus_per_node = 2
+nodes = 2
+hosts = ["t4-1", "t4-2"]
 """
 TOKENS = """\
 [[tokens]]
@@ -61,7 +69,7 @@ def folder():
 @pytest.fixture
 def service(slurm, folder):
     path, tokens = folder / "cluster.toml", folder / "tokens.toml"
-    path.write_text(CLUSTER.format(racks="[1, 2]") + f'options = {{ python = "{PYTHON}" }}\n')
+    path.write_text(CLUSTER.format(python=PYTHON))
     tokens.write_text(TOKENS.format(token="a" * 40, account=ACCOUNT))
     tokens.chmod(0o600)
     (folder / "live").mkdir(mode=0o711)
