@@ -14,7 +14,8 @@ margins changed instead, prices would have to change by these margins first.
 
 Rows that are far from their bounds are left out, unless only they bound a column. They are added if the step
 would violate them.  The certificate is always that of the whole program, so a selection that was too small
-shows as a gap, and is enlarged. If the initial prices are poor, all requests change at once.
+shows as a gap.  Then as many requests are chosen at the new prices, if the gap has become much smaller, and
+otherwise more requests in addition. If the initial prices are poor, all requests change at once.
 
 If the program has a primal repair heuristic (``program.primal_repair``), steps end before the rows are
 satisfied: most iterations would be spent on that, and the heuristic does it in one pass.  Its result is
@@ -108,7 +109,7 @@ class Choices(NamedTuple):
 
 
 class PartialSteps:
-    """Partial steps of one solve; the set of changing requests grows.
+    """Partial steps of one solve.
 
     `flow` (row slots,): approximate A x near the first step's result; by default that of the previous
     iterate. `hold`: see :func:`copter.solvers.proximal.steps.run_steps`.
@@ -128,6 +129,7 @@ class PartialSteps:
         self._flow, self._share, self._tighter, self._moved = flow, self.tuning.share, False, 0
         self._loose = self.tuning.loose * budget.tolerance if program.primal_repair is not None else 0.0
         self._moves = np.zeros(self.store.requests.size, np.bool_)
+        self._gap = 0.0
         self._needed = _needed(self.store)
 
     def step(self, now: Iterate) -> _Moved | None:
@@ -136,9 +138,13 @@ class PartialSteps:
         Return None if there are no prices, if a ray proves that there is no optimum, or if no further request
         changes and the rows cannot be satisfied more closely.
         """
-        budget, store, moves = self.budget, self.store, self._moves
+        budget, store = self.budget, self.store
         if not now.y.any():
             return None
+        if now.certificate.near_gap <= self.tuning.progress * self._gap:
+            self._moves[:], self._moved = False, 0
+            self._share /= self.tuning.more
+        self._gap, moves = now.certificate.near_gap, self._moves
         near = self.tuning.near if self._flow is None else self.tuning.near_sampled
         seen = self._seen(now, near)
         now = self._choose(now, seen)

@@ -161,6 +161,9 @@ class PartialTuning:
         On full-mesh Kdl steps then take a tenth less time than with ``near``, and less memory
     ignored : share of the tolerance up to which the smallest losses together are ignored (-1%, 0%)
     most : share of the requests above which all requests change (-13%, +1%)
+    progress : if a step reduces the gap to at most this share, as many requests change in the next one,
+        chosen again at the new prices (chosen). A cold solve of 3 million columns and 150,000 requests to a
+        tolerance of 1e-6 takes 108 instead of 168 iterations, the last ones on 0.3 instead of a million columns
     row_passes : how often rows that a step would violate are added (chosen)
     first_sigma : first step length, in the unit of ``cold_sigma`` (chosen)
     """
@@ -178,6 +181,7 @@ class PartialTuning:
     near_sampled: float = 0.05
     ignored: float = 0.2
     most: float = 0.5
+    progress: float = 0.1
     row_passes: int = 4
     first_sigma: float = 20.0
 
