@@ -163,7 +163,7 @@ class PartialTuning:
     most : share of the requests above which all requests change (-13%, +1%)
     progress : if a step reduces the gap to at most this share, as many requests change in the next one,
         chosen again at the new prices (chosen). A cold solve of 3 million columns and 150,000 requests to a
-        tolerance of 1e-6 takes 108 instead of 168 iterations, the last ones on 0.3 instead of a million columns
+        tolerance of 1e-6 takes 108 instead of 168 iterations, the last ones on fewer columns
     row_passes : how often rows that a step would violate are added (chosen)
     first_sigma : first step length, in the unit of ``cold_sigma`` (chosen)
     """
