@@ -116,7 +116,7 @@ class HighsLP:
     def solve(
         self,
         rest: GeneralLP | None = None,
-        back: Callable[[ReducedPoint], ReducedPoint] | None = None,
+        back: Callable[[ReducedPoint], ReducedPoint | None] | None = None,
         start: ReducedPoint | None = None,
     ) -> Answer:
         """Solve the LP, or a presolved LP `rest` whose points `back` converts, from a start if given."""
@@ -128,6 +128,9 @@ class HighsLP:
                 return self.without_optimum(found.status, "highs")
             found, back = self._optimize(self.lp, by_simplex=True), None
         point = found.found if found.found is None or back is None else back(found.found)
+        if point is None and found.found is not None:  # HiGHS cannot undo its presolve
+            found = self._optimize(self.lp, by_simplex=True)
+            point = found.found
         self.took("highs", begin)
         return self.tighter(self.judged(found.status, found.reason, point, "highs"))
 

@@ -190,6 +190,8 @@ class _Solve(HighsLP):
                 return self.without_optimum(back.claim, "presolve")
             if back.solved:
                 nothing = back.invert(ReducedPoint(np.empty(0), np.zeros(left.A.shape[0])))
+                if nothing is None:
+                    return self.solve()
                 found = self.judged(Status.OPTIMAL, "presolve solved it", nothing, "presolve")
                 return found if self.solver is not None else self.tighter(found)
         own = None
@@ -231,4 +233,7 @@ class _Solve(HighsLP):
             return Answer(solution.status, solution.reason, finished_by=solver.name)
         x, y, _ = model.invert(solution)
         self.reached = ReducedPoint(np.clip(x, left.lower, left.upper), y)
-        return self.judged(solution.status, solution.reason, back.invert(self.reached), solver.name)
+        whole = back.invert(self.reached)
+        if whole is None:
+            return Answer(Status.NUMERICAL_ERROR, "HiGHS cannot undo its presolve", finished_by=solver.name)
+        return self.judged(solution.status, solution.reason, whole, solver.name)

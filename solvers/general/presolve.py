@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import HighsEngine, check, from_highs, load
+from copter.models.highs import HighsEngine, from_highs, load
 from copter.models.reductions import ReducedPoint
 from copter.solution import Status
 
@@ -36,8 +36,8 @@ class Presolved:
         """True if presolve removed all columns."""
         return self.rest is not None and not self.rest.c.size
 
-    def invert(self, point: ReducedPoint) -> ReducedPoint:
-        """Return the point of the original LP; a vertex remains a vertex."""
+    def invert(self, point: ReducedPoint) -> ReducedPoint | None:
+        """Return the point of the original LP, or None if HiGHS fails; a vertex remains a vertex."""
         highs, rest = self.highs, self.rest
         if highs is None or rest is None:
             return point
@@ -48,7 +48,8 @@ class Presolved:
         solution.value_valid = solution.dual_valid = True
         if self.solved:
             basis.valid = True
-        check(highs.postsolve(solution, given or basis), "postsolve")
+        if highs.postsolve(solution, given or basis) == highspy.HighsStatus.kError:
+            return None
         whole, basis = highs.getSolution(), highs.getBasis()
         return ReducedPoint(
             np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None
@@ -61,7 +62,8 @@ def presolve(lp: GeneralLP, **options: Any) -> tuple[GeneralLP, Presolved]:
     `options`: options of HiGHS.
     """
     highs = load(lp, None, **options)
-    check(highs.presolve(), "presolve")
+    if highs.presolve() == highspy.HighsStatus.kError:
+        return lp, Presolved()
     status, kind = highs.getModelPresolveStatus(), highspy.HighsPresolveStatus
     reduced = status in (kind.kReduced, kind.kReducedToEmpty)
     rest = from_highs(highs.getPresolvedLp()) if reduced else None
