@@ -35,7 +35,14 @@ from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import HOW, ServiceRecord
 from copter.live.reload import reservable
-from copter.live.reservations import Reservation, node_names, policy_type, present, real_type
+from copter.live.reservations import (
+    MOST_SECONDS,
+    Reservation,
+    node_names,
+    policy_type,
+    present,
+    real_type,
+)
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
@@ -176,7 +183,7 @@ class Admission:
                     f"reservation = {reservation.name!r}: has {most} GPUs of a type that the job can use, and"
                     f" the job needs {job.least_gpus}",
                 )
-        if file.one_rack and (racks := _too_small_racks(job, whole)):
+        if file.one_rack and (racks := _too_small_racks(job, whole, reservation)):
             raise RefusedError(
                 422,
                 f"one_rack: the job needs at least {job.least_gpus} GPUs, but the largest racks have {racks}",
@@ -347,6 +354,8 @@ class Admission:
             raise RefusedError(
                 422, f"end: {end - now:.0f} s from now: must be after the begin, {begin - now:.0f} s from now"
             )
+        if end - now > MOST_SECONDS:
+            raise RefusedError(422, f"end: {end - now:g} s from now: must be at most {MOST_SECONDS:g} s")
         known = {f"{type}-{node}": (type, node) for type, node in reservable(record.state, record.file)}
         unknown = [node for node in nodes if node not in known]
         if unknown:
@@ -493,10 +502,24 @@ def _cluster_of(reservation: Reservation, whole: Cluster) -> Cluster:
     )
 
 
-def _too_small_racks(job: LiveJob, whole: Cluster) -> str:
-    """Return the GPUs of the largest rack of each type that a job may use; empty if one can hold the job."""
-    types = [type for type in whole.types if type.name in job.types]
-    racks = {real_type(type.name): min(type.gpus, type.rack_gpus or type.gpus) for type in types}
+def _too_small_racks(job: LiveJob, whole: Cluster, reservation: Reservation | None) -> str:
+    """Return the GPUs of the largest rack of each type that a job may use; empty if one can hold the job.
+
+    In a reservation, only its nodes count.
+    """
+    racks = dict[str, int]()
+    for type in whole.types:
+        if type.name not in job.types:
+            continue
+        name = real_type(type.name)
+        nodes = (
+            set(range(type.nodes))
+            if reservation is None
+            else {node for other, node in reservation.nodes if other == name}
+        )
+        rack_nodes = type.racks_of(max(nodes, default=-1) + 1)
+        most = max((len(nodes.intersection(rack)) for rack in rack_nodes), default=0)
+        racks[name] = type.gpus_per_node * most
     if any(gpus >= job.least_gpus for gpus in racks.values()):
         return ""
     return ", ".join(f"{gpus} {type}" for type, gpus in racks.items())

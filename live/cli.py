@@ -119,7 +119,12 @@ def _seconds(text: str) -> float:
     found = _TIME.fullmatch(text)
     if found is None or not any(found.groups()):
         raise typer.BadParameter(f"{text!r}: must be a time with units, such as 90m, 2h or 1d12h")
-    return float(sum(int(count or 0) * unit for count, unit in zip(found.groups(), _UNITS, strict=True)))
+    from copter.live.reservations import MOST_SECONDS
+
+    seconds = sum(int(count or 0) * unit for count, unit in zip(found.groups(), _UNITS, strict=True))
+    if seconds > MOST_SECONDS:
+        raise typer.BadParameter(f"{text!r}: must be at most 100 years")
+    return float(seconds)
 
 
 def _moment(text: str) -> float | datetime:
@@ -147,10 +152,11 @@ def _client(url: str, token_file: Path) -> Client:
     token = os.environ.get(_TOKEN_VARIABLE, "")
     if not token:
         try:
-            token = token_file.read_text().strip()
-        except OSError as error:
+            token = token_file.read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
             hint = f"set {_TOKEN_VARIABLE}, or name the file with --token-file"
-            raise ServiceError(0, f"no token: {token_file}: {error.strerror}; {hint}") from None
+            why = error.strerror if isinstance(error, OSError) else "must be ASCII text"
+            raise ServiceError(0, f"no token: {token_file}: {why}; {hint}") from None
     return Client(url, token)
 
 

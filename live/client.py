@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from copter.errors import CopterError
 from copter.extras import extra
@@ -67,9 +68,17 @@ class Client:
 
     def __init__(self, url: str, token: str, *, patience: float = 0.0) -> None:
         self.url, self._patience = url.rstrip("/"), patience
-        self._http = httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30.0, trust_env=False
-        )
+        if not (token.isascii() and token.isprintable()):
+            raise ServiceError(0, "token: must be printable ASCII text")
+        try:
+            self._http = httpx.Client(
+                base_url=self.url,
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=30.0,
+                trust_env=False,
+            )
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise ServiceError(0, f"service = {url!r}: must be a URL: {error}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -94,6 +103,8 @@ class Client:
                     raise ServiceError(0, f"{self.url} cannot be reached: {error}") from None
                 retried = True
                 time.sleep(_POLL_SECONDS)
+            except (httpx.InvalidURL, UnicodeEncodeError) as error:
+                raise ServiceError(0, f"the request cannot be written: {error}") from None
         if answer.is_success:
             return answer
         try:
@@ -183,14 +194,14 @@ class Client:
 
     def job(self, name: str) -> dict[str, Any]:
         """Return a job with all its runs."""
-        return dict(self._ask("GET", f"/v1/jobs/{name}").json())
+        return dict(self._ask("GET", f"/v1/jobs/{_quoted(name)}").json())
 
     def why(self, name: str) -> dict[str, Any]:
         """Return a job's status, position in the queue and estimated start, and sentences about them.
 
         `starts` is in seconds since the service began, as the times of `job`; None if it is unknown.
         """
-        return dict(self._ask("GET", f"/v1/jobs/{name}/why").json())
+        return dict(self._ask("GET", f"/v1/jobs/{_quoted(name)}/why").json())
 
     def cancel(self, *names: str) -> list[str]:
         """End jobs by their names or shell-like patterns: all or none of them; return their names."""
@@ -272,7 +283,7 @@ class Client:
     def _part(self, name: str, run: int | None, after: int, **more: int) -> tuple[int, str, int]:
         """Return the number of a run, a part of its log, and where the next part begins."""
         where = {"after": after} | ({} if run is None else {"run": run}) | more
-        answer = self._ask("GET", f"/v1/jobs/{name}/log", params=where)
+        answer = self._ask("GET", f"/v1/jobs/{_quoted(name)}/log", params=where)
         return int(answer.headers["x-run"]), answer.text, int(answer.headers["x-next"])
 
     def _tail(self, name: str, run: int | None, lines: int) -> tuple[int | None, int, str]:
@@ -299,7 +310,7 @@ class Client:
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use."""
-        self._ask("POST", f"/v1/nodes/{type}/{node}/{'undrain' if back else 'drain'}")
+        self._ask("POST", f"/v1/nodes/{_quoted(type)}/{node}/{'undrain' if back else 'drain'}")
 
     def reserve(
         self,
@@ -325,7 +336,7 @@ class Client:
 
     def unreserve(self, name: str) -> None:
         """End a reservation before its time, or cancel it before it begins."""
-        self._ask("DELETE", f"/v1/reservations/{name}")
+        self._ask("DELETE", f"/v1/reservations/{_quoted(name)}")
 
     def reservations(self) -> list[dict[str, Any]]:
         """Return the reservations that are planned or active, by the time at which they begin."""
@@ -370,6 +381,13 @@ class Client:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"not ended after {timeout:g} s: {', '.join(left[:5])}")
             time.sleep(_POLL_SECONDS)
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a part of a path."""
+    if name in ("", ".", "..") or "/" in name:
+        raise ServiceError(0, f"name = {name!r}: must be a name")
+    return quote(name, safe="", errors="replace")
 
 
 def _fields(job: JobFile | str | Path | Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

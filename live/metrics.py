@@ -96,6 +96,8 @@ class ServiceMetrics(Collector):
         for job in state.running():
             assert job.run is not None
             busy[job.run.place[0]] += sum(gpus for _, gpus in job.run.place[1])
+        self._gpus.clear()  # types that a reload has removed
+        self._unusable.clear()
         for type, gpus in capacity.items():
             for what, count in (("there", gpus), ("given", given[type]), ("busy", busy[type])):
                 self._gpus.labels(type, what).set(count)

@@ -3,8 +3,8 @@
 A policy is code of other authors.  It may raise any exception, and it may never return.  Every exception,
 also SystemExit and CancelledError, becomes a :class:`PolicyFailedError` of the caller.  A call that takes too
 long is abandoned: the thread is a daemon thread, so the process can end, and a late result is ignored.  A
-policy that ends the process itself (``os._exit``), or that never releases Python's global lock, cannot be
-contained.
+policy that ends the process itself (``os._exit``), that never releases Python's global lock, or that changes
+the jobs and the cluster that it is shown, cannot be contained.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from threading import Thread
 from typing import Any, TypeVar, cast
 
 from copter.errors import CopterError
+from copter.live.untrusted import words
 
 NO_DECISION = "no decision"
 """Begin of the message about a policy that did not return in time; replays recognize it."""
@@ -37,6 +38,8 @@ class PolicyThread:
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._waiting: dict[asyncio.Future[tuple[Any, str | None]], None] = {}
+        self._abandoned = False
         self._thread = Thread(target=self._run, name="policy", daemon=True)
         self._thread.start()
 
@@ -50,7 +53,7 @@ class PolicyThread:
         Raises
         ------
         PolicyFailedError
-            The function raised an exception.
+            The function raised an exception, or the thread was abandoned before the function was called.
         PolicySilentError
             The function did not return within `seconds`. It may still be running.
         """
@@ -74,13 +77,24 @@ class PolicyThread:
                 _log.debug("the answer of a policy came after the end of the service")
 
         self.start(call)
+        self._waiting[answered] = None
         try:
             value, error = await asyncio.wait_for(answered, seconds)
         except TimeoutError:
             raise PolicySilentError(f"{NO_DECISION} within {seconds:g} s") from None
+        finally:
+            del self._waiting[answered]
         if error is not None:
             raise PolicyFailedError(error)
         return cast(_T, value)
+
+    def abandon(self) -> None:
+        """Never make the calls that wait for the present one, which does not return; their callers fail."""
+        self._abandoned = True
+        for answered in self._waiting:
+            if not answered.done():
+                answered.set_result((None, f"{NO_DECISION}, because an earlier call did not return"))
+        self.close()
 
     def close(self, seconds: float = 0.0) -> None:
         """End the thread after its calls; wait at most `seconds` for that."""
@@ -88,13 +102,13 @@ class PolicyThread:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
+        while (call := self._calls.get()) is not None and not self._abandoned:
             call()
 
 
 def described(error: BaseException) -> str:
     """Return the type and the text of an exception, whose text may itself raise an exception."""
     try:
-        return f"{type(error).__name__}: {error}"
+        return words(f"{type(error).__name__}: {error}")
     except BaseException:
         return type(error).__name__

@@ -15,6 +15,8 @@ from typing import Literal, TypeAlias
 
 from copter.live.events import ReservationBegan, ReservationEnded, Reserved
 
+MOST_SECONDS = 100 * 365.25 * 86400.0
+"""Longest time from now to the end of a reservation, in seconds: 100 years."""
 ReservationEvent: TypeAlias = Reserved | ReservationBegan | ReservationEnded
 
 

@@ -26,6 +26,7 @@ from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
 from copter.live.record import ServiceRecord
+from copter.live.untrusted import MOST_SENTENCE, words
 from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.policy import ClusterState, Explains, Policy, PolicyError, WarmsUp
 from copter.problems.cluster.registry import make_policy
@@ -223,7 +224,9 @@ class LiveRounds:
         policy = self.policy
         if self._record.deciding or self._lost or not isinstance(policy, Explains):
             return []
-        return await self._call(lambda: [str(one) for one in policy.why(job)], self.decision_seconds)
+        return await self._call(
+            lambda: [words(str(one), MOST_SENTENCE) for one in policy.why(job)], self.decision_seconds
+        )
 
     def close(self) -> None:
         """End the policy's thread; wait for it only for a moment, because it may never return."""
@@ -244,7 +247,7 @@ class LiveRounds:
             for type in now.sizes:
                 if type not in now.cluster.names:
                     raise PolicyError(f"sizes: type {type!r}: must be one of {', '.join(now.cluster.names)}")
-            figures = {str(key): float(value) for key, value in decision.figures.items()}
+            figures = {words(str(key)): float(value) for key, value in decision.figures.items()}
             finite = {key: value for key, value in figures.items() if math.isfinite(value)}
             return _Answer(
                 decision,
@@ -262,7 +265,7 @@ class LiveRounds:
             return await thread.call(function, seconds)
         except PolicySilentError:
             if self._thread is thread:
-                thread.close()
+                thread.abandon()
                 self._thread, self._lost = PolicyThread(), True
             raise
 

@@ -20,8 +20,8 @@ from copter.errors import CopterError
 
 MOST_RECORD_BYTES = 64 * 1024
 """Largest size of a record that an agent writes, in bytes."""
-MOST_WORDS = 500
-"""Largest number of characters of a job's text in a reason."""
+MOST_WORDS, MOST_SENTENCE = 500, 10_000
+"""Largest numbers of characters of a job's text in a reason, and of a policy's sentence about a job."""
 _BELOW = 4
 """Number of folders from the service's own to a run's: ``jobs/NAME/runs/NUMBER``.  None may be a link."""
 _THE_JOBS = frozenset(
@@ -126,9 +126,9 @@ def open_to_append(path: Path) -> int:
         return handle
 
 
-def words(text: str) -> str:
-    """Return a job's text as one printable line of at most :data:`MOST_WORDS` characters."""
-    cut = text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..."
+def words(text: str, most: int = MOST_WORDS) -> str:
+    """Return a text of a job or a policy as one printable line, of at most `most` of its characters."""
+    cut = text if len(text) <= most else f"{text[:most]}..."
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
 
 

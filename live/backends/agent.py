@@ -78,12 +78,15 @@ def main(folder: str, node: int) -> int:
         run = json.load(file)
     processes: list[subprocess.Popen[bytes]] = []
     told: list[int] = []
+    handing_on = threading.Lock()
     cgroup = os.environ.get(CGROUP, "")
 
     def hand_on(number: int, _: Any) -> None:
         told.append(number)
-        for process in processes:
-            terminate(process, run["once"])
+        if handing_on.acquire(blocking=False):  # otherwise this interrupts the handler of another signal
+            for process in processes:
+                terminate(process, run["once"])
+            handing_on.release()
 
     def end_now(number: int, _: Any) -> None:
         _end_the_rest(folder, node, cgroup)
@@ -272,12 +275,14 @@ def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
 
     A shell does not forward signals, so the descendants of a command get the signal too.  For a training job
     only the process itself gets it, because its data loaders are needed until the checkpoint is written.
+
+    Signal handlers call this at any time, so it leaves to :func:`wait` to notice the end of the process.
     """
-    if process.poll() is not None:
+    if process.returncode is not None:
         return
     for pid in _below(process.pid, _living()) if all_of_it else ():
         _send(pid, signal.SIGTERM)
-    process.terminate()
+    _send(process.pid, signal.SIGTERM)
 
 
 def part_processes(folder: str, node: int, agent: int | None = None) -> list[int]:

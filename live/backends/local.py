@@ -75,6 +75,7 @@ class LocalBackend:
         self._asked: dict[str, float] = {}
         self._lock = threading.Lock()  # of the two above, because runs are started in several threads
         self._resisting: set[tuple[str, int]] = set()
+        self._begun: set[tuple[str, int]] = set()  # parts whose agents have noted their start
         self._cgroups, self.notice = find_cgroups(cgroup, folder)
         self.limits = () if self._cgroups is None else self._cgroups.limits
 
@@ -156,6 +157,7 @@ class LocalBackend:
         self._asked.pop(run.id, None)
         for node in range(len(run.hosts)):
             self._since.pop((run.id, node), None)
+            self._begun.discard((run.id, node))
         return state
 
     def _end(self, run: Run, node: int) -> bool:
@@ -180,7 +182,11 @@ class LocalBackend:
                 return RunState()  # an agent writes this file shortly before it ends
             raise UntrustedFileError(f"ended-{node}.json: reports an end, but the agent still runs")
         noted = begun(run.folder, node)
+        if noted:
+            self._begun.add((run.id, node))
         if noted is None:
+            if (run.id, node) in self._begun:
+                raise UntrustedFileError(f"begun-{node}.json: was removed while the run was going on")
             asked = self._asked.get(run.id)
             if asked is not None and time.monotonic() - asked < _BEGIN_SECONDS:
                 return RunState(waiting=True)

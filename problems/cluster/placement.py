@@ -280,16 +280,18 @@ class _Pool:
     ) -> tuple[_Nodes, list[str]]:
         """Return nodes of one of some racks for a job, and the jobs to evict for it; empty if impossible.
 
-        Fewer evictions come first, then a rack that the job is in, then the rack with the fewest free GPUs.
+        Fewer evictions come first, then fewer of the last nodes, then a rack that the job is in, then the
+        rack with the fewest free GPUs.
         """
         if len(racks) == 1:
             return self._find(parts, own, stay, racks[0], apart=apart)
-        best: tuple[tuple[int, bool, int, int], _Nodes, list[str]] | None = None
+        best: tuple[tuple[int, int, bool, int, int], _Nodes, list[str]] | None = None
         for rack in racks:
             nodes, victims = self._find(parts, own, stay, rack, apart=apart)
             if nodes:
                 away = all(node not in rack for node, _ in own)
-                order = len(victims), away, sum(self.free[node] for node in rack), rack.start
+                late = sum(node in self._last for node, _ in nodes)
+                order = len(victims), late, away, sum(self.free[node] for node in rack), rack.start
                 best = min(best or (order, nodes, victims), (order, nodes, victims))
         return ((), []) if best is None else best[1:]
 

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from copter.live import cli
-from copter.live.client import Client
+from copter.live.client import Client, ServiceError
 from copter.live.http import make_app
 from support.live_cases import RIGID, make_service, named, step
 
@@ -158,3 +158,30 @@ def test_the_end_of_a_log_is_printed(service, run, job):
     step(service)
     assert run("logs", "-f", "one", "--tail", "1") == (0, "c\n")
     assert run("logs", "one") == (0, "a\nb\nc\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("first#", "name: String should match pattern"),
+        ("first?x=", "name: String should match pattern"),
+        ("\x1b[31m", "name: String should match pattern"),
+        ("../cluster", "name = '../cluster'"),
+        ("", "name = ''"),
+    ],
+)
+def test_an_odd_name_is_a_name(client, name, problem):
+    for ask in (client.job, client.why, client.log):
+        with pytest.raises(ServiceError, match=problem):
+            ask(name)
+
+
+def test_an_address_that_is_no_url_is_said():
+    with pytest.raises(ServiceError, match="must be a URL"):
+        Client("http://[::1", "token")
+
+
+@pytest.mark.parametrize("token", ["\u00e9", "a\nb"])
+def test_a_token_that_cannot_be_sent_is_said(token):
+    with pytest.raises(ServiceError, match="token: must be printable ASCII text"):
+        Client("http://x", token)

@@ -187,6 +187,48 @@ def test_a_policy_that_does_not_return_is_abandoned(tmp_path, policy, hangs):
     assert play_again(tmp_path) == (3, [])
 
 
+def test_a_round_that_waits_for_a_silent_explanation_fails_and_the_next_one_decides(tmp_path, policy, hangs):
+    cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
+    policy.why = lambda self, job: hangs()
+    service = make_service(tmp_path, cluster=cluster, policy="plain")
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    former, outcomes = service.rounds.policy, []
+
+    async def both():
+        asking = asyncio.create_task(service.rounds.explain("one"))
+        await asyncio.sleep(0)  # the call is in the thread
+        await asyncio.wait_for(service.rounds.ask(), 10.0)
+        outcomes.extend(await asyncio.gather(asking, return_exceptions=True))
+
+    service.record.clock.time += 60.0
+    asyncio.run(both())
+    assert "no decision within 0.05 s" in str(outcomes[0])
+    assert "because an earlier call did not return" in service.trouble
+    assert service.rounds.policy is not former
+    service.admission.submit(named(RIGID, "two"))
+    step(service, 60.0)
+    assert not service.trouble
+    assert {job.status for job in service.record.state.jobs.values()} == {"running"}
+    service.close()
+
+
+def test_a_text_that_is_no_unicode_does_not_stop_the_events(tmp_path, policy):
+    policy.first = raises(ValueError("\ud800" + "x" * 100_000))
+    policy.why = lambda self, job: ["\ud800 is why"]
+    service = make_service(tmp_path, policy="plain")
+    http = TestClient(make_app(service), raise_server_exceptions=False)
+    service.admission.submit(named(RIGID, "one"))
+    step(service)
+    assert "ValueError: \\ud800x" in service.trouble and len(service.trouble) < 1000
+    for path in ("/health", "/v1/events", "/v1/jobs/one/why"):
+        assert http.get(path, headers={"Authorization": "Bearer admin"}).status_code != 500, path
+    policy.first = NOTHING
+    step(service, 60.0)
+    assert asyncio.run(service.rounds.explain("one")) == ["\\ud800 is why"]
+    service.close()
+
+
 def test_a_late_answer_is_ignored(tmp_path, policy):
     cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
     service = make_service(tmp_path, cluster=cluster, policy="plain")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -183,6 +184,17 @@ def test_a_number_of_a_process_that_was_given_again_is_no_agent(backend, tmp_pat
     begun_file.write_text(begun_file.read_text().replace(str(begun(run.folder, 0)["pid"]), str(os.getpid())))
     assert state(backend, run).outcome == "lost"
     backend.kill(run)  # does not kill this process
+
+
+def test_a_job_that_removes_the_folder_of_its_run_has_failed(backend, tmp_path):
+    run = run_of(tmp_path, "sh", "-c", 'sleep 0.2; rm -r "${COPTER_RUN_FILE%/*}"; exec sleep 600')
+    backend.start(run)
+    until = time.monotonic() + 60.0
+    while not begun(run.folder, 0) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert state(backend, run).outcome is None
+    ended = until_ended(backend, run)
+    assert (ended.outcome, ended.reason) == ("failed", "begun-0.json: was removed while the run was going on")
 
 
 def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
@@ -395,3 +407,20 @@ def test_holes_of_a_log_do_not_count(tmp_path):
     said, *lines = (tmp_path / "log").read_text().splitlines()
     assert said == "copter: the log took more than 100000 bytes; 100000 bytes were dropped"
     assert lines == ["last", "more"]
+
+
+ENDS_WHEN_TOLD = """
+import os, subprocess
+from copter.live.backends import agent
+
+first = subprocess.Popen(["sh", "-c", "exit 0"])
+os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
+agent.terminate(first, True)
+print(agent.wait([first], [15]))
+"""
+
+
+def test_a_process_that_ends_as_it_is_told_to_stop_has_completed():
+    """The handler of a signal may run between the end of a process and the moment when it is noticed."""
+    done = subprocess.run([sys.executable, "-c", ENDS_WHEN_TOLD], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "{'code': 0, 'reason': '', 'told': True}\n", done.stderr
