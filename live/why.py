@@ -99,10 +99,10 @@ async def would_run(
         if scattered := _scattered(state, job, free):
             sentences.append(f"{scattered} So it would wait.")
         elif any(gpus >= job.least_gpus for gpus in free.values()):
-            sentences.append("So many GPUs are free now; the policy decides which jobs get them.")
+            sentences.append("Enough GPUs are free now; the policy decides which jobs get them.")
         else:
             sentences.append(
-                "So many GPUs of one type are not free: it would wait, or take those of other jobs."
+                "Not enough GPUs of one type are free: it would wait, or take those of other jobs."
             )
     before = len(_queue(state))
     sentences.append(f"Before it there are {before} queued jobs, in the order of their submission.")
@@ -135,7 +135,9 @@ def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str
     if math.isnan(forecast.until):
         return f"No start could be estimated: the policy made no decision in {PLAY_SECONDS:g} s."
     until = _about(forecast.until - now)
-    return f"It would not start in the next {until}: {played}, as far as {PLAY_SECONDS:g} s allow."
+    return (
+        f"In the next {until}, which could be simulated in {PLAY_SECONDS:g} s, it does not start: {played}."
+    )
 
 
 def _effects(forecast: Forecast, name: str) -> Iterator[str]:

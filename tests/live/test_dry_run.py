@@ -27,9 +27,7 @@ def said(service, **changes):
 def test_what_is_free_is_said_and_nothing_changes(service):
     before = list(service.record.journal.events())
     text = said(service, gpus=2)
-    assert (
-        "It needs 2 GPUs of one type; not given to any job: 4 a100, 8 t4. So many GPUs are free now" in text
-    )
+    assert "It needs 2 GPUs of one type; not given to any job: 4 a100, 8 t4. Enough GPUs are free now" in text
     assert "Before it there are 0 queued jobs" in text
     assert list(service.record.journal.events()) == before and not service.record.pending()
     service.admission.submit(named(RIGID, "new", gpus=2))  # the name is still new
@@ -44,7 +42,7 @@ def test_a_job_that_would_wait(service):
     given = service.record.state.given()
     assert sum(given.values()) == 12
     text = said(service, gpus=1, after=["big-0", "queued"])
-    assert "not given to any job: 0 a100, 0 t4. So many GPUs of one type are not free" in text
+    assert "not given to any job: 0 a100, 0 t4. Not enough GPUs of one type are free" in text
     assert "It would start after these jobs have completed: big-0, queued." in text
     assert "Before it there are 1 queued jobs" in text
 

@@ -182,7 +182,7 @@ def check_dry_run(service, rng, alone, seen):
     text = " ".join(sentences)
     if "cannot start now" in text:
         assert not alone.runs(file, usable)
-    if "So many GPUs are free now" in text:
+    if "Enough GPUs are free now" in text:
         seen["free now"] += 1
         assert alone.runs(file, usable), file
 
