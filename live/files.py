@@ -397,9 +397,13 @@ def checked(fields: Any, model: type[Model], where: str) -> Model:
 
 
 def describe(errors: Iterable[Mapping[str, Any]]) -> str:
-    """Return one line that names the invalid fields and the reasons."""
-    said = []
-    for one in islice(errors, 5):
+    """Return one line that names the invalid fields and the reasons.
+
+    An error of a list is left out if an item of the list has one, because invalid items count as missing.
+    """
+    said, there = [], list(errors)
+    inside = {one["loc"][:end] for one in there for end in range(1, len(one["loc"]))}
+    for one in islice((one for one in there if one["loc"] not in inside), 5):
         field = ".".join(str(part) for part in one["loc"] if part not in ("body", "query", "path"))
         text = str(one["msg"]).removeprefix("Value error, ")
         text = "there is no such field" if one["type"] == "extra_forbidden" else text

@@ -15,7 +15,7 @@ from copter.live import cli
 from copter.live.admission import RefusedError
 from copter.live.ahead import Answer
 from copter.live.events import Decided, Opened, Reloaded
-from copter.live.files import ClusterFile, JobFileError, read_toml
+from copter.live.files import ClusterFile, JobFileError, checked, read_toml
 from copter.live.forecast import question_of
 from copter.live.http import make_app
 from copter.live.replay import play_again, simulate
@@ -498,3 +498,25 @@ def test_a_backend_that_scales_provides_the_nodes_of_the_new_file(service, path)
     service.reload()
     look(service)
     assert service.backend.hosts == {"t4": [], "h100": ["n1", "n3"]}
+
+
+def test_an_invalid_item_does_not_make_its_list_empty():
+    with pytest.raises(JobFileError) as raised:
+        checked({"gpus": [{"type": "t4", "gpus_per_node": -1}]}, ClusterFile, "cluster.toml")
+    assert str(raised.value) == (
+        "cluster.toml: gpus.0.gpus_per_node: Input should be greater than or equal to 1"
+    )
+
+
+def test_the_metrics_of_a_type_end_with_it(service, path):
+    def types():
+        metrics, state = service.record.metrics, service.record.state
+        text = metrics.text(state, {}, silent=False, journal_bytes=0)
+        return {line.split('"')[3] for line in text.splitlines() if line.startswith("copter_live_gpus{")}
+
+    write_cluster(path, T4, {"type": "v100", "gpus_per_node": 1})
+    service.reload()
+    assert types() == {"t4", "v100"}
+    write_cluster(path, T4)
+    service.reload()
+    assert types() == {"t4"}
