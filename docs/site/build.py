@@ -341,8 +341,8 @@ def readme(suite: SuiteResult) -> str:
         f"{speed_of_the_machine(suite)}\n"
         "Command: `copter bench all --profile full --only LINE --out runs/LINE`, for networks with "
         "`--data NETWORKS`.\n\n"
-        f"On {len(lost)} of {len(verdicts(suite))} lines of the suite, which are its benchmark cases, another "
-        "solver (not always HiGHS) is faster: "
+        f"On {len(lost)} of {len(verdicts(suite))} lines of the suite, which are its benchmark cases, "
+        "another solver (not always HiGHS) is faster: "
         f"{', '.join(lost)}. [bench/results/report.md](bench/results/report.md) has all lines, solvers and "
         "modes, [bench/results/benchmarks.md](bench/results/benchmarks.md) a selection.\n"
     )
