@@ -302,11 +302,11 @@ class ServiceRecord:
                     timer.contention, timer.weight = journal.crowd(number) or (0.0, 0.0)
                 state.apply(event, learn=False)
                 self.past.look(event.time, state)
-        for job in state.eligible.values():
-            for name in job.file.after:  # the events of these jobs were not read
-                ended = journal.last_of("Closed", name)
-                if ended is not None:  # otherwise it is archived, long after its end
-                    job.eligible_since = max(job.eligible_since, ended.time)
+        for live in state.eligible.values():
+            for name in live.file.after:  # the events of these jobs were not read
+                closed = journal.last_of("Closed", name)
+                if closed is not None:  # otherwise it is archived, long after its end
+                    live.eligible_since = max(live.eligible_since, closed.time)
         timer.time = max(timer.time, journal.last_time())
         timer.contention, timer.weight = journal.crowd(journal.last + 1) or (0.0, 0.0)
         self.over |= journal.archived()
