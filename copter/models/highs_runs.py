@@ -106,9 +106,8 @@ def _strategy(start: ReducedPoint | None) -> int:
     """Return HiGHS' strategy: dual simplex without a start, primal from a likely basis, else automatic."""
     if start is None:
         return 1
-    return (
-        _PRIMAL if start.basis is None else 0
-    )  # automatic: primal if the basis is primal feasible, else dual
+    automatic = 0  # primal if the basis is primal feasible, else dual
+    return _PRIMAL if start.basis is None else automatic
 
 
 def terms(lp: GeneralLP) -> float:

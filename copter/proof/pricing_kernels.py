@@ -103,12 +103,8 @@ def request_prices(  # type: ignore[no-untyped-def]
     largest cost, the largest |a_j|'|y|, the most entries of a column, and whether `p` was written.
     """
     offset, shared, widest, entries = paid
-    n, factor, start, usage = (
-        view.n_columns[q],
-        cost_factor * view.scale[q],
-        view.cost_start[q],
-        view.usage[q],
-    )
+    n, usage, start = view.n_columns[q], view.usage[q], view.cost_start[q]
+    factor = cost_factor * view.scale[q]
     at, patched = offset[usage] if usage < offset.size else -1, patched_costs(view, q)
     wide, long = (widest[usage], entries[usage]) if at >= 0 else (0.0, 0)
     if patched:

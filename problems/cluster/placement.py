@@ -263,7 +263,7 @@ class _Pool:
             self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
 
     def _heap(self, node: int) -> list[int]:
-        """Return the heap of the nodes that are like a node."""
+        """Return the heap to which a node with its present free GPUs belongs."""
         return self._heaps[self.free[node] + (self.size + 1 if node in self._last else 0)]
 
     def _drop(self, name: str) -> int:
@@ -336,9 +336,9 @@ class _Pool:
                 if self.free[node] >= gpus and self._open(node, found, rack, apart)
             )
             return min(enough, default=(False, 0, None))[2]
-        enough_free = *range(gpus, self.size + 1), *range(self.size + 1 + gpus, 2 * (self.size + 1))
-        for kind in enough_free:
-            heap, skipped, free = self._heaps[kind], [], kind % (self.size + 1)
+        kinds = self.size + 1
+        for which in (*range(gpus, kinds), *range(kinds + gpus, 2 * kinds)):  # the last nodes come last
+            heap, skipped, free = self._heaps[which], [], which % kinds
             while heap:
                 if self.free[heap[0]] != free:
                     heappop(heap)
