@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
@@ -69,7 +70,8 @@ class PolicyThread:
             try:
                 value = function()
             except BaseException as raised:  # also SystemExit, StopIteration and CancelledError
-                _log.error("the policy failed", exc_info=raised)
+                where = "".join(traceback.format_exception(raised))
+                _log.error("the policy failed: %s", where.encode(errors="backslashreplace").decode())
                 error = described(raised)
             try:
                 loop.call_soon_threadsafe(answer, value, error)
