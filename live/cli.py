@@ -116,11 +116,11 @@ _LOCAL = f"http://127.0.0.1:{_PORT}"
 
 def _seconds(text: str) -> float:
     """Return the seconds of a time such as 1d12h."""
+    from copter.live.reservations import MOST_SECONDS
+
     found = _TIME.fullmatch(text)
     if found is None or not any(found.groups()):
         raise typer.BadParameter(f"{text!r}: must be a time with units, such as 90m, 2h or 1d12h")
-    from copter.live.reservations import MOST_SECONDS
-
     seconds = sum(int(count or 0) * unit for count, unit in zip(found.groups(), _UNITS, strict=True))
     if seconds > MOST_SECONDS:
         raise typer.BadParameter(f"{text!r}: must be at most 100 years")

@@ -383,7 +383,7 @@ class LiveCluster:
 
     def soon_reserved(self) -> dict[str, frozenset[int]]:
         """Return the nodes without a reservation that a planned one will need, by their type."""
-        planned = [one for one in list(self.reservations.values()) if one.status == "planned"]
+        planned = [one for one in self.reservations.values() if one.status == "planned"]
         nodes = {node for one in planned for node in one.nodes if node not in self.reserved}
         return {
             type: frozenset(at for name, at in nodes if name == type) for type in {name for name, _ in nodes}

@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import iterations_of, load, point_of, ray_of, run_until, set_option, status_of
+from copter.models.highs_kept import STRATEGIES
 from copter.models.reductions import ReducedPoint
 from copter.solution import Status
 
 _LARGE = 4e6
 """Rows times nonzeros from which on a program is solved by an interior-point method."""
 _NEAR = 1e-7
-_PRIMAL = 4
-"""HiGHS' number of the primal simplex method."""
 LEAST = 1e-10
 """Smallest tolerance that HiGHS accepts."""
 
@@ -84,7 +83,7 @@ def optimize(
         run_until(highs, clock)
         if status_of(highs)[0] is Status.NUMERICAL_ERROR and settings["solver"] == "simplex":
             highs.clearSolver()
-            set_option(highs, "simplex_strategy", _PRIMAL)
+            set_option(highs, "simplex_strategy", STRATEGIES["primal"])
             run_until(highs, clock)
     except Interrupted:  # results of HiGHS cannot be read then
         return HighsRun(Status.DEADLINE, clock.why(), None, None, 0)
@@ -103,11 +102,10 @@ def _read(highs: highspy.Highs) -> HighsRun:
 
 
 def _strategy(start: ReducedPoint | None) -> int:
-    """Return HiGHS' strategy: dual simplex without a start, primal from a likely basis, else automatic."""
+    """Return HiGHS' strategy: dual simplex without a start, primal from a likely basis, else its choice."""
     if start is None:
-        return 1
-    automatic = 0  # primal if the basis is primal feasible, else dual
-    return _PRIMAL if start.basis is None else automatic
+        return STRATEGIES["dual"]
+    return STRATEGIES["primal" if start.basis is None else "choose"]
 
 
 def terms(lp: GeneralLP) -> float:

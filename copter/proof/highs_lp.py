@@ -122,14 +122,12 @@ class HighsLP:
         """Solve the LP, or a presolved LP `rest` whose points `back` converts, from a start if given."""
         begin = self.clock()
         found = self._optimize(self.lp if rest is None else rest, start=start)
-        if found.found is None and found.status not in (Status.DEADLINE, Status.ITERATION_LIMIT):
-            if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
-                self.took("highs", begin)
-                return self.without_optimum(found.status, "highs")
-            found, back = self._optimize(self.lp, by_simplex=True), None
+        if found.found is None and found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            self.took("highs", begin)
+            return self.without_optimum(found.status, "highs")
         point = found.found if found.found is None or back is None else back(found.found)
-        if point is None and found.found is not None:  # HiGHS cannot undo its presolve
-            found = self._optimize(self.lp, by_simplex=True)
+        if point is None and found.status not in (Status.DEADLINE, Status.ITERATION_LIMIT):
+            found = self._optimize(self.lp, by_simplex=True)  # also if HiGHS cannot undo its presolve
             point = found.found
         self.took("highs", begin)
         return self.tighter(self.judged(found.status, found.reason, point, "highs"))

@@ -87,6 +87,14 @@ def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):
 
 
 @kernel(inlined=True)
+def is_simple(view, q):  # type: ignore[no-untyped-def]
+    """Return whether one column can take the whole total of a request."""
+    total = view.total[q]
+    uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
+    return view.relation[q] != NO_TOTAL and uncut
+
+
+@kernel(inlined=True)
 def patched_costs(view, q):  # type: ignore[no-untyped-def]
     """Return whether a request with shared costs overrides some of them."""
     return view.vector[q] >= 0 and view.override_length[q] > 0
@@ -234,9 +242,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
         n = view.n_columns[q]
         if n == 0:
             continue
-        relation, total = view.relation[q], view.total[q]
-        uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
-        simple = relation != NO_TOTAL and uncut  # one column can take the whole total
+        relation, total, simple = view.relation[q], view.total[q], is_simple(view, q)
         low, least, most, wide, long, filled = request_prices(
             view, y, no_rebates, paid, q, cost_factor, not simple, own, p, strip
         )

@@ -129,7 +129,7 @@ class PartialSteps:
         self._flow, self._share, self._tighter, self._moved = flow, self.tuning.share, False, 0
         self._loose = self.tuning.loose * budget.tolerance if program.primal_repair is not None else 0.0
         self._moves = np.zeros(self.store.requests.size, np.bool_)
-        self._gap = 0.0
+        self._gap: float | None = None  # before the last step
         self._needed = _needed(self.store)
 
     def step(self, now: Iterate) -> _Moved | None:
@@ -141,10 +141,12 @@ class PartialSteps:
         budget, store = self.budget, self.store
         if not now.y.any():
             return None
-        if now.certificate.near_gap <= self.tuning.progress * self._gap:
-            self._moves[:], self._moved = False, 0
-            self._share /= self.tuning.more
-        self._gap, moves = now.certificate.near_gap, self._moves
+        gap, moves = now.certificate.near_gap, self._moves
+        if self._gap is not None and gap <= self.tuning.progress * self._gap:
+            moves[:], self._moved = False, 0
+        elif self._gap is not None:
+            self._share *= self.tuning.more
+        self._gap = gap
         near = self.tuning.near if self._flow is None else self.tuning.near_sampled
         seen = self._seen(now, near)
         now = self._choose(now, seen)
@@ -189,7 +191,6 @@ class PartialSteps:
         are repeated, at most twice, to satisfy the rows more closely.
         """
         moves = self._moves
-        self._share *= self.tuning.more
         far = not now.certificate.near_gap <= self.tuning.worthless
         if far or np.count_nonzero(moves) > self.tuning.most * len(self.program):
             np.greater(self.store.requests.n_columns[: moves.size], 0, out=moves)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from copter.live.backends.base import Backend, Run, RunState
@@ -60,6 +63,15 @@ def run_of(
     )
     run.write()
     return run
+
+
+@contextmanager
+def folder_of_all(prefix: str) -> Iterator[Path]:
+    """A new folder that other accounts can enter, removed afterwards; pytest's own are private."""
+    path = Path(tempfile.mkdtemp(prefix=prefix))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path)
 
 
 class Runs:

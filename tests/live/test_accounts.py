@@ -3,14 +3,12 @@
 import json
 import os
 import pwd
-import shutil
 import stat
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from live_runs import until_ended, until_printed
+from live_runs import folder_of_all, until_ended, until_printed
 
 from copter.live.accounts import no_accounts
 from copter.live.backends import agent
@@ -39,10 +37,8 @@ as_root = pytest.mark.skipif(not _there_are_accounts(), reason=f"needs root, and
 @pytest.fixture
 def folder():
     """A folder that other accounts can enter; that of pytest is private."""
-    path = Path(tempfile.mkdtemp(prefix="copter-accounts-"))
-    path.chmod(0o711)
-    yield path
-    shutil.rmtree(path)
+    with folder_of_all("copter-accounts-") as path:
+        yield path
 
 
 def of_alice(account=ALICE):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from live_runs import folder_of_all
 
 from copter.live.client import Client
 from copter.live.process import ServiceProcess
@@ -60,10 +61,8 @@ def slurm():
 @pytest.fixture
 def folder():
     """A folder that other accounts can enter, as a service with accounts needs it."""
-    path = Path(tempfile.mkdtemp(prefix="copter-slurm-"))
-    path.chmod(0o711)
-    yield path
-    shutil.rmtree(path)
+    with folder_of_all("copter-slurm-") as path:
+        yield path
 
 
 @pytest.fixture

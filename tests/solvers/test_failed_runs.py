@@ -46,11 +46,8 @@ def test_an_lp_is_solved_without_presolve_if_that_fails(method, monkeypatch):
         return highspy.HighsStatus.kError
 
     A, x = rng.normal(size=(6, 12)), rng.random(12)
-    rows = {
-        "A_eq": A,
-        "b_eq": A @ x,
-        "bounds": [(x[0], x[0]), *[(0.0, 2.0)] * 11],
-    }  # presolve fixes the first
+    bounds = [(x[0], x[0]), *[(0.0, 2.0)] * 11]  # presolve removes the first column
+    rows = {"A_eq": A, "b_eq": A @ x, "bounds": bounds}
     c = rng.normal(size=12)
     best = linprog(c, **rows)
     monkeypatch.setattr(HighsEngine, method, fails)
