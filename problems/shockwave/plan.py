@@ -26,6 +26,7 @@ Source: Shockwave, appendices G.3 and H; ``copter bench shockwave`` measures the
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,7 @@ from copter.problems.shockwave.tables import PlanProblem, best_price, gains, nor
 SCATTER = 1.0  # s, the penalty on scattered rounds
 _SWEEPS = 100  # largest number of sweeps over all rounds for improvements; a few are usually enough
 _PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
+_PIECE = 256  # jobs that are searched at once; the first ones usually fill the room
 
 
 @dataclass(frozen=True)
@@ -223,14 +225,18 @@ class _State:
             long = np.where(seconds > (1.0 - critical) * problem.makespan(seconds), seconds, 0.0)
             eager = self.urgency * np.where(ran, self.stay, 1.0)
             order = np.lexsort((-gpus, -eager, -long, left < horizon - t))
-            ran[:] = False
-            for j in order[left[order] > 0].tolist():
-                if gpus[j] <= self.free[t]:
-                    self.run(j, t)
-                    left[j] -= 1
-                    ran[j] = True
-                    if not self.free[t]:
+            order = order[left[order] > 0]
+            chosen, free = [], int(self.free[t])
+            for j, size in zip(order.tolist(), gpus[order].tolist(), strict=True):
+                if size <= free:
+                    chosen.append(j)
+                    free -= size
+                    if not free:
                         break
+            self.run_all(chosen, t)
+            left[chosen] -= 1
+            ran[:] = False
+            ran[chosen] = True
 
     def pack(self, counts: Ints) -> bool:
         """Pack jobs by descending GPUs, each into the rounds with most free GPUs; return whether all fit."""
@@ -240,6 +246,12 @@ class _State:
                     return False
                 self.run(j, t)
         return True
+
+    def run_all(self, jobs: list[int], t: int) -> None:
+        """Give different jobs a round."""
+        self.runs[jobs, t] = True
+        self.counts[jobs] += 1
+        self.free[t] -= self.problem.gpus[jobs].sum()
 
     def run(self, j: int, t: int) -> None:
         """Give a job a round."""
@@ -277,10 +289,9 @@ class _State:
 
     def improve(self, work: float, jobs: Floats, until: float) -> int:
         """Exchange one job's round for rounds of others while the objective grows; return their number."""
-        exchanges = 0
-        problem = self.problem
+        problem, rows, exchanges = self.problem, np.arange(len(self.counts)), 0
         worth = gains(problem, work, jobs)
-        rows = np.arange(len(self.counts))
+        value, least = problem.objective(self.counts), _GAIN * problem.size(self.counts)
         improved, sweeps = bool(len(rows)), 0
         while improved and sweeps < _SWEEPS and time.perf_counter() < until:
             improved, sweeps = False, sweeps + 1
@@ -290,25 +301,24 @@ class _State:
             if not (more > 0).any():
                 break
             less = np.where(self.counts > 0, worth[rows, np.maximum(self.counts - 1, 0)], np.inf)
-            wanted = np.argsort(-more / problem.gpus, kind="stable")
+            wanted = _Wanted(problem.gpus, more)
             for t in range(problem.rounds):
                 if time.perf_counter() >= until:
                     break
-                pick = self._exchange(t, more, less, wanted)
-                if pick is None:
+                out, into = self._exchange(t, more, less, wanted)
+                if not into:
                     continue
-                out, into = pick
-                before = problem.objective(self.counts)
                 self._stop(out, t)
                 for j in into:
                     self.run(j, t)
-                if problem.objective(self.counts) <= before + _GAIN * problem.size(self.counts):
+                changed = problem.objective(self.counts)
+                if changed <= value + least:
                     for j in into:
                         self._stop(j, t)
                     self.run(out, t)
                     continue
+                value, improved = changed, True
                 exchanges += 1
-                improved = True
                 for j in (out, *into):
                     n = int(self.counts[j])
                     more[j] = worth[j, n] if n < self.most[j] else -np.inf
@@ -317,24 +327,44 @@ class _State:
             self.fill(work, jobs)
         return exchanges
 
-    def _exchange(self, t: int, more: Floats, less: Floats, wanted: Ints) -> tuple[int, list[int]] | None:
+    def _exchange(self, t: int, more: Floats, less: Floats, wanted: _Wanted) -> tuple[int, list[int]]:
         """Return the exchange in a round with the largest gain at the prices: a job out, and jobs in."""
         gpus = self.problem.gpus
-        idle = wanted[~self.runs[wanted, t] & (more[wanted] > 0)]
         inside = np.flatnonzero(self.runs[:, t])
-        if not idle.size or not inside.size:
-            return None
-        best: tuple[float, int, list[int]] = (0.0, -1, [])
         cheap = inside[np.argsort(less[inside] / gpus[inside], kind="stable")[:_PARTNERS]]
+        best, best_out, best_into = 0.0, -1, list[int]()
         for out in cheap.tolist():
-            room, gain, into = int(self.free[t] + gpus[out]), -float(less[out]), []
-            for j in idle[gpus[idle] <= room][: 4 * _PARTNERS].tolist():
-                if gpus[j] <= room:
-                    room -= int(gpus[j])
+            room, gain, into, seen = int(self.free[t] + gpus[out]), -float(less[out]), list[int](), 0
+            for j, size in wanted.fitting(room):
+                if self.runs[j, t] or not more[j] > 0:
+                    continue
+                if size <= room:
+                    room -= size
                     gain += float(more[j])
                     into.append(j)
-                    if not room:
-                        break
-            if into and gain > best[0]:
-                best = (gain, out, into)
-        return None if best[1] < 0 else (best[1], best[2])
+                seen += 1
+                if not room or seen == 4 * _PARTNERS:
+                    break
+            if into and gain > best:
+                best, best_out, best_into = gain, out, into
+        return best_out, best_into
+
+
+class _Wanted:
+    """Jobs by the descending value of their next round per GPU, as at the start of a sweep."""
+
+    def __init__(self, gpus: Ints, more: Floats) -> None:
+        self._order = np.argsort(-more / gpus, kind="stable")
+        self._gpus = gpus[self._order]
+        self._pieces: dict[tuple[int, int], list[tuple[int, int]]] = {}
+
+    def fitting(self, room: int) -> Iterator[tuple[int, int]]:
+        """Yield the jobs that need at most `room` GPUs, with their GPUs."""
+        for begin in range(0, len(self._order), _PIECE):
+            piece = self._pieces.get((room, begin))
+            if piece is None:
+                order, sizes = self._order[begin : begin + _PIECE], self._gpus[begin : begin + _PIECE]
+                fits = sizes <= room
+                piece = list(zip(order[fits].tolist(), sizes[fits].tolist(), strict=True))
+                self._pieces[room, begin] = piece
+            yield from piece

@@ -9,6 +9,7 @@ net of prices bounds every plan (Lagrange).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -47,7 +48,7 @@ class PlanProblem:
         """Number of rounds, T."""
         return self.value.shape[1] - 1
 
-    @property
+    @cached_property
     def most(self) -> Ints:
         """Number of useful rounds of each job; 0 for a job that does not fit on the GPUs."""
         useful = (self.remaining[:, :-1] > 0) & (self.gpus <= self.capacity)[:, None]
@@ -71,11 +72,6 @@ class PlanProblem:
             return 0.0
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
-    def bound(self, mu: float, work: float, jobs: Floats) -> float:
-        """Return a bound on every plan, by prices with work + sum(jobs) = makespan_weight."""
-        best = self.net(mu, work, jobs).max(axis=1)
-        return float(best.sum()) + mu * self.capacity * self.rounds
-
     def net(self, mu: float, work: float, jobs: Floats) -> Floats:
         """Return the (N, T + 1) values of n rounds net of prices; minus infinity if they are not useful."""
         price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
@@ -86,21 +82,29 @@ class PlanProblem:
 def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tuple[float, float]:
     """Return the price of a GPU in a round with the least bound, which is convex in it, and that bound.
 
-    `mu`: first price of the search. `work`, `jobs` (N,): fixed prices of the rows of H.
+    `mu`: first price of the search. `work`, `jobs` (N,): fixed prices of the rows of H, with work +
+    sum(jobs) = makespan_weight.
     """
-    best = min((problem.bound(price, work, jobs), price) for price in (mu, 0.0))[::-1]
+    # A row for each number of rounds, because maxima over rows are fast.
+    value = np.ascontiguousarray(problem.net(0.0, work, jobs).T)
+    used = np.arange(problem.rounds + 1)[:, None] * problem.gpus
+    total = problem.capacity * problem.rounds
+
+    def bound(price: float) -> float:
+        return float((value - price * used).max(axis=0).sum()) + price * total
+
+    best = min((bound(price), price) for price in (mu, 0.0))[::-1]
     if not len(problem.gpus):
         return best
     steepest = float((gains(problem, work, jobs) / problem.gpus[:, None]).max())
     if not steepest > 0:
         return best  # no job has a gain from a round at any price
     high = max(2.0 * mu, 1e-6 * steepest)
-    while problem.bound(2.0 * high, work, jobs) < problem.bound(high, work, jobs):
+    while bound(2.0 * high) < bound(high):
         high *= 2.0
     high *= 2.0
     found = minimize_scalar(
-        problem.bound,
-        args=(work, jobs),
+        bound,
         bounds=(0.0, high),
         method="bounded",
         options={"xatol": _PRICE_ACCURACY * high, "maxiter": _PRICE_STEPS},

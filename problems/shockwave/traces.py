@@ -84,6 +84,9 @@ class RegimeJob:
         if self.mode is Mode.STATIC and len(self.regimes) > 1:
             raise ValueError(f"regimes = {len(self.regimes)}: must be 1 for a static job")
 
+    def __hash__(self) -> int:  # forecasts look up each job in each round; that of all regimes is slow
+        return hash(self.name)
+
     @property
     def submission(self) -> JobSubmission:
         """Submission of the user; the job has a profile of its own, by its name."""
