@@ -1,8 +1,8 @@
 """Flows on a wide-area network with few large or with bimodal demands, for `reproductions.toml`.
 
-LP-All is the whole program by a simplex method that keeps its basis.  LP-Top solves the largest tenth of the
-demands with it, and puts the others on their shortest paths.  POP-k has random parts.  The first rounds are
-omitted, as in the thesis.
+LP-All is the whole program by a simplex method that keeps its basis; it ends at its first round without an
+answer in time.  LP-Top solves the largest tenth of the demands with it, and puts the others on their shortest
+paths.  POP-k has random parts.  The first rounds are omitted, as in the thesis.
 
 Source: thesis, section 5.2.2.
 """
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,33 +30,52 @@ from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.topology import load_topology
 from copter.solvers.registry import make_solver
 
-_NETWORKS = {"Kdl": "Kdl.json", "ASN2k": "ASN2k.json"}
-"""Networks of the thesis, by their files in the data folder."""
+
+class _Network(NamedTuple):
+    """A network: its file in the data folder or its name, its number of demands, and its rounds.
+
+    `demands`: number of random demands; None for all. `rounds`: rounds, of which the first `left_out` do not
+    count.
+    """
+
+    source: str | Path
+    demands: int | None
+    rounds: int
+    left_out: int
+
+
+_NETWORKS = {"Kdl": _Network("Kdl.json", None, 3, 1), "ASN2k": _Network("ASN2k.json", 100_000, 5, 1)}
+"""Networks of the thesis."""
 _FOLDER = "wan/harvard-cns_teal"
-_GENERATED, _SMALL = "gabriel/250/0", "gabriel/50/0"
+_GENERATED, _SMALL = _Network("gabriel/250/0", 20_000, 20, 5), _Network("gabriel/50/0", 1_000, 4, 1)
 """Topologies of topohub: one to use without a file, and a small one."""
 _CARRIED = 0.9
 """Share of the volume that the links can carry, which determines their capacity."""
-_DEMANDS, _ROUNDS, _LEFT_OUT = 20_000, 20, 5
-_METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
+_LIMIT = 400.0
+"""Seconds after which a round of LP-All ends without an answer."""
+_LP_ALL = "LP-All"
+_METHODS = {_LP_ALL: "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
     f"POP-{parts}": f"pop-{parts}" for parts in (16, 64, 128)
 }
 
 
-def _networks(effort: Effort) -> dict[str, str | Path]:
+def _networks(effort: Effort) -> dict[str, _Network]:
     """Return the networks by their labels: those of the thesis if files exist, else a generated one."""
     if effort.quick:
         return {"generated, 50 nodes": _SMALL}
-    files = {name: find(effort.data, f"{_FOLDER}/{file}", file) for name, file in _NETWORKS.items()}
-    there: dict[str, str | Path] = {name: file for name, file in files.items() if file is not None}
+    there = dict[str, _Network]()
+    for label, network in _NETWORKS.items():
+        file = find(effort.data, f"{_FOLDER}/{network.source}", str(network.source))
+        if file is not None:
+            there[label] = network._replace(source=file)
     return there or {"generated, 250 nodes": _GENERATED}
 
 
 def demands(effort: Effort) -> list[PaperFigure]:
     """Return the share of volume of the largest demands."""
     figures = []
-    for label, source in _networks(effort).items():
-        topology = load_topology(source, capacity=1000.0)
+    for label, network in _networks(effort).items():
+        topology = load_topology(network.source, capacity=1000.0)
         for model in ("poisson", "bimodal"):
             matrix = make_matrix(model, topology, seed=effort.seed)
             volumes = np.sort(matrix[matrix > 0.0])[::-1]
@@ -84,41 +104,46 @@ def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
 def flows(effort: Effort, *, model: str) -> list[PaperFigure]:
     """Return the flow over the optimum, and the time, of each method on each network."""
     figures = []
-    for label, source in _networks(effort).items():
-        figures += _flows_on(effort, model, label, source)
+    for label, network in _networks(effort).items():
+        figures += _flows_on(effort, model, label, network)
     return figures
 
 
-def _flows_on(effort: Effort, model: str, label: str, source: str | Path) -> list[PaperFigure]:
-    rounds, left_out = (4, 1) if effort.quick else (_ROUNDS, _LEFT_OUT)
+def _flows_on(effort: Effort, model: str, label: str, network: _Network) -> list[PaperFigure]:
     played: list[SolverResult] = []
     with TemporaryDirectory() as folder:
-        topology = load_topology(source, capacity=1000.0)
+        topology = load_topology(network.source, capacity=1000.0)
         matrix = make_matrix(model, topology, seed=effort.seed)
-        demands = 1_000 if effort.quick else _DEMANDS
-        instance = busy(make_instance(topology, matrix, demands=demands, seed=effort.seed))
-        split = split_for(model)
+        instance = busy(make_instance(topology, matrix, demands=network.demands, seed=effort.seed))
         course = prepare(
             Path(folder),
             instance,
             "max-flow",
-            rounds=rounds,
+            rounds=network.rounds,
             changes=("independent",),
             seed=effort.seed,
-            split=split,
+            split=split_for(model),
         )
         for name, solver in _METHODS.items():
             effort.say(f"{name}: {instance.paths.n_pairs} demands of {label}, {model}")
-            played.append(measure(course, SolverSettings(solver, 1e-4)))
+            if name == _LP_ALL:
+                settings = SolverSettings(solver, 1e-4, time_limit=_LIMIT)
+                played.append(measure(course, settings, limit=_LIMIT))
+            else:
+                played.append(measure(course, SolverSettings(solver, 1e-4)))
     course.compare(played)
-    figures = []
+    figures = [PaperFigure(label, "demands", "", float(instance.paths.n_pairs))]
     for name, one in zip(_METHODS, played, strict=True):
-        records = one.records[left_out:]
+        row, last = f"{label}: {name}", one.records[-1]["seconds"]
+        if name == _LP_ALL and (len(one.records) < network.rounds or last > _LIMIT):
+            figures.append(PaperFigure(row, "time without an answer", "s", last))
+            continue
+        records = one.records[network.left_out :]
         optimality = 100.0 * float(np.mean([record["optimality"] for record in records]))
-        figures.append(PaperFigure(f"{label}: {name}", "flow over the optimum", "%", optimality))
+        figures.append(PaperFigure(row, "flow over the optimum", "%", optimality))
         seconds = [record["seconds"] for record in records]
         mean = float(np.mean(seconds))
-        figures.append(PaperFigure(f"{label}: {name}", "time a round", "s", mean, std=_deviation(seconds)))
+        figures.append(PaperFigure(row, "time a round", "s", mean, std=_deviation(seconds)))
     return figures
 
 

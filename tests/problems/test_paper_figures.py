@@ -32,7 +32,9 @@ def figures(name, **effort):
 def replaced(monkeypatch, module, rounds):
     """Let a module's courses come to `rounds(solver)`, a list of records."""
     monkeypatch.setattr(
-        module, "measure", lambda course, settings: SolverResult(settings.name, records=rounds(settings.name))
+        module,
+        "measure",
+        lambda course, settings, **more: SolverResult(settings.name, records=rounds(settings.name)),
     )
 
 
@@ -139,6 +141,19 @@ def test_flows_are_over_the_best_bound_of_all(monkeypatch, tmp_path):
         "generated, 50 nodes: POP-64": pytest.approx(99.5),
         "generated, 50 nodes: POP-128": pytest.approx(99.0),
     }
+
+
+def test_a_program_without_an_answer_in_time_has_no_time_a_round(monkeypatch):
+    def rounds(solver):
+        late = solver == "highs-hot"
+        one = {"seconds": 401.0 if late else 2.0, "answer_objective": -99.0, "bound": -100.0}
+        return [one | {"round": k} for k in range(1 if late else 4)]
+
+    replaced(monkeypatch, traffic, rounds)
+    found = figures("thesis-figure-5.6", quick=True)
+    assert found["generated, 50 nodes: LP-All", "time without an answer"].ours == 401.0
+    assert ("generated, 50 nodes: LP-All", "time a round") not in found
+    assert found["generated, 50 nodes: COpter", "time a round"].ours == 2.0
 
 
 def test_speed_ups_stack(monkeypatch, tmp_path):
