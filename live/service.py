@@ -204,6 +204,8 @@ class Service:
         check_role(author, "change the cluster", "admin")
         if self._source is None:
             raise RefusedError(409, "the service was not started with a file of its cluster")
+        if self._source.exists() and not self._source.is_file():  # the read of a pipe may never end
+            raise RefusedError(409, f"{self._source}: is not a regular file, so it cannot be read again")
         record, old = self.record, self.record.file
         try:
             file = read_toml(self._source, ClusterFile)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import typer
 
 from copter.bench.environments import ENVIRONMENTS, PLACE, read_environment
+from copter.bench.solvers import BASELINES, ENVIRONMENT_OF
 from copter.cli.solvers import Names, check_known, check_names, check_solver
 from copter.errors import CopterError
 
@@ -82,12 +83,13 @@ def solver_option(methods: Sequence[str] = ()) -> Any:
 
 
 def solvers_option(methods: Sequence[str] = ()) -> Any:
-    """Return the option --solvers, which also accepts the domain's own methods `methods`."""
+    """Return the option --solvers of benchmarks, which also accepts baselines and a domain's `methods`."""
+    known = (*(name for name in BASELINES if name not in ENVIRONMENT_OF), *methods)
     return typer.Option(
         "--solvers",
-        parser=lambda names: check_names(names, "solver", lambda name: check_solver(name, methods)),
+        parser=lambda names: check_names(names, "solver", lambda name: check_solver(name, known)),
         metavar="NAMES",
-        help=f"Names of solvers, separated by commas; `copter solvers` lists them.{_also(methods)}",
+        help=f"Names of solvers, separated by commas; `copter solvers` lists them.{_also(known)}",
     )
 
 

@@ -10,8 +10,8 @@ next rounds are solved by dual and by primal simplex.  From then on the engine t
 rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured
 seconds, and the next engine depends on nothing else.
 
-The first optimum of a model may take many rounds' time.  The search for it gets half of the time that the
-program's rounds have taken so far, the first round included, but in one round at most 20 times that of the
+The first optimum of a model may take many rounds' time.  The search for it gets the time of the program's
+first round and half of that of its other rounds, but in one round at most 20 times that of the
 proximal-point method.  A search that is cut short goes on from its basis when that time has grown by a
 quarter; one that has to begin again waits until it has doubled.  If the proximal-point method misses the
 deadline, simplex gets most of each round.  ``Solution.details["engine"]`` names the engine of a round.
@@ -53,7 +53,7 @@ _KEPT = 3
 _PATIENCE, _LEAST = 1.5, 0.01
 """A trial may take this many times the best engine's time, and at least these seconds."""
 _INVESTED = 0.5
-"""Share of the time of all rounds so far that the first optimum of a model may take."""
+"""Share of the time of all rounds after the first that the first optimum of a model may take."""
 _GROWN, _DOUBLED = 1.25, 2.0
 """Factors on the time of all rounds after which the search for a first optimum goes on, or begins again."""
 _MOST_OF_A_ROUND = 0.8
@@ -153,8 +153,9 @@ class Engines:
     def __init__(self, choices: dict[bool, Choice] | None = None) -> None:
         self._choices = {few: Choice() for few in (False, True)} if choices is None else choices
         self._few = False
-        # Seconds of the program's rounds, those at which the search for a first optimum goes on, and its own.
-        self._spent = self._enough = self._invested = 0.0
+        # Seconds of the program's rounds, of the cold ones among them, those at which the search for a first
+        # optimum goes on, and its own.
+        self._spent = self._cold = self._enough = self._invested = 0.0
         self._late = False  # True if the proximal-point method missed the last deadline
         self._cut = False  # True if the deadline left less than the limit of the last simplex run
         self._failures: list[Engine] = []  # of the present round
@@ -194,7 +195,8 @@ class Engines:
         if self._program is not None:
             self._choices = {each: Choice() for each in self._choices}
         self._program, self._model, self.has_model = program, None, False
-        self._spent, self._enough, self._invested, self._late = 0.0, 0.0, 0.0, False
+        self._spent = self._cold = self._enough = self._invested = 0.0
+        self._late = False
 
     def point(self, run: SolveContext, engine: Engine) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Return the optimum of a simplex engine, to be certified; None without one within its limit.
@@ -207,7 +209,8 @@ class Engines:
         clock, trial = run.budget.clock, engine is not self._choices[self._few].best
         choice = self._choices[self._few]
         usual = choice.records[Engine.PROXIMAL].cost
-        search = min(_INVESTED * self._spent - self._invested, _LEAST + _RUNAWAY * usual)
+        allowed = self._cold + _INVESTED * (self._spent - self._cold)
+        search = min(allowed - self._invested, _LEAST + _RUNAWAY * usual)
         limit = choice.limit(engine) if self.has_model else search
         left = clock.left() * (_MOST_OF_A_ROUND if self._late or not trial else 0.5)
         self._cut = left < limit
@@ -256,6 +259,7 @@ class Engines:
     def began(self, seconds: float) -> None:
         """Record the seconds of a cold round."""
         self._spent += seconds
+        self._cold += seconds
 
     def solved(self, engine: Engine, seconds: float, *, late: bool = False) -> None:
         """Record the seconds of a warm round, and the engines that failed in it.

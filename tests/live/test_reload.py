@@ -308,6 +308,17 @@ def test_a_service_without_a_file_refuses(tmp_path):
     service.close()
 
 
+def test_a_pipe_in_place_of_the_file_is_refused_at_once(service, path):
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(RefusedError, match="not a regular file"):
+        service.reload()
+    path.unlink()
+    with pytest.raises(RefusedError, match="cluster.toml") as raised:
+        service.reload()
+    assert raised.value.status == 422
+
+
 def test_the_command_prints_what_has_changed(service, path, monkeypatch):
     write_cluster(path, T4 | {"nodes": 1}, keep_jobs=3)
     with client_of(service) as client:
