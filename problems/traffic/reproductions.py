@@ -1,8 +1,9 @@
 """Flows on a wide-area network with few large or with bimodal demands, for `reproductions.toml`.
 
-LP-All is the whole program by a simplex method that keeps its basis; it ends at its first round without an
-answer in time.  LP-Top solves the largest tenth of the demands with it, and puts the others on their shortest
-paths.  POP-k has random parts.  The first rounds are omitted, as in the thesis.
+LP-All is the whole program by a simplex method that keeps its basis, which for large programs is first that
+of copter's answer; it ends at its first round without an answer in time.  LP-Top solves the largest tenth of
+the demands, and puts the others on their shortest paths.  POP-k has random parts.  Both solve their programs
+by interior point (:mod:`.baselines`).  The first rounds are omitted, as in the thesis.
 
 Source: thesis, section 5.2.2.
 """
