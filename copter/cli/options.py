@@ -84,12 +84,12 @@ def solver_option(methods: Sequence[str] = ()) -> Any:
 
 def solvers_option(methods: Sequence[str] = ()) -> Any:
     """Return the option --solvers of benchmarks, which also accepts baselines and a domain's `methods`."""
-    known = (*(name for name in BASELINES if name not in ENVIRONMENT_OF), *methods)
+    others = (*(name for name in BASELINES if name not in ENVIRONMENT_OF), *methods)
     return typer.Option(
         "--solvers",
-        parser=lambda names: check_names(names, "solver", lambda name: check_solver(name, known)),
+        parser=lambda names: check_names(names, "solver", lambda name: check_solver(name, others)),
         metavar="NAMES",
-        help=f"Names of solvers, separated by commas; `copter solvers` lists them.{_also(known)}",
+        help=f"Names of solvers, separated by commas; `copter solvers` lists them.{_also(others)}",
     )
 
 

@@ -233,7 +233,7 @@ class _State:
                     free -= size
                     if not free:
                         break
-            self.run_all(chosen, t)
+            self.run(chosen, t)
             left[chosen] -= 1
             ran[:] = False
             ran[chosen] = True
@@ -247,22 +247,16 @@ class _State:
                 self.run(j, t)
         return True
 
-    def run_all(self, jobs: list[int], t: int) -> None:
-        """Give different jobs a round."""
+    def run(self, jobs: int | list[int], t: int) -> None:
+        """Give a job, or several different ones, a round."""
         self.runs[jobs, t] = True
         self.counts[jobs] += 1
         self.free[t] -= self.problem.gpus[jobs].sum()
 
-    def run(self, j: int, t: int) -> None:
-        """Give a job a round."""
-        self.runs[j, t] = True
-        self.counts[j] += 1
-        self.free[t] -= self.problem.gpus[j]
-
-    def _stop(self, j: int, t: int) -> None:
-        self.runs[j, t] = False
-        self.counts[j] -= 1
-        self.free[t] += self.problem.gpus[j]
+    def _stop(self, jobs: int | list[int], t: int) -> None:
+        self.runs[jobs, t] = False
+        self.counts[jobs] -= 1
+        self.free[t] += self.problem.gpus[jobs].sum()
 
     def fill(self, work: float, jobs: Floats) -> None:
         """Fill idle GPUs while an incomplete job fits.
@@ -309,12 +303,10 @@ class _State:
                 if not into:
                     continue
                 self._stop(out, t)
-                for j in into:
-                    self.run(j, t)
+                self.run(into, t)
                 changed = problem.objective(self.counts)
                 if changed <= value + least:
-                    for j in into:
-                        self._stop(j, t)
+                    self._stop(into, t)
                     self.run(out, t)
                     continue
                 value, improved = changed, True

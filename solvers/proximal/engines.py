@@ -11,10 +11,11 @@ rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class
 seconds, and the next engine depends on nothing else.
 
 The first optimum of a model may take many rounds' time.  The search for it gets the time of the program's
-first round and half of that of its other rounds, but in one round at most 20 times that of the
-proximal-point method.  A search that is cut short goes on from its basis when that time has grown by a
-quarter; one that has to begin again waits until it has doubled.  If the proximal-point method misses the
-deadline, simplex gets most of each round.  ``Solution.details["engine"]`` names the engine of a round.
+cold rounds, usually one, and half of that of its warm rounds, but in one round at most 20 times that of the
+proximal-point method.  A search that is cut short goes on from its basis when the time of all rounds has
+grown by a quarter; one that has to begin again waits until that time has doubled.  If the proximal-point
+method misses the deadline, simplex gets most of each round.  ``Solution.details["engine"]`` names the engine
+of a round.
 
 Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time, and the best
 engine continues the round.  If that is simplex and it has no certified optimum within its limit either, the
@@ -53,7 +54,7 @@ _KEPT = 3
 _PATIENCE, _LEAST = 1.5, 0.01
 """A trial may take this many times the best engine's time, and at least these seconds."""
 _INVESTED = 0.5
-"""Share of the time of all rounds after the first that the first optimum of a model may take."""
+"""Share of the time of all warm rounds that the first optimum of a model may take."""
 _GROWN, _DOUBLED = 1.25, 2.0
 """Factors on the time of all rounds after which the search for a first optimum goes on, or begins again."""
 _MOST_OF_A_ROUND = 0.8
