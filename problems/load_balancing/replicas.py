@@ -56,7 +56,12 @@ class Replicas(NamedTuple):
 
 
 class ReplicaSearch(NamedTuple):
-    """Work arrays of a breadth-first search over servers."""
+    """Work arrays of a breadth-first search over servers, and the loads to restore if a change is undone.
+
+    `saved` (capacity,): replicas whose load has changed since :func:`remember`, `saved_load` their loads at
+    that time, `saved_seen` the stamp of the last such call for each replica of the pool. `saved_count` (2,):
+    the number of saved replicas, and the stamp.
+    """
 
     queue: Ints
     origin: Ints
@@ -65,6 +70,10 @@ class ReplicaSearch(NamedTuple):
     server_seen: Ints
     shard_seen: Ints
     stamp: Ints
+    saved: Ints
+    saved_load: Floats
+    saved_seen: Ints
+    saved_count: Ints
 
 
 def empty_pool(sizes: Floats, memory: Floats, capacity: int) -> Replicas:
@@ -96,10 +105,13 @@ def empty_pool(sizes: Floats, memory: Floats, capacity: int) -> Replicas:
     )
 
 
-def scratch(k: int, n: int) -> ReplicaSearch:
-    """Return the work arrays for k shards on n servers."""
+def scratch(pool: Replicas) -> ReplicaSearch:
+    """Return the work arrays of a pool."""
+    capacity, k, n = pool.shard.size, pool.copies.size, pool.load_on.size
     queue, origin, out, into, seen = np.zeros((5, n), np.int64)
-    return ReplicaSearch(queue, origin, out, into, seen, np.zeros(k, np.int64), np.zeros(1, np.int64))
+    saved, saved_seen = np.zeros((2, capacity), np.int64)
+    search = queue, origin, out, into, seen, np.zeros(k, np.int64), np.zeros(1, np.int64)
+    return ReplicaSearch(*search, saved, np.zeros(capacity), saved_seen, np.zeros(2, np.int64))
 
 
 @kernel
@@ -183,6 +195,30 @@ def carry(pool: Replicas, r, s, amount):  # type: ignore[no-untyped-def]
     pool.load_on[pool.server[s]] += amount
 
 
+@kernel
+def remember(search: ReplicaSearch):  # type: ignore[no-untyped-def]
+    """Begin a change of loads that :func:`undo` can undo; the last one cannot be undone any more."""
+    search.saved_count[0] = 0
+    search.saved_count[1] += 1
+
+
+@kernel
+def save(pool: Replicas, search: ReplicaSearch, r):  # type: ignore[no-untyped-def]
+    """Save the load of replica r, which is going to change."""
+    if search.saved_seen[r] != search.saved_count[1]:
+        search.saved_seen[r] = search.saved_count[1]
+        search.saved[search.saved_count[0]], search.saved_load[search.saved_count[0]] = r, pool.load[r]
+        search.saved_count[0] += 1
+
+
+@kernel
+def undo(pool: Replicas, search: ReplicaSearch):  # type: ignore[no-untyped-def]
+    """Restore the loads of replicas as they were at the last :func:`remember`, but not those of servers."""
+    for k in range(search.saved_count[0]):
+        pool.load[search.saved[k]] = search.saved_load[k]
+    search.saved_count[0] = 0
+
+
 @kernel(inner=True)
 def _route(pool: Replicas, search: ReplicaSearch, start, amount, bound, outward):  # type: ignore[no-untyped-def]
     """Let load flow from a server to servers below a bound, or from servers above it; return the amount.
@@ -202,6 +238,8 @@ def _route(pool: Replicas, search: ReplicaSearch, start, amount, bound, outward)
             at = search.origin[at]
         at = goal
         while at != start:
+            save(pool, search, search.leave[at])
+            save(pool, search, search.enter[at])
             if outward:
                 carry(pool, search.leave[at], search.enter[at], most)
             else:

@@ -61,8 +61,11 @@ from copter.problems.load_balancing.replicas import (
     find,
     join,
     leave,
+    remember,
+    save,
     scratch,
     settle,
+    undo,
 )
 
 MARGIN = 2e-3
@@ -262,7 +265,8 @@ def _pool(
     value = np.where((total <= ZERO_TOLERANCE)[shard], loads[shard], value)
     total = np.bincount(shard, value, k)
     value = value * np.divide(loads, total, out=np.zeros(k), where=total > 0)[shard]
-    pool, search = empty_pool(fleet.sizes, fleet.memory, keys.size + 2 * k + 16 * n), scratch(k, n)
+    pool = empty_pool(fleet.sizes, fleet.memory, keys.size + 2 * k + 16 * n)
+    search = scratch(pool)
     pool.reserve[:] = np.minimum(_LEAST_LOAD, _LEAST_SHARE * loads)
     fill(pool, shard, keys % n, value, is_old)
     return pool, search
@@ -487,13 +491,16 @@ def _try_without(pool: Replicas, search: ReplicaSearch, r, lower, upper):  # typ
         return True
     at = pool.server[to]
     before = _outside(pool, i, lower, upper) + _outside(pool, at, lower, upper)
-    load, load_on = pool.load[: pool.used[0]].copy(), pool.load_on.copy()
+    load_on = pool.load_on.copy()
+    remember(search)
+    save(pool, search, r)
+    save(pool, search, to)
     carry(pool, r, to, pool.load[r])
     leave(pool, r)
     now = settle(pool, search, at, lower, upper) + settle(pool, search, i, lower, upper)
     if now <= before + ZERO_TOLERANCE:
         return True
-    pool.load[: load.size] = load
+    undo(pool, search)
     join(pool, r)
     pool.load_on[:] = load_on
     return False

@@ -121,7 +121,8 @@ def test_flows_along_replicas_balance_as_much_as_a_maximum_flow_does(answer):
     if not shard.size:
         return
     k, n = fleet.loads.size, fleet.memory.size
-    pool, search = empty_pool(np.zeros(k), fleet.memory, shard.size), scratch(k, n)
+    pool = empty_pool(np.zeros(k), fleet.memory, shard.size)
+    search = scratch(pool)
     fill(pool, shard, server, load, np.zeros(shard.size, bool))
     lower, upper = fleet.band
     outside = balance(pool, search, lower, upper)
