@@ -210,7 +210,7 @@ Written by `make benchmarks` from the documents in `bench/results/papers`, which
 
 ## What the papers claim
 
-The tables list the numerical claims of the papers' texts and tables, and the measured values of the
+The tables list claims of the papers' texts and tables, not all of them, and the measured values of the
 documents.
 
 {claims.RULE}
