@@ -556,13 +556,14 @@ class LoadBalancer:
     def start(self) -> tuple[SparseX, Floats] | None:
         """Return the start of a solver: last round's replicas with the best shares for this round's loads.
 
-        If they suffice, nothing need move, at prices of 0, and the solver's first pass confirms it. The
-        result is None in a first round with many moves, because the replicas are then far from an answer.
+        If they suffice, nothing need move, at prices of 0, and the solver's first pass confirms it. If they
+        do not, the rows that they violate show the solver which columns are worth using, also in a first
+        round, which has no prices. The result is None if no shard has a replica.
         """
         fleet, _, carried = self._carry()
-        if not self._prices.size and not carried.enough:
-            return None
         there = carried.placement
+        if not len(there):
+            return None
         slots = self.program.request_slots[there.shard]
         columns = self._live[there.server]
         order = np.lexsort((columns, slots))

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.compile.kernels import kernel
 from copter.proof.pricing import Pricing, price
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.gather import lightest, typical_slack, union
+from copter.store.store import EXACTLY, NO_TOTAL
+from copter.store.view import StoreView, cap_of, paid_for
 
 if TYPE_CHECKING:
     from copter.solvers.proximal.tuning import ProximalTuning
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 _Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Slots and columns, ascending, no duplicates."""
+_EQUAL = 1e-9
+"""Relative difference up to which prices of columns count as equal."""
 
 
 class Screening:
@@ -38,13 +43,17 @@ class Screening:
         table = self.store.requests
         return table.n_columns[: table.size]
 
+    def _screened(self) -> int:
+        """Return the number of requests of which passes collect some columns only, at least 1."""
+        return max(1, int(np.count_nonzero(self._sizes() > KEEP_ALL)))
+
     def price(self, y: NDArray[np.float64]) -> Pricing:
         """Run a pricing pass at prices `y`, and adapt the slack to the number of columns found."""
         store, threads, tuning = self.store, self.threads, self.tuning
         if store.n_variables <= tuning.screen_from or store.terms:
             return price(store, y, slack=np.inf, threads=threads)
         sizes = self._sizes()
-        screened = max(1, int(np.count_nonzero(sizes > KEEP_ALL)))
+        screened = self._screened()
         if np.isnan(self.slack):
             self.slack = self._typical_slack(y, tuning.wanted)
         pricing = price(store, y, slack=self.slack, threads=threads)
@@ -62,17 +71,25 @@ class Screening:
             self.slack *= tuning.wider
         return pricing
 
-    def missing(self, violation: NDArray[np.float64], misses: int) -> _Columns:
+    def missing(self, violation: NDArray[np.float64], misses: int, known: _Columns) -> _Columns:
         """Return columns that reduce a violation of the rows; more of them after each of `misses` attempts.
 
-        `violation` (row slots,): prices of the least violation.
+        `violation` (row slots,): prices of the least violation that the `known` columns permit. Columns that
+        are not cheaper at these prices than those of their request do not reduce it. If many do, which can
+        all be equal, those that can reduce it most are chosen.
         """
         wanted = self.tuning.wanted * self.tuning.more_wanted**misses
         slack = np.inf
         if wanted < self._sizes().max(initial=0):
             slack = self._typical_slack(violation, wanted, cost_factor=0.0)
         found = price(self.store, violation, slack=slack, cost_factor=0.0, threads=self.threads)
-        return found.slot, found.column
+        slot, place = (np.concatenate(pair) for pair in zip(known, (found.slot, found.column), strict=True))
+        view, place = self.store.executor.columns(slot, place)
+        relief = _relief(view, violation, slot, place, known[0].size)
+        some, most = np.flatnonzero(relief), wanted * self._screened()
+        if some.size > most:
+            some = np.sort(some[np.argpartition(-relief[some], most)[:most]])
+        return found.slot[some], found.column[some]
 
     def most_columns(self) -> int:
         """Return the size above which a working set is thinned out."""
@@ -106,7 +123,32 @@ class ColumnSet:
             columns = union(x.slot, x.column, *lightest(self._screening.store))
         columns = union(*columns, pricing.slot, pricing.column)
         if violation is not None:
-            columns = union(*columns, *self._screening.missing(violation, self._misses))
+            columns = union(*columns, *self._screening.missing(violation, self._misses, columns))
             self._misses += 1
         self.slot, self.column = columns
         return self.slot.size > known
+
+
+@kernel(allocates=True)
+def _relief(view: StoreView, y, slot, place, known):  # type: ignore[no-untyped-def]
+    """Return by how much each column, after the first `known` ones, can reduce its request's cost at y.
+
+    The cost of the request's known columns is compared with that of its total on the column; 0 if this is not
+    less.
+    """
+    least = np.empty(view.n_columns.size)
+    for q in range(least.size):
+        least[q] = np.inf if view.relation[q] == EXACTLY else 0.0
+    for k in range(known):
+        q = slot[k]
+        least[q] = min(least[q], paid_for(view, view.usage[q], place[k], y))
+    relief = np.zeros(slot.size - known)
+    for k in range(known, slot.size):
+        q = slot[k]
+        p = paid_for(view, view.usage[q], place[k], y)
+        if p < least[q] - _EQUAL * (abs(p) + abs(least[q])):
+            most = cap_of(view, q, place[k])
+            if view.relation[q] != NO_TOTAL:
+                most = min(most, view.total[q])
+            relief[k - known] = (least[q] - p) * most
+    return relief

@@ -43,3 +43,41 @@ def test_the_others_keep_their_next_best_columns():
         found = screening.price(y)
         columns = np.bincount(found.slot, minlength=REQUESTS)
         assert (columns[tied] == WIDTH).all() and (columns[~tied] >= 2).all()
+
+
+def columns_at(found, own):
+    """Return which columns each request got, as a matrix; none of them is its own."""
+    chosen = np.zeros((REQUESTS, WIDTH), bool)
+    chosen[found] = True
+    assert not chosen[np.arange(REQUESTS), own].any()
+    return chosen
+
+
+@pytest.mark.parametrize("misses", [0, 1])
+@pytest.mark.parametrize("kind", ["few rows ask for load", "few rows have too much", "all own rows do"])
+def test_columns_for_a_violation_are_those_that_reduce_it_most(kind, misses):
+    """A column of equal price does not reduce a violation; among many equal ones a part is enough."""
+    program, own = program_of(np.ones(REQUESTS)), np.arange(REQUESTS)
+    violation = np.zeros(program.store.rows.size)
+    if kind == "few rows ask for load":
+        violation[-3:] = -1.0, -2.0, -3.0
+    elif kind == "few rows have too much":
+        violation[:2] = 1.0
+    else:
+        violation[:REQUESTS] = 1.0 + own / REQUESTS
+    screening = Screening(program.store, 1, ProximalTuning())
+    found = screening.missing(violation, misses, (own, own))
+    relief = violation[own, np.newaxis] - violation  # column j of a request uses row j by 1
+    chosen, most = columns_at(found, own), screening.tuning.wanted * 4**misses * REQUESTS
+    assert chosen.any() and (relief[chosen] > 0.0).all()
+    reduce = np.count_nonzero(relief > 0.0)
+    assert np.count_nonzero(chosen) == min(most, reduce)
+    assert (reduce > most) == (kind == "all own rows do")
+    if reduce > most:
+        assert relief[chosen].min() >= np.sort(relief, axis=None)[-most] - 1e-12
+
+
+def test_no_column_is_added_for_a_violation_that_none_reduces():
+    program, own = program_of(np.ones(REQUESTS)), np.arange(REQUESTS)
+    slot, column = Screening(program.store, 1, ProximalTuning()).missing(np.ones(WIDTH), 0, (own, own))
+    assert not slot.size and not column.size
