@@ -5,24 +5,19 @@ shard's load.  A replica takes as much memory as the size of its shard, and a ne
 its size.
 
 1. Carry: loads start as in the last round, and the least flow along last round's replicas that brings all
-  servers into
-   the band is applied.  If there is one, its result is the placement, and nothing moves.
+   servers into the band is applied.  If there is one, its result is the placement, and nothing moves.
 2. Memory: on a server with too little, new replicas are dropped first, then those with least load, if their
-  shards have
-   others.  These take over the load in proportion (the thesis' shim).
+   shards have others.  These take over the load in proportion (the thesis' shim).
 3. New replicas are added across the border of the servers that load can reach, first those that can carry
-  most.  In
-   the end, each of them that the others can replace is dropped again.
+   most.  In the end, each of them that the others can replace is dropped again.
 4. If the result exceeds the lower bound in whole replicas (:mod:`copter.problems.load_balancing.bound`), a
-  second
-   attempt starts from the replicas to which the linear program gives load.  An answer, in particular from
-   inside the optimal face, has many with small loads, so each is dropped if its load can flow along the
+   second attempt starts from the replicas to which the linear program gives load.  An answer, in particular
+   from inside the optimal face, has many with small loads, so each is dropped if its load can flow along the
    others.  Those of cold shards, relative to their size, are dropped first, because a hot shard's replica can
    carry more in later rounds.  The rest is chosen beforehand in another run of steps 2 and 3, and the better
    result is used.
 5. Last round's replicas keep a small load, which costs nothing and may save a movement in later rounds,
-  unless their
-   memory or their load is needed; others without load are dropped.
+   unless their memory or their load is needed; others without load are dropped.
 
 Memory is never exceeded and every shard is served, for any solution.  The loads are balanced as far as this
 method finds a way.
