@@ -6,14 +6,13 @@ these values minus a weight times the lower bound on the makespan H = max(sum_j 
 r_j is the remaining run time.
 
 1. Counts: the integral part of every job's rounds, then single rounds by value per GPU while GPU time is
-  left.  This is
-   done for several bounds on the longest remaining run time, each of which gives the long jobs a least number
-   of rounds.  The counts of the last plan are another start, if there is one.  The best counts are used.
+   left.  This is done for several bounds on the longest remaining run time, each of which gives the long jobs
+   a least number of rounds.  The counts of the last plan are another start, if there is one.  The best counts
+   are used.
 2. Rounds are filled one after the other: first jobs that need every remaining round, then jobs that determine
-  the
-   makespan, longest first, then by urgency u_j (x_jt + s x_jt x_j,t-1).  The second term, s times as large as
-   the first, penalises scattered rounds, each of which costs a restart (section 7).  Jobs that do not fit
-   wait.
+   the makespan, longest first, then by urgency u_j (x_jt + s x_jt x_j,t-1).  The second term, s times as
+   large as the first, penalises scattered rounds, each of which costs a restart (section 7).  Jobs that do
+   not fit wait.
 3. No GPU idles while an incomplete job fits.
 4. Local improvement until a time limit: in a round, one job makes room for others, by the best exchange.
 

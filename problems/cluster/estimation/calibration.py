@@ -8,12 +8,10 @@ Below that folder, the program reads the measurements on T4 GPUs of Pollux' arti
 Sia's authors (``derived_npz``).  For each model it computes
 
 1. gradient noise: the median over the measured batch sizes in each epoch, cut into at most eight levels.  The
-  cut
-   minimises the variance, within the levels, of the efficiency at a middle batch size (exactly, by dynamic
-   programming);
+   cut minimises the variance, within the levels, of the efficiency at a middle batch size (exactly, by
+   dynamic programming);
 2. for each type, the parameters whose best goodput at these noise levels is closest to the measured goodput
-  (T4,
-   parts of a node and whole nodes) or to the tables (other types).  The error is the squared logarithmic
+   (T4, parts of a node and whole nodes) or to the tables (other types).  The error is the squared logarithmic
    error, weighted by the lengths of the levels.  The fit for T4 starts from the throughput model that is
    fitted to measured steps (:mod:`.fit`), and the fits for other types start from T4.  For other types,
    several largest local batches are tried and the best one is kept.  If the tables have a type on one node

@@ -4,9 +4,8 @@ The model of a GPU type follows the first of these rules that applies:
 
 1. the job ran on several GPUs of the type: the model that fits all its reports (:mod:`.fit`);
 2. it ran on several GPUs of another type: the type's own model of a pass, fitted to its reports on one GPU,
-  and
-   the other type's synchronisation times the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes, which
-   is
+   and the other type's synchronisation times the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes,
+   which is
 
    at the batch size m0 of the ratio;
 3. neither: its own model of a pass, and perfect scaling, without time for synchronisation.

@@ -6,15 +6,14 @@ Running tasks stay where they are.  The program, its prices v_k of kinds and its
 A round has these steps:
 
 1. Servers choose one after another, in ascending order of free capacity, the pattern with the largest value
-  minus 0.9
-   times the last round's prices v_k.  If D proves that the result is within the gap, the round ends.
+   minus 0.9 times the last round's prices v_k.  If D proves that the result is within the gap, the round
+   ends.
 2. Otherwise the program is solved and rounded, and patterns with a positive reduced value are added.  The
-  rounding gives
-   servers their patterns without tasks that are exhausted.  Then servers choose patterns of the remaining
-   tasks as in step 1.
+   rounding gives servers their patterns without tasks that are exhausted.  Then servers choose patterns of
+   the remaining tasks as in step 1.
 3. Tasks of a kind are interchangeable, except those of groups
-  (:mod:`copter.problems.placement.rounds.groups`).  Each
-   place goes to the task that has waited longest among those that may run there.
+   (:mod:`copter.problems.placement.rounds.groups`).  Each place goes to the task that has waited longest
+   among those that may run there.
 
 The prices of the search are halfway between those with the best bound so far and the program's, because the
 program's prices oscillate while it lacks columns.  The best placement found is used.  Only servers on which a
