@@ -7,6 +7,8 @@ The model of a GPU type follows the first of these rules that applies:
    and the other type's synchronisation times the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes,
    which is
 
+       est-xput_B(N) = xput_B(1) / xput_A(1) xput_A(N)                                          (3.1)
+
    at the batch size m0 of the ratio;
 3. neither: its own model of a pass, and perfect scaling, without time for synchronisation.
 
