@@ -50,6 +50,8 @@ _PAIRS_AT_ONCE = 32_768
 """Number of demands added in one call, so that its temporary arrays are small compared with the program."""
 _FEW = 0.001
 """Largest share of changed demands with which a solver can find a start by itself."""
+_SMALL = 1_000
+"""Number of columns up to which a solver needs no more time than making a start for it."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,7 @@ class TrafficEngineering(TrafficState):
         CopterError
             The program has requests or resources that the shim cannot repair.
         """
-        if self._moved <= _FEW * len(self.program):
+        if self._moved <= _FEW * len(self.program) or self.program.store.n_variables <= _SMALL:
             return
         if isinstance(self.shim, FlowShim) and takes_start(solver):
             start = solver.start(self.program)
