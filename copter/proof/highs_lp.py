@@ -175,6 +175,14 @@ class HighsLP:
         self.crossover += found.crossover
         return found
 
+    def simplex(self, lp: GeneralLP, seconds: float) -> HighsRun:
+        """Solve an LP by the simplex method without presolve, within some seconds."""
+        found = optimize(
+            lp, by_simplex=True, seconds=seconds, tolerance=TIGHTER * self.tolerance, threads=self.threads
+        )
+        self.iterations += found.iterations
+        return found
+
     def _look(self, lp: GeneralLP) -> HighsRun:
         """Solve an LP by the simplex method, which may return a ray; its iterations are not counted."""
         return optimize(

@@ -1,5 +1,7 @@
 """General LPs, solved in three parts: presolve, copter's solver for a limited time, and HiGHS.
 
+Before that, HiGHS' simplex method works on the LP for a moment, in which it solves most small LPs.
+
 1. HiGHS presolves the LP (:mod:`copter.solvers.general.presolve`).
 2. copter's solver works on the presolved LP, for a time that depends on its size (:func:`own_share`).  For
    small LPs this part is skipped, because HiGHS is faster than a few of its steps.
@@ -42,6 +44,12 @@ _LEAST_SHARE, _MOST_SHARE = 0.05, 2.0
 """Estimated seconds of HiGHS below which copter's solver is skipped, and the largest base of its share."""
 _LONGER = 10
 """Factor on the time of copter's solver if rows are sums of blocks, which is the form it is made for."""
+_MOMENT, _MOMENT_A_NONZERO, _NONZEROS = 5e-3, 5e-7, (100, 300_000)
+"""Seconds of simplex before presolve, and for each nonzero, and the numbers of nonzeros with such a moment.
+
+On 96 LPs, mostly of Netlib, the geometric mean of the times becomes a third less: 58 LPs take less than 5/6
+of the time, and 26 more than 6/5.  Presolve alone takes less than a millisecond for fewer nonzeros.
+"""
 _INSTANT = 1e-3
 """Shortest deadline of a solver, in seconds."""
 _START_BELOW = 1e-2
@@ -181,6 +189,9 @@ class _Solve(HighsLP):
 
     def _parts(self, presolving: bool, own_part: bool) -> Answer:
         left, back = self.lp, Presolved()
+        answer = self._at_once() if presolving and self.solver is None and not self.options else None
+        if answer is not None:
+            return answer
         if presolving:
             begin = self.clock()
             limit = {"time_limit": self.clock.deadline} if self.clock.deadline < np.inf else {}
@@ -207,6 +218,18 @@ class _Solve(HighsLP):
         if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
             return replace(own, reason=f"{own.reason}; {answer.reason}")  # the polish failed
         return answer
+
+    def _at_once(self) -> Answer | None:
+        """Return the answer of HiGHS' simplex without presolve; None if it takes longer than a moment."""
+        if not _NONZEROS[0] <= self.lp.A.nnz <= _NONZEROS[1]:
+            return None
+        begin, moment = self.clock(), _MOMENT + _MOMENT_A_NONZERO * self.lp.A.nnz
+        run = self.simplex(self.lp, min(moment, self.clock.left()))
+        self.took("highs", begin)
+        if run.status is not Status.OPTIMAL:
+            return None
+        answer = self.judged(run.status, run.reason, run.found, "highs")
+        return answer if answer.status is Status.OPTIMAL else None
 
     def _own(self, left: GeneralLP, back: Presolved) -> Answer | None:
         """Return the checked answer of copter's solver, or of the requested one, for the original LP.
