@@ -71,11 +71,9 @@ def optimize(
     clock, before = Clock(seconds), 0
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))
     interior = start is None and not by_simplex and terms(lp) >= _LARGE
-    if interior and "solver" not in (options or {}):
+    if interior and not options:
         moment = min(seconds, _MOMENT + _MOMENT_A_NONZERO * lp.A.nnz)
-        ran = optimize(
-            lp, by_simplex=True, seconds=moment, tolerance=tolerance, threads=threads, options=options
-        )
+        ran = optimize(lp, by_simplex=True, seconds=moment, tolerance=tolerance, threads=threads)
         if ran.status is not Status.DEADLINE:
             return ran
         before = ran.iterations
