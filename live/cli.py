@@ -28,6 +28,8 @@ _TIME = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 _UNITS = (86400, 3600, 60, 1)
 """Seconds of the units of a time."""
 _WATCH_SECONDS = 2.0
+_RESTART_SECONDS = 60.0
+"""Seconds for which a command that waits or follows waits for a service that cannot be reached."""
 _SWITCH_SECONDS = 0.0005
 """Time for which the policy's thread keeps Python's global lock when the event loop wants to continue.
 
@@ -146,7 +148,8 @@ def _service_time(moment: float | datetime, cluster: dict[str, Any]) -> float:
     return float(cluster["time"]) + moment
 
 
-def _client(url: str, token_file: Path) -> Client:
+def _client(url: str, token_file: Path, *, patience: float = 0.0) -> Client:
+    """Return a client; `patience`: seconds for which it waits for a service that cannot be reached."""
     from copter.live.client import Client, ServiceError
 
     token = os.environ.get(_TOKEN_VARIABLE, "")
@@ -157,7 +160,7 @@ def _client(url: str, token_file: Path) -> Client:
             hint = f"set {_TOKEN_VARIABLE}, or name the file with --token-file"
             why = error.strerror if isinstance(error, OSError) else "must be ASCII text"
             raise ServiceError(0, f"no token: {token_file}: {why}; {hint}") from None
-    return Client(url, token)
+    return Client(url, token, patience=patience)
 
 
 def serve(
@@ -364,13 +367,14 @@ def submit(
         else:
             taken = client.submit_array(job, array, hold=held, **given)
         typer.echo("\n".join(taken))
-        if wait:
+    if wait:
+        with _client(service, token_file, patience=_RESTART_SECONDS) as client:
             ended = client.wait(taken)
-            incomplete = [name for name in taken if ended[name]["status"] != "completed"]
-            for name in incomplete:
-                say(f"{name} {ended[name]['status']}: {words(ended[name]['reason'])}")
-            if incomplete:
-                raise typer.Exit(1)
+        incomplete = [name for name in taken if ended[name]["status"] != "completed"]
+        for name in incomplete:
+            say(f"{name} {ended[name]['status']}: {words(ended[name]['reason'])}")
+        if incomplete:
+            raise typer.Exit(1)
 
 
 def jobs(
@@ -405,7 +409,7 @@ def jobs(
     if watch and (as_json or why is not None):
         raise typer.BadParameter("not with --json or --why", param_hint="--watch")
     over = over or any(one in ENDINGS for one in wanted)
-    with _client(service, token_file) as client:
+    with _client(service, token_file, patience=_RESTART_SECONDS if watch else 0.0) as client:
         if why is not None:
             _print_why(client.why(why), as_json)
             return
@@ -522,7 +526,7 @@ def logs(
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """Print the output of a job."""
-    with _client(service, token_file) as client:
+    with _client(service, token_file, patience=_RESTART_SECONDS if follow else 0.0) as client:
         parts = client.follow(name, tail=tail) if follow else client.parts(name, run, tail=tail)
         for text in parts:
             typer.echo(text, nl=False)

@@ -8,6 +8,7 @@ client.wait([name])
 from __future__ import annotations
 
 import secrets
+import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ with extra("live"):
     import httpx
 
 _POLL_SECONDS = 0.5
+_NO_SERVICE = (502, 504)
+"""HTTP status codes with which a proxy says that it cannot reach the service."""
 _MOST_JOBS = 10_000
 """Largest number of jobs in one response."""
 _TAIL_BYTES = 64 * 1024
@@ -58,7 +61,11 @@ class Client:
     token : str
         The text of the file ``token`` in the service's folder, or a token of the service's file of tokens.
     patience : float
-        Seconds for which a request is repeated while the service cannot be reached.
+        Seconds for which a request is repeated while the service cannot be reached; behind a proxy this holds
+        for requests that change nothing.
+
+    Over HTTPS, the certificate authorities of the system and those of certifi are trusted. The environment
+    variable ``SSL_CERT_FILE`` names a file with others in place of the system's.
 
     Raises
     ------
@@ -75,6 +82,7 @@ class Client:
                 base_url=self.url,
                 headers={"Authorization": f"Bearer {token}"},
                 timeout=30.0,
+                verify=_authorities(),
                 trust_env=False,
             )
         except (httpx.InvalidURL, UnicodeError) as error:
@@ -97,7 +105,10 @@ class Client:
         while True:
             try:
                 answer = self._http.request(method, path, **arguments)
-                break
+                waits = method == "GET" and time.monotonic() < deadline
+                if not (waits and answer.status_code in _NO_SERVICE):
+                    break
+                time.sleep(_POLL_SECONDS)
             except httpx.TransportError as error:
                 if time.monotonic() >= deadline:
                     raise ServiceError(0, f"{self.url} cannot be reached: {error}") from None
@@ -381,6 +392,13 @@ class Client:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"not ended after {timeout:g} s: {', '.join(left[:5])}")
             time.sleep(_POLL_SECONDS)
+
+
+def _authorities() -> ssl.SSLContext:
+    """Return the certificate authorities to trust."""
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_default_certs()  # it reads SSL_CERT_FILE
+    return context
 
 
 def _quoted(name: str) -> str:

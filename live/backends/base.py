@@ -237,8 +237,13 @@ class Scalable(Backend, Protocol):
 
 
 def claim(folder: Path, node: int) -> bool:
-    """Claim a node's part of a run, so that no agent can begin it; return False if one has."""
+    """Claim a node's part of a run, so that no agent can begin it; return False if one has.
+
+    The folder of the run is missing after a restore from a backup without the folders of jobs.
+    """
     with blamed_on(folder):
+        for above in (folder.parents[2], folder.parents[1]):  # of all jobs, and of the job
+            above.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         return agent.claim(str(folder), node, {})
 

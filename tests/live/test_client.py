@@ -1,8 +1,12 @@
 """The client and the commands `jobs` and `logs`: what they ask for, and what they print."""
 
 import contextlib
+import http.server
+import shutil
+import ssl
 import subprocess
 import sys
+import threading
 
 import pytest
 import typer
@@ -185,3 +189,81 @@ def test_an_address_that_is_no_url_is_said():
 def test_a_token_that_cannot_be_sent_is_said(token):
     with pytest.raises(ServiceError, match="token: must be printable ASCII text"):
         Client("http://x", token)
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """A proxy that answers with some statuses, and then with an empty list of jobs."""
+
+    statuses: list[int]
+    seen: list[str]
+
+    def do_GET(self):
+        self.seen.append(self.command)
+        status = self.statuses.pop(0) if self.statuses else 200
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(b"[]" if status == 200 else b"<html>no service</html>")
+
+    do_POST = do_GET
+
+    def log_message(self, *words):
+        pass
+
+
+@contextlib.contextmanager
+def proxy_of(*statuses, context=None):
+    """A running proxy; its port, and the requests that it has seen."""
+    kind = type("OwnProxy", (Proxy,), {"statuses": list(statuses), "seen": []})
+    server = http.server.HTTPServer(("127.0.0.1", 0), kind)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_address[1], kind.seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_patient_client_waits_for_a_service_behind_a_proxy():
+    with (
+        proxy_of(502, 504) as (port, seen),
+        contextlib.closing(Client(f"http://127.0.0.1:{port}", "t", patience=30.0)) as client,
+    ):
+        assert client.jobs() == []
+        assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("patience", "status", "asks"), [(0.0, 502, "jobs"), (30.0, 500, "jobs"), (30.0, 502, "cancel")]
+)
+def test_what_is_not_repeated(patience, status, asks):
+    """Without patience, other errors, and requests that may have changed something."""
+    with (
+        proxy_of(status) as (port, seen),
+        contextlib.closing(Client(f"http://127.0.0.1:{port}", "t", patience=patience)) as client,
+        pytest.raises(ServiceError, match=str(status)),
+    ):
+        client.jobs() if asks == "jobs" else client.cancel("one")
+    assert len(seen) == 1
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_a_certificate_of_ones_own_is_trusted_by_a_variable(tmp_path, monkeypatch):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    made = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", *files, *names]
+    subprocess.run(made, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with proxy_of(context=context) as (port, seen):
+        url = f"https://127.0.0.1:{port}"
+        with contextlib.closing(Client(url, "t")) as client, pytest.raises(ServiceError, match="certificate"):
+            client.jobs()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with contextlib.closing(Client(url, "t")) as client:
+            assert client.jobs() == []
+    assert len(seen) == 1

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -424,3 +425,10 @@ def test_a_process_that_ends_as_it_is_told_to_stop_has_completed():
     """The handler of a signal may run between the end of a process and the moment when it is noticed."""
     done = subprocess.run([sys.executable, "-c", ENDS_WHEN_TOLD], capture_output=True, text=True, timeout=60)
     assert done.stdout == "{'code': 0, 'reason': '', 'told': True}\n", done.stderr
+
+
+def test_folders_that_a_restored_service_lacks_are_its_own(tmp_path):
+    folder = tmp_path / "jobs" / "one" / "runs" / "1"
+    assert claim(folder, 0)
+    for private in (tmp_path / "jobs", tmp_path / "jobs" / "one"):
+        assert stat.S_IMODE(private.stat().st_mode) == 0o700
