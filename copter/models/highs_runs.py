@@ -4,10 +4,10 @@ A nearly optimal point with prices determines a likely basis. A column or row is
 its bounds exceeds its reduced cost, both relative to their own scales. With several optima or an inaccurate
 point this may not be a valid basis. HiGHS repairs it, and the primal simplex method continues from it.
 
-Without a start, small programs are solved by the dual simplex method. Larger ones are also begun by it, but
-after a moment an interior-point method with crossover replaces it. Both end at a vertex. Times on presolved
-LPs, interior point against simplex: QAP12 2.5 s and over 20 s, PILOT87 1.0 s and 3.3 s, QAP8 82 and 499 ms,
-but SCTAP3 33 and 5.4 ms, a transport of 240 by 10,800 35 and 5.3 ms, STOCFOR3 685 and 282 ms.
+Without a start, small programs are solved by the dual simplex method. It also begins larger ones without
+options, but after a moment an interior-point method with crossover replaces it. Both end at a vertex. Times
+on presolved LPs, interior point against simplex: QAP12 2.5 s and over 20 s, PILOT87 1.0 s and 3.3 s, QAP8 82
+and 499 ms, but SCTAP3 33 and 5.4 ms, a transport of 240 by 10,800 35 and 5.3 ms, STOCFOR3 685 and 282 ms.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from copter.solution import Status
 
 _LARGE = 4e6
 """Rows times nonzeros from which on a program is solved by an interior-point method after a moment."""
-_MOMENT, _MOMENT_A_NONZERO = 0.01, 5e-7
+_BEFORE_INTERIOR, _A_NONZERO = 0.01, 5e-7
 """Seconds of simplex before, and for each nonzero. On 96 LPs all runs together take a fifth less time."""
+_ANSWERS = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 _NEAR = 1e-7
 LEAST = 1e-10
 """Smallest tolerance that HiGHS accepts."""
@@ -72,9 +73,9 @@ def optimize(
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))
     interior = start is None and not by_simplex and terms(lp) >= _LARGE
     if interior and not options:
-        moment = min(seconds, _MOMENT + _MOMENT_A_NONZERO * lp.A.nnz)
+        moment = min(seconds, _BEFORE_INTERIOR + _A_NONZERO * lp.A.nnz)
         ran = optimize(lp, by_simplex=True, seconds=moment, tolerance=tolerance, threads=threads)
-        if ran.status is not Status.DEADLINE:
+        if ran.status in _ANSWERS:
             return ran
         before = ran.iterations
     settings: dict[str, Any] = {
@@ -96,7 +97,7 @@ def optimize(
             set_option(highs, "simplex_strategy", STRATEGIES["primal"])
             run_until(highs, clock)
     except Interrupted:  # results of HiGHS cannot be read then
-        return HighsRun(Status.DEADLINE, clock.why(), None, None, 0)
+        return HighsRun(Status.DEADLINE, clock.why(), None, None, before)
     found = _read(highs)
     return replace(found, iterations=before + found.iterations)
 

@@ -8,6 +8,7 @@ needs a feasible point. Without a proof the status is "unproved".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -175,20 +176,12 @@ class HighsLP:
         self.crossover += found.crossover
         return found
 
-    def simplex(self, lp: GeneralLP, seconds: float) -> HighsRun:
-        """Solve an LP by the simplex method without presolve, within some seconds."""
-        found = optimize(
-            lp, by_simplex=True, seconds=seconds, tolerance=TIGHTER * self.tolerance, threads=self.threads
-        )
-        self.iterations += found.iterations
-        return found
-
-    def _look(self, lp: GeneralLP) -> HighsRun:
+    def look(self, lp: GeneralLP, seconds: float = math.inf) -> HighsRun:
         """Solve an LP by the simplex method, which may return a ray; its iterations are not counted."""
         return optimize(
             lp,
             by_simplex=True,
-            seconds=self.clock.left(),
+            seconds=min(seconds, self.clock.left()),
             tolerance=TIGHTER * self.tolerance,
             threads=self.threads,
             options=self.plain_options,
@@ -218,7 +211,7 @@ class HighsLP:
     def without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
         """Return the answer infeasible or unbounded, with the proof; unproved without one."""
         begin = self.clock()
-        feasible = self._look(replace(self.lp, c=np.zeros(self.lp.c.size)))
+        feasible = self.look(replace(self.lp, c=np.zeros(self.lp.c.size)))
         reason = reason or f"{by} reports {claim}"
         met = (
             feasible.found is not None
@@ -231,7 +224,7 @@ class HighsLP:
                     self.took("check", begin)
                     why = "a ray proves the rows infeasible"
                     return Answer(Status.INFEASIBLE, why, ray=ray, finished_by=by)
-        whole = self._look(self.lp)
+        whole = self.look(self.lp)
         self.took("check", begin)
         if whole.status is Status.UNBOUNDED and met:
             # HiGHS returns no ray for an LP without rows
@@ -268,7 +261,7 @@ class HighsLP:
             integral=np.zeros(n + 2 * m, np.bool_),
             column_names=(),
         )
-        found = self._look(elastic).found
+        found = self.look(elastic).found
         return None if found is None else found.y
 
 

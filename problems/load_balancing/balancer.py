@@ -80,6 +80,8 @@ This limits the range of costs, and the bound remains valid.
 _LEAST_SHARE = 1e-9
 _NEAR = 1.25
 """Factor by which a mean may differ from its unit before a new unit is chosen."""
+_MANY = 0.02
+"""Share of the shards' size that must move at least, above which a first round begins from no replicas."""
 _MUCH = 0.1
 """Share of changed shards above which the program is solved in any case."""
 
@@ -558,11 +560,13 @@ class LoadBalancer:
 
         If they suffice, nothing need move, at prices of 0, and the solver's first pass confirms it. If they
         do not, the rows that they violate show the solver which columns are worth using, also in a first
-        round, which has no prices. The result is None if no shard has a replica.
+        round, which has no prices. The result is None in a first round with many moves, because the replicas
+        are then far from an answer, and if no shard has a replica.
         """
         fleet, _, carried = self._carry()
         there = carried.placement
-        if not len(there):
+        many = carried.needed > _MANY * fleet.sizes.sum()
+        if not len(there) or (many and not self._prices.size):
             return None
         slots = self.program.request_slots[there.shard]
         columns = self._live[there.server]

@@ -1,6 +1,8 @@
 """General LPs, solved in three parts: presolve, copter's solver for a limited time, and HiGHS.
 
-Before that, HiGHS' simplex method works on the LP for a moment, in which it solves most small LPs.
+Before that, HiGHS' simplex method works on the LP for a moment, in which it solves most small LPs. This is
+left out without presolve, with options of HiGHS, with a start or a named solver, and for very small and very
+large LPs.
 
 1. HiGHS presolves the LP (:mod:`copter.solvers.general.presolve`).
 2. copter's solver works on the presolved LP, for a time that depends on its size (:func:`own_share`).  For
@@ -44,8 +46,8 @@ _LEAST_SHARE, _MOST_SHARE = 0.05, 2.0
 """Estimated seconds of HiGHS below which copter's solver is skipped, and the largest base of its share."""
 _LONGER = 10
 """Factor on the time of copter's solver if rows are sums of blocks, which is the form it is made for."""
-_MOMENT, _MOMENT_A_NONZERO, _NONZEROS = 5e-3, 5e-7, (100, 300_000)
-"""Seconds of simplex before presolve, and for each nonzero, and the numbers of nonzeros with such a moment.
+_BEFORE_PRESOLVE, _A_NONZERO, _NONZEROS = 5e-3, 5e-7, (100, 300_000)
+"""Seconds of simplex before presolve, and for each nonzero; LPs with fewer or more nonzeros have no moment.
 
 On 96 LPs, mostly of Netlib, the geometric mean of the times becomes a third less: 58 LPs take less than 5/6
 of the time, and 26 more than 6/5.  Presolve alone takes less than a millisecond for fewer nonzeros.
@@ -189,12 +191,12 @@ class _Solve(HighsLP):
 
     def _parts(self, presolving: bool, own_part: bool) -> Answer:
         left, back = self.lp, Presolved()
-        answer = self._at_once() if presolving and self.solver is None and not self.options else None
+        answer = self._for_a_moment() if presolving and self.solver is None and not self.options else None
         if answer is not None:
             return answer
         if presolving:
             begin = self.clock()
-            limit = {"time_limit": self.clock.deadline} if self.clock.deadline < np.inf else {}
+            limit = {"time_limit": self.clock.left()} if self.clock.deadline < np.inf else {}
             left, back = presolve(self.lp, **self.plain_options, **limit)
             self.took("presolve", begin)
             if back.claim is not None:
@@ -219,12 +221,13 @@ class _Solve(HighsLP):
             return replace(own, reason=f"{own.reason}; {answer.reason}")  # the polish failed
         return answer
 
-    def _at_once(self) -> Answer | None:
+    def _for_a_moment(self) -> Answer | None:
         """Return the answer of HiGHS' simplex without presolve; None if it takes longer than a moment."""
         if not _NONZEROS[0] <= self.lp.A.nnz <= _NONZEROS[1]:
             return None
-        begin, moment = self.clock(), _MOMENT + _MOMENT_A_NONZERO * self.lp.A.nnz
-        run = self.simplex(self.lp, min(moment, self.clock.left()))
+        begin = self.clock()
+        run = self.look(self.lp, _BEFORE_PRESOLVE + _A_NONZERO * self.lp.A.nnz)
+        self.iterations += run.iterations
         self.took("highs", begin)
         if run.status is not Status.OPTIMAL:
             return None

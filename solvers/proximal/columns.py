@@ -74,22 +74,25 @@ class Screening:
     def missing(self, violation: NDArray[np.float64], misses: int, known: _Columns) -> _Columns:
         """Return columns that reduce a violation of the rows; more of them after each of `misses` attempts.
 
-        `violation` (row slots,): prices of the least violation that the `known` columns permit. Columns that
-        are not cheaper at these prices than those of their request do not reduce it. If many do, which can
-        all be equal, those that can reduce it most are chosen.
+        `violation` (row slots,): prices of the least violation that the `known` columns permit. If most
+        columns of a request have the same price, nearly all are within the slack; then those are chosen that
+        can reduce the violation most.
         """
         wanted = self.tuning.wanted * self.tuning.more_wanted**misses
         slack = np.inf
         if wanted < self._sizes().max(initial=0):
             slack = self._typical_slack(violation, wanted, cost_factor=0.0)
         found = price(self.store, violation, slack=slack, cost_factor=0.0, threads=self.threads)
-        slot, place = (np.concatenate(pair) for pair in zip(known, (found.slot, found.column), strict=True))
+        columns, most = (found.slot, found.column), wanted * self._screened()
+        if found.slot.size <= self.tuning.far_too_many * most:
+            return columns
+        slot, place = (np.concatenate(pair) for pair in zip(known, columns, strict=True))
         view, place = self.store.executor.columns(slot, place)
         relief = _relief(view, violation, slot, place, known[0].size)
-        some, most = np.flatnonzero(relief), wanted * self._screened()
+        some = np.flatnonzero(relief)
         if some.size > most:
             some = np.sort(some[np.argpartition(-relief[some], most)[:most]])
-        return found.slot[some], found.column[some]
+        return (found.slot[some], found.column[some]) if some.size else columns
 
     def most_columns(self) -> int:
         """Return the size above which a working set is thinned out."""
@@ -133,22 +136,39 @@ class ColumnSet:
 def _relief(view: StoreView, y, slot, place, known):  # type: ignore[no-untyped-def]
     """Return by how much each column, after the first `known` ones, can reduce its request's cost at y.
 
-    The cost of the request's known columns is compared with that of its total on the column; 0 if this is not
-    less.
+    Both parts are ascending by request and place. Of the known columns, a request takes the cheapest ones, up
+    to their bounds and its total; another column reduces the cost if it is cheaper than the dearest of these.
     """
-    least = np.empty(view.n_columns.size)
-    for q in range(least.size):
-        least[q] = np.inf if view.relation[q] == EXACTLY else 0.0
-    for k in range(known):
-        q = slot[k]
-        least[q] = min(least[q], paid_for(view, view.usage[q], place[k], y))
-    relief = np.zeros(slot.size - known)
+    level = np.empty(view.n_columns.size)  # price at which a request has its total; infinite if it has less
+    for q in range(level.size):
+        level[q] = np.inf if view.relation[q] == EXACTLY else 0.0
+    begin = 0
+    while begin < known:
+        q, end = slot[begin], begin
+        while end < known and slot[end] == q:
+            end += 1
+        if view.relation[q] != NO_TOTAL:
+            p, left = np.empty(end - begin), view.total[q]
+            for k in range(begin, end):
+                p[k - begin] = paid_for(view, view.usage[q], place[k], y)
+            for k in np.argsort(p):
+                left -= cap_of(view, q, place[begin + k])
+                if left <= 0.0:
+                    level[q] = min(level[q], p[k])
+                    break
+        begin = end
+    relief, here = np.zeros(slot.size - known), 0
     for k in range(known, slot.size):
         q = slot[k]
-        p = paid_for(view, view.usage[q], place[k], y)
-        if p < least[q] - _EQUAL * (abs(p) + abs(least[q])):
-            most = cap_of(view, q, place[k])
-            if view.relation[q] != NO_TOTAL:
-                most = min(most, view.total[q])
-            relief[k - known] = (least[q] - p) * most
+        while here < known and (slot[here] < q or (slot[here] == q and place[here] < place[k])):
+            here += 1
+        if here < known and slot[here] == q and place[here] == place[k]:
+            continue
+        p, most = paid_for(view, view.usage[q], place[k], y), cap_of(view, q, place[k])
+        if view.relation[q] != NO_TOTAL:
+            most = min(most, view.total[q])
+        if level[q] == np.inf:
+            relief[k - known] = np.inf
+        elif p < level[q] - _EQUAL * (abs(p) + abs(level[q])):
+            relief[k - known] = (level[q] - p) * most
     return relief

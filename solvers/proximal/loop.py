@@ -210,15 +210,13 @@ def _loop(run: SolveContext) -> End:
     """Run the loop: price and certify; accept, or restrict and step."""
     budget, tuning = run.budget, run.options.tuning
     now, flow, first = _first(run)
-    end, violation = accept_first(run, now), None
+    end = accept_first(run, now)
     if end is None and _many_requests(run, now.pricing):
-        now, end, violation = _request_rounds(run, now, flow)
+        now, end = _request_rounds(run, now, flow)
         first = tuning.partial.first_sigma  # the remaining changes are small
     if end is not None:
         return end
     columns, sigma, idle = ColumnSet(run.screening, now.pricing, now.x), 0.0, 0
-    if violation is not None:
-        columns.extend(now.pricing, now.x, violation)
     again = run.begin.how.warm  # a warm start that stalls is followed by one cold start
     while not budget.spent():
         if run.begin.how.warm and budget.clock.over(tuning.seconds_a_column * columns.slot.size):
@@ -266,19 +264,15 @@ def _first(run: SolveContext) -> tuple[Iterate, NDArray[np.float64] | None, floa
 
 def _request_rounds(
     run: SolveContext, now: Iterate, flow: NDArray[np.float64] | None
-) -> tuple[Iterate, End | None, NDArray[np.float64] | None]:
-    """Take steps in which only some requests change, until the solve ends or they make no progress.
-
-    Return the last iterate, the end of the solve if there is one, and prices of the least violation if the
-    columns of the last step cannot satisfy the rows.
-    """
+) -> tuple[Iterate, End | None]:
+    """Take steps in which only some requests change, until the solve ends or they make no progress."""
     partial = PartialSteps(run.program, run.budget, run.options.tuning, flow, run.holds)
     if run.begin.how.warm:
         y = reset_prices(run.program.store, now)
         there = now if y is now.y else _at_prices(run, now, y)
         end = None if there is now else accept(run, _repaired(run, there))
         if end is not None:
-            return there, end, None
+            return there, end
         # a sample shows large price changes at low cost
         worth = there.certificate.near_gap <= run.options.tuning.partial.hopeless
         start = (there.x, there.y) if worth else (NOTHING, np.zeros_like(now.y))
@@ -293,11 +287,11 @@ def _request_rounds(
         if now.certificate.near_bound < last.certificate.near_bound:
             now = _recertified(run, last, now.x)  # too few requests changed to determine the prices
         end = accept(run, _repaired(run, now))
-        if end is not None or moved.violation is not None:
-            return now, end, moved.violation
+        if end is not None:
+            return now, end
         if run.repair is None:
             partial.meet_rows()
-    return now, None, None
+    return now, None
 
 
 # ---- the steps ---------------------------------------------------------------------------------------

@@ -51,15 +51,11 @@ _PLACED = 1e-9
 
 
 class _Moved(NamedTuple):
-    """Result of a partial step: allocation, prices of row slots, number of columns that could change.
-
-    `violation` (row slots,): prices of the least violation of the rows, if these columns cannot satisfy them.
-    """
+    """Result of a partial step: allocation, prices of row slots, number of columns that could change."""
 
     x: SparseX
     y: NDArray[np.float64]
     columns: int
-    violation: NDArray[np.float64] | None
 
 
 class Choices(NamedTuple):
@@ -177,7 +173,7 @@ class PartialSteps:
             if budget.late() or not (~seen & (room < -budget.tolerance)).any():
                 break
             seen |= room < near
-        return _Moved(merged(kept, moved), y, slot.size, steps.violation)
+        return _Moved(merged(kept, moved), y, slot.size)
 
     def meet_rows(self) -> None:
         """Make the following steps satisfy the rows, because their results are not repaired."""

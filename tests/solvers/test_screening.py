@@ -53,10 +53,18 @@ def columns_at(found, own):
     return chosen
 
 
-@pytest.mark.parametrize("misses", [0, 1])
-@pytest.mark.parametrize("kind", ["few rows ask for load", "few rows have too much", "all own rows do"])
+@pytest.mark.parametrize(
+    ("kind", "misses"),
+    [
+        ("few rows ask for load", 0),
+        ("few rows ask for load", 1),
+        ("few rows have too much", 0),
+        ("few rows have too much", 1),
+        ("all own rows do", 0),
+    ],
+)
 def test_columns_for_a_violation_are_those_that_reduce_it_most(kind, misses):
-    """A column of equal price does not reduce a violation; among many equal ones a part is enough."""
+    """A column of equal price does not reduce a violation here; among many equal ones a part is enough."""
     program, own = program_of(np.ones(REQUESTS)), np.arange(REQUESTS)
     violation = np.zeros(program.store.rows.size)
     if kind == "few rows ask for load":
@@ -77,7 +85,28 @@ def test_columns_for_a_violation_are_those_that_reduce_it_most(kind, misses):
         assert relief[chosen].min() >= np.sort(relief, axis=None)[-most] - 1e-12
 
 
-def test_no_column_is_added_for_a_violation_that_none_reduces():
+def test_all_columns_come_in_if_none_seems_to_reduce_a_violation():
     program, own = program_of(np.ones(REQUESTS)), np.arange(REQUESTS)
-    slot, column = Screening(program.store, 1, ProximalTuning()).missing(np.ones(WIDTH), 0, (own, own))
-    assert not slot.size and not column.size
+    slot, _ = Screening(program.store, 1, ProximalTuning()).missing(np.ones(WIDTH), 0, (own, own))
+    assert slot.size == REQUESTS * WIDTH
+
+
+@pytest.mark.parametrize("known", [0, 1, 2, 3])
+def test_a_column_helps_if_the_known_ones_are_at_their_bounds(known):
+    """Column 0 is cheapest, but a request needs two columns; it has none, or one, or the dear one, or two."""
+    program = ContinualProgram()
+    program.add_resources(range(WIDTH), upper=1.0)
+    usage = {i: ([i], [1.0]) for i in range(WIDTH)}
+    for k in range(REQUESTS):
+        program.add_request(k, np.zeros(WIDTH), usage, total=1.0, relation="==", upper=0.5)
+    violation = np.full(WIDTH, 2.0)
+    violation[:2] = 0.0, 3.0
+    each = {0: [], 1: [0], 2: [0, 1], 3: [0, 2]}[known]
+    slot, column = np.repeat(np.arange(REQUESTS), len(each)), np.tile(each, REQUESTS).astype(np.int64)
+    screening = Screening(program.store, 1, ProximalTuning())
+    _, found = screening.missing(violation, 0, (slot, column))
+    if known == 3:  # none is cheaper than the second one that a request takes
+        assert found.size == REQUESTS * WIDTH
+    else:
+        assert found.size == screening.tuning.wanted * REQUESTS
+        assert known == 0 or known == 1 or not (found == 1).any()

@@ -193,3 +193,21 @@ def test_only_some_shards_take_the_loads_of_a_round():
         other = now != before
         assert other.sum() <= 3 and (now[other] == fresh[other]).all()
     assert all((a == b).all() for a, b in zip(few_changed(rounds, 99, seed=2), rounds, strict=True))
+
+
+@pytest.mark.parametrize(("shards", "begins"), [(24, False), (800, True)])
+def test_a_first_round_begins_from_the_replicas_if_few_must_move(shards, begins):
+    """With three shards a server, a tenth of them moves; with a hundred, less than a fiftieth."""
+    scenario = ShardScenario(shards, 8, 2, seed=2, distribution="lognormal")
+    balancer, loads = scenario.balancer(), scenario.loads()
+    balancer.set_loads(next(loads))
+    balancer.prepare()
+    fleet, _, carried = balancer._carry()
+    assert not carried.enough and carried.needed > 0.0
+    assert (carried.needed <= 0.02 * fleet.sizes.sum()) == begins
+    assert (balancer.start() is not None) == begins
+    done = solved(balancer, make_solver("copter", tolerance=1e-3))
+    check(balancer, done)
+    balancer.set_loads(next(loads))
+    balancer.prepare()
+    assert balancer.start() is not None  # there are prices now

@@ -13,10 +13,12 @@ from scipy.sparse import csc_array, csr_array, vstack
 from copter import ProximalPoint, Status, linprog, read_mps
 from copter.bench.lp import read_lp
 from copter.errors import CopterError, EditError, SettingError
+from copter.models import highs_runs
 from copter.models.general_lp import checked
 from copter.models.highs_runs import optimize
 from copter.models.reductions import shift_columns
-from copter.solvers.general import GeneralLP, Model, solve_lp
+from copter.proof import highs_lp
+from copter.solvers.general import GeneralLP, Model, hybrid, solve_lp
 from copter.solvers.general.scipy_arguments import STATUS
 from support import real_data
 from support.amounts import seeds
@@ -426,3 +428,52 @@ def test_a_file_that_is_no_program(tmp_path):
     (tmp_path / "bad.mps").write_text("this is not\nan MPS file\n")
     with pytest.raises(CopterError, match=r"bad\.mps, line 1: .* is not a section"):
         read_mps(tmp_path / "bad.mps")
+
+
+def transport(sources=24, targets=90):
+    """An LP of 4,320 nonzeros, which simplex solves in a few milliseconds."""
+    rng = np.random.default_rng(3)
+    cost, supply = rng.uniform(1.0, 2.0, (sources, targets)), np.full(sources, targets / sources * 1.2)
+    columns = np.arange(sources * targets)
+    rows = np.concatenate((columns // targets, sources + columns % targets))
+    A = csc_array((np.ones(rows.size), (rows, np.tile(columns, 2))), shape=(sources + targets, columns.size))
+    return {
+        "c": cost.ravel(),
+        "A_ub": A[:sources],
+        "b_ub": supply,
+        "A_eq": A[sources:],
+        "b_eq": np.ones(targets),
+    }
+
+
+@pytest.mark.parametrize("seconds", [30.0, 0.0])
+@pytest.mark.parametrize("large", [False, True])
+def test_moments_of_simplex_and_what_follows_without_them(seconds, large, monkeypatch):
+    """The optimum is the same if a moment is long enough, and if it is over at once."""
+    given = transport()
+    truth = scipy.optimize.linprog(**given)
+    for module, name in ((hybrid, "_BEFORE_PRESOLVE"), (highs_runs, "_BEFORE_INTERIOR")):
+        monkeypatch.setattr(module, name, seconds)
+        monkeypatch.setattr(module, "_A_NONZERO", 0.0)
+    if large:
+        monkeypatch.setattr(highs_runs, "_LARGE", 0.0)
+    runs = []
+
+    def count(lp, **settings):
+        found = optimize(lp, **settings)
+        runs.append((settings.get("by_simplex", False), found.status))
+        return found
+
+    monkeypatch.setattr(highs_lp, "optimize", count)
+    found = linprog(**given)
+    assert found.status == 0 and found.fun == pytest.approx(truth.fun, rel=1e-6)
+    assert found.nit > 0
+    assert ("presolve" in found.seconds) == (seconds == 0.0)
+    assert runs[0] == (True, Status.OPTIMAL if seconds else Status.DEADLINE)
+    assert len(runs) == (1 if seconds else 2)
+
+
+def test_very_small_programs_and_options_have_no_moment(monkeypatch):
+    monkeypatch.setattr(hybrid, "_BEFORE_PRESOLVE", 30.0)
+    assert "presolve" in linprog([1.0, 1.0], A_ub=[[-1.0, -1.0]], b_ub=[-1.0]).seconds
+    assert "presolve" in linprog(**transport(), options={"presolve": True}, method="highs-ds").seconds
