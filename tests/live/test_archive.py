@@ -134,7 +134,7 @@ def test_a_job_is_in_the_archive_of_the_month_of_its_end(tmp_path, monkeypatch):
 def test_the_command_lists_archived_jobs(tmp_path, monkeypatch):
     service = ended_service(tmp_path, ARCHIVING)
     look(service, 2 * DAYS * DAY)
-    monkeypatch.setattr(cli, "_client", lambda *_: client_of(service))
+    monkeypatch.setattr(cli, "_client", lambda *_, **_more: client_of(service))
     app = typer.Typer()
     cli.register(app)
     done = CliRunner().invoke(app, ["jobs", "--archived", "--json", "--status", "completed"])

@@ -208,7 +208,7 @@ def test_changes_whose_response_was_lost(service, client, monkeypatch):
 def test_on_the_command_line(tmp_path, service, client, monkeypatch):
     app = typer.Typer()
     cli.register(app)
-    monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+    monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
 
     def call(*words):
         done = CliRunner().invoke(app, words, env={"COLUMNS": "160"})

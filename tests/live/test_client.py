@@ -109,7 +109,7 @@ def run(client, monkeypatch):
     """Call `copter jobs` or `copter logs`, and return the exit code and the output."""
     app = typer.Typer()
     cli.register(app)
-    monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+    monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
 
     def call(*words):
         done = CliRunner().invoke(app, words, env={"COLUMNS": "160"})

@@ -83,7 +83,7 @@ def test_on_the_command_line(tmp_path, service, monkeypatch):
     file = tmp_path / "job.toml"
     file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')
     with client_of(service) as client:
-        monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+        monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
         done = CliRunner().invoke(app, ["submit", str(file), "--dry-run"])
         assert done.exit_code == 0 and "It needs 2 GPUs of one type" in done.output
         assert client.jobs() == []

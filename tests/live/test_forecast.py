@@ -383,7 +383,7 @@ def test_on_the_command_line(made, tmp_path, monkeypatch, in_process):
     file = tmp_path / "job.toml"
     file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')
     with client_of(service) as client:
-        monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+        monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
         shown = CliRunner().invoke(app, ["jobs", "--why", "waits"]).output.splitlines()
         assert shown[0] == "waits: queued, number 1 of the queue by submission"
         assert shown[1].startswith("  It would start in about 2 hours if no further jobs arrived")

@@ -322,7 +322,7 @@ def test_a_pipe_in_place_of_the_file_is_refused_at_once(service, path):
 def test_the_command_prints_what_has_changed(service, path, monkeypatch):
     write_cluster(path, T4 | {"nodes": 1}, keep_jobs=3)
     with client_of(service) as client:
-        monkeypatch.setattr(cli, "_client", lambda *_: client)
+        monkeypatch.setattr(cli, "_client", lambda *_, **_more: client)
         monkeypatch.setattr(type(client), "close", lambda _: None)
         app = cli.typer.Typer()
         cli.register(app)

@@ -485,7 +485,7 @@ def command(service, monkeypatch, *words):
     app = typer.Typer()
     cli.register(app)
     with client_of(service) as client:
-        monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+        monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
         done = CliRunner().invoke(app, words, env={"COLUMNS": "200", "TZ": "UTC"})
         return done.exit_code, done.output + str(done.exception or "")
 

@@ -199,7 +199,7 @@ def command(service, monkeypatch):
 
     def call(who, *words):
         with client_of(service, SECRETS[who]) as client:
-            monkeypatch.setattr(cli, "_client", lambda *_: contextlib.nullcontext(client))
+            monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
             done = CliRunner().invoke(app, words, env={"COLUMNS": "160", "TZ": "UTC"})
             return done.exit_code, done.output + str(done.exception or "")
 
