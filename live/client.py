@@ -54,6 +54,9 @@ class ServiceError(CopterError, RuntimeError):
 class Client:
     """Connection to a running service.
 
+    Over HTTPS, the certificate authorities of the system and those of certifi are trusted. The environment
+    variable ``SSL_CERT_FILE`` names a file with others in place of the system's.
+
     Parameters
     ----------
     url : str
@@ -63,9 +66,6 @@ class Client:
     patience : float
         Seconds for which a request is repeated while the service cannot be reached; behind a proxy this holds
         for requests that change nothing.
-
-    Over HTTPS, the certificate authorities of the system and those of certifi are trusted. The environment
-    variable ``SSL_CERT_FILE`` names a file with others in place of the system's.
 
     Raises
     ------
