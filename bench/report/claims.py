@@ -28,7 +28,7 @@ than that. "Near" means that a difference in either direction is worse.
   Of a share of a whole, such as 90% of the optimum, the distance from 100% is compared.
 - A range is met by a value within it. Outside of it, the tolerance applies to the end that is nearer.
 - A bound is met if the measured value keeps it, and missed otherwise. There is no tolerance.
-- A reduction that a paper prints in per cent is compared in per cent, not as a ratio of two times.
+- A reduction that a paper prints in per cent is compared in per cent, not as a ratio.
 - "Better by p%", of completion times, means a time that is p% below the other in all rows.
 - If the program, the jobs or the baseline differ so that the comparison is easier or void, the claim is
   neither met nor beaten but *not comparable*. If the measured value misses it all the same, it is missed.

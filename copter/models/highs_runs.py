@@ -28,10 +28,14 @@ from copter.models.reductions import ReducedPoint
 from copter.solution import Status
 
 _LARGE = 4e6
-"""Rows times nonzeros from which on a program is solved by an interior-point method after a moment."""
+"""Rows times nonzeros from which on a program is solved by an interior-point method."""
 _BEFORE_INTERIOR, _A_NONZERO = 0.01, 5e-7
-"""Seconds of simplex before, and for each nonzero. On 96 LPs all runs together take a fifth less time."""
+"""Seconds of simplex before that method, and further seconds for each nonzero.
+
+On 96 LPs all runs together take a fifth less time.
+"""
 _ANSWERS = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+"""Statuses of the simplex method after which no other method runs."""
 _NEAR = 1e-7
 LEAST = 1e-10
 """Smallest tolerance that HiGHS accepts."""

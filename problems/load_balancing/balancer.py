@@ -81,7 +81,7 @@ _LEAST_SHARE = 1e-9
 _NEAR = 1.25
 """Factor by which a mean may differ from its unit before a new unit is chosen."""
 _MANY = 0.02
-"""Share of the shards' size that must move at least, above which a first round begins from no replicas."""
+"""A first round in which more than this share of the shards' size must move has no start."""
 _MUCH = 0.1
 """Share of changed shards above which the program is solved in any case."""
 
