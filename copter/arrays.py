@@ -1,4 +1,4 @@
-"""Type aliases of arrays."""
+"""Type aliases of arrays, and bounds that count as infinite."""
 
 from typing import TypeAlias
 
@@ -8,3 +8,17 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
+
+INFINITE = 1e20
+"""A bound of this size or more is none, as for scipy and HiGHS."""
+
+
+def as_bounds(values: Floats) -> Floats:
+    """Return bounds with absolute values from 1e20 on replaced by infinity.
+
+    Return the array itself if no finite value is that large.
+    """
+    size = abs(values)
+    if not ((size >= INFINITE) & (size < np.inf)).any():
+        return values
+    return np.where(size >= INFINITE, np.copysign(np.inf, values), values)

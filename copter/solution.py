@@ -16,6 +16,7 @@ from copter.errors import ArgumentTypeError, CopterError, NoAllocationError, Not
 from copter.program.sense import Sense, in_sense
 from copter.proof.certificate import Certificate, GapDenominator, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
+from copter.status import Status as Status
 from copter.store.allocation import NOTHING, SparseX, changes
 
 if TYPE_CHECKING:
@@ -26,25 +27,6 @@ if TYPE_CHECKING:
 
 CHURN_THRESHOLD = 1e-3
 """A column counts as changed if its value changed by more than this."""
-
-
-class Status(enum.StrEnum):
-    """Reason why a solver stopped.
-
-    - "optimal", "infeasible" and "unbounded" are proved for the program itself.
-    - "deadline", "iteration_limit" and "cancelled" mean that the solver stopped before it had a proof.
-    - "unproved" means that the solver finished without a proof. The solution has its residuals and bound.
-    - "numerical_error" means that the solver failed without a usable solution.
-    """
-
-    OPTIMAL = "optimal"
-    INFEASIBLE = "infeasible"
-    UNBOUNDED = "unbounded"
-    DEADLINE = "deadline"
-    ITERATION_LIMIT = "iteration_limit"
-    UNPROVED = "unproved"
-    NUMERICAL_ERROR = "numerical_error"
-    CANCELLED = "cancelled"
 
 
 class Start(NamedTuple):

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, ctrl_c_cancels, current, running
-from copter.errors import ArgumentTypeError, ConcurrentUseError, CopterError, SettingError
+from copter.errors import (
+    ArgumentTypeError,
+    ConcurrentUseError,
+    CopterError,
+    SettingError,
+    UnsupportedError,
+)
 from copter.keywords import Checked, suggests
 from copter.solution import check_optimal
 from copter.solvers.features import Feature, check_features
@@ -273,14 +279,16 @@ class ClockedSolver(Solver):
             If Ctrl-C was pressed.  Program and solver are in the state after a cancelled solve: both can be
             used, and the solver's next solve begins from the best solution so far.
         """
-        if not hasattr(program, "guard"):
-            raise ArgumentTypeError(self.name, "program", program, "must be a ContinualProgram")
+        if not hasattr(program, "guard") and not hasattr(program, "solve_by"):
+            raise ArgumentTypeError(self.name, "program", program, "must be a ContinualProgram or a Model")
         limit = self.deadline
         if deadline is not None:
             try:
                 limit = time_limit(deadline)
             except ValueError as error:
                 raise SettingError(self.name, "deadline", deadline, str(error)) from None
+        if not hasattr(program, "guard"):
+            return self._solve_model(program, limit)
         clock = Clock(limit, parent=current())
         who = f"solver {self.name!r}"
         with program.guard.solving(who), self._busy(clock), ctrl_c_cancels(clock), running(clock):
@@ -292,6 +300,11 @@ class ClockedSolver(Solver):
         if raise_error:
             check_optimal(solution)
         return solution
+
+    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+        """Return the :class:`~copter.Model`'s solution by this solver."""
+        why = "solves programs of requests; make one by copter.as_program(model.lp), or call model.solve()"
+        raise UnsupportedError(f"solver {self.name!r} {why}")
 
     @abstractmethod
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:

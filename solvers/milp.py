@@ -1,4 +1,4 @@
-"""HiGHS' branch and bound: calls, results, and the check of presolve."""
+"""HiGHS' branch and bound: calls and results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Clock
 from copter.models.highs import load, point_of, run, set_option, status_of
-from copter.solution import Status
-from copter.solvers.base import Stopwatch
+from copter.status import Status
 
 if TYPE_CHECKING:
     from copter.proof.rigorous import LinearProgram
 
-_AGREE, _SMALL = 1e-6, 1e-3
-"""Relative difference up to which two objectives agree, and the assumed size of a column whose value is 0."""
 _LEAST_TIME = 0.01
 """Smallest time limit in seconds: HiGHS ignores a limit of 0."""
 
@@ -74,38 +72,6 @@ def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
     )
 
 
-def confirmed(
-    found: MilpAnswer,
-    again: Callable[[NDArray[np.float64] | None], MilpAnswer],
-    c: NDArray[np.float64],
-    offset: float = 0.0,
-) -> MilpAnswer:
-    """Check the result of a run with presolve by a run without presolve.
-
-    HiGHS' presolve has lost optima of integer programs without any sign in the result. `again` runs HiGHS
-    without presolve, from a point or None. Bounds belong to the costs c and `offset`. If the runs agree or
-    the second was stopped, return the better point and the smaller bound; if they contradict each other,
-    return the status ``unproved``.
-    """
-    if found.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED):
-        return found
-    other = again(found.x)
-    nodes = found.nodes + other.nodes
-    best = min((each.x for each in (found, other) if each.x is not None), key=lambda x: c @ x, default=None)
-    if other.status in (Status.DEADLINE, Status.ITERATION_LIMIT):
-        why = f"{other.reason}; the run without presolve did not finish, so presolve is not confirmed"
-        return replace(other, x=best, reason=why, nodes=nodes)
-    agree = found.status is other.status
-    if agree and best is not None:
-        cost = float(c @ best) + offset
-        room = _AGREE * (float(abs(c * best).sum()) + _SMALL * float(abs(c).max(initial=0.0)))
-        agree = max(found.bound, other.bound) <= cost + room
-    if agree:
-        return replace(found, x=best, bound=min(found.bound, other.bound), nodes=nodes)
-    why = f"{found.reason} with presolve and {other.reason} without it, which contradict each other"
-    return MilpAnswer(best, Status.UNPROVED, why, -math.inf, math.inf, nodes)
-
-
 def run_milp(
     program: LinearProgram,
     integrality: NDArray[np.bool_],
@@ -113,15 +79,15 @@ def run_milp(
     mip_gap: float,
     deadline: float | None = None,
     threads: int | None = None,
-    watch: Stopwatch | None = None,
+    watch: Callable[[], float] | None = None,
 ) -> tuple[MilpAnswer, MilpEffort]:
     """Minimise the cost subject to rows, bounds and integrality; return x rounded and within its bounds.
 
     `mip_gap`: relative gap at which the solve stops. `deadline`: seconds for building the model and solving
-    it. `watch`: a stopwatch started at the beginning of the build, if that was before this call. Raise
+    it. `watch`: a clock started at the beginning of the build, if that was before this call. Raise
     SolverError if HiGHS rejects the model.
     """
-    watch = Stopwatch() if watch is None else watch
+    watch = Clock() if watch is None else watch
     highs = load(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)
     built = watch()
     if deadline is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 
-def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
+def read_model(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     r"""Read an MPS or LP file, plain or gzipped; a maximisation becomes the minimisation of the negation.
 
     Parameters
@@ -35,7 +35,7 @@ def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     Returns
     -------
     GeneralLP
-        Linear program with the names in the file; :func:`copter.solve_lp` solves it.
+        Linear program with the names in the file; :class:`copter.Model` solves it.
 
     Raises
     ------
@@ -46,11 +46,11 @@ def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from copter import read_mps
+    >>> from copter import read_model
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name, "small.lp")
     >>> _ = path.write_text("Maximize\n x + 2 y\nSubject To\n c: x + y <= 4\nBounds\n y <= 3\nEnd\n")
-    >>> lp = read_mps(path)
+    >>> lp = read_model(path)
     >>> lp.column_names, lp.maximize
     (('x', 'y'), True)
     >>> folder.cleanup()
@@ -89,14 +89,14 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from copter import ContinualProgram, read_mps, write_mps
+    >>> from copter import ContinualProgram, read_model, write_mps
     >>> program = ContinualProgram()
     >>> program.add_resource("gpu", upper=8)
     >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name, "small.mps")
     >>> write_mps(program, path)
-    >>> read_mps(path).column_names
+    >>> read_model(path).column_names
     ('job[0]', 'job[1]')
     >>> folder.cleanup()
     """

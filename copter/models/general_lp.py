@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import INFINITE, as_bounds
 from copter.errors import EditError
-from copter.program.validation import as_bounds
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+LARGEST_ENTRY = 1e15
+"""Absolute value from which on HiGHS rejects an entry of the matrix."""
+_ORDERED = "must not be NaN, with lower <= upper, lower below infinity and upper above minus infinity"
 _WHOLE = 1e-9
 """A bound within this distance of a whole number counts as that number."""
 
@@ -82,8 +85,8 @@ class GeneralLP:
         return np.where(off, 0.0, self.lower), np.where(off, 0.0, self.upper)
 
 
-def checked(lp: GeneralLP) -> GeneralLP:
-    """Return a checked LP.
+def checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
+    """Return a checked LP; arrays that `old`, another checked LP, has too are not checked again.
 
     Bounds with absolute values from 1e20 on become infinite. Bounds of integral columns are rounded inwards.
     Matrix entries that are given twice are summed. Semi-continuous columns without a choice become ordinary.
@@ -91,26 +94,66 @@ def checked(lp: GeneralLP) -> GeneralLP:
     lower bound of infinity or upper bound of minus infinity, or an integral column without a whole number
     between its bounds.
     """
-    from scipy.sparse import csc_array
-
-    if not np.isfinite(lp.c).all():
+    if lp is old:
+        return lp
+    if (old is None or lp.c is not old.c) and not np.isfinite(lp.c).all():
         where = int(np.argmin(np.isfinite(lp.c)))
         raise EditError(f"c[{where}]", "c", float(lp.c[where]), "must be finite")
-    A = csc_array(lp.A, copy=True)
+    A = old.A if old is not None and _same_matrix(lp.A, old.A) else _checked_matrix(lp.A)
+    lp = _decided(lp)
+    sides = lp.row_lower, lp.row_upper
+    if old is None or sides[0] is not old.row_lower or sides[1] is not old.row_upper:
+        sides = as_bounds(lp.row_lower), as_bounds(lp.row_upper)
+        _check_bounds("row", *sides, _ORDERED)
+    box = lp.lower, lp.upper
+    if old is None or box[0] is not old.lower or box[1] is not old.upper or lp.integral is not old.integral:
+        box = as_bounds(lp.lower), as_bounds(lp.upper)
+        _check_bounds("column", *box, _ORDERED)
+        if lp.integral.any():
+            low, high = np.ceil(box[0] - _WHOLE), np.floor(box[1] + _WHOLE)
+            box = np.where(lp.integral, low, box[0]), np.where(lp.integral, high, box[1])
+            _check_bounds("column", *box, "must have a whole number between them; there is no whole number")
+    return replace(lp, A=A, row_lower=sides[0], row_upper=sides[1], lower=box[0], upper=box[1])
+
+
+def _same_matrix(new: csc_array, old: csc_array) -> bool:
+    return new is old or (
+        getattr(new, "format", "") == "csc"
+        and new.shape == old.shape
+        and np.array_equal(new.indptr, old.indptr)
+        and np.array_equal(new.indices, old.indices)
+        and np.array_equal(new.data, old.data)
+    )
+
+
+def _checked_matrix(given: csc_array) -> csc_array:
+    from scipy.sparse import csc_array
+
+    A = csc_array(given, copy=True, dtype=np.float64)
     A.sum_duplicates()
     if not np.isfinite(A.data).all():
         where = int(np.argmin(np.isfinite(A.data)))
         column = int(np.searchsorted(A.indptr, where, side="right")) - 1
         subject = f"A: row {A.indices[where]}, column {column}"
         raise EditError(subject, "A", float(A.data[where]), "must be finite")
-    lp = _decided(lp)
-    row_lower, row_upper, lower, upper = map(as_bounds, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
-    for name, low, high in (("column", lower, upper), ("row", row_lower, row_upper)):
-        why = "must not be NaN, with lower <= upper, lower below infinity and upper above minus infinity"
-        _check_bounds(name, low, high, why)
-    lower, upper = np.where(lp.integral, (np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)), (lower, upper))
-    _check_bounds("column", lower, upper, "must have a whole number between them; there is no whole number")
-    return replace(lp, A=A, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
+    return A
+
+
+def supported(lp: GeneralLP) -> GeneralLP:
+    """Return the LP; raise EditError, with the names of its place, for a number that HiGHS does not support."""
+    size = abs(lp.A.data)
+    if size.max(initial=0.0) >= LARGEST_ENTRY:
+        where = int(size.argmax())
+        column = int(np.searchsorted(lp.A.indptr, where, side="right")) - 1
+        places = (("row", lp.row_names, int(lp.A.indices[where])), ("column", lp.column_names, column))
+        subject = ", ".join(f"{kind} {names[k] if names else k}" for kind, names, k in places)
+        value, why = float(lp.A.data[where]), f"must be below {LARGEST_ENTRY:g} in absolute value for HiGHS"
+        raise EditError(subject, "A", value, why)
+    if abs(lp.c).max(initial=0.0) >= INFINITE:
+        where = int(abs(lp.c).argmax())
+        subject = f"column {lp.column_names[where] if lp.column_names else where}"
+        raise EditError(subject, "c", float(lp.c[where]), f"must be below {INFINITE:g} in absolute value")
+    return lp
 
 
 def crossed_column(lp: GeneralLP) -> int | None:

@@ -21,7 +21,7 @@ from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
 from copter.models.highs_units import KEPT, LEAST, Units, numbers_in, units_for
 from copter.native import run_apart
-from copter.solution import Status
+from copter.status import Status
 
 if TYPE_CHECKING:
     from copter.models.changes import Changes
@@ -154,9 +154,12 @@ def engine(threads: int | None, /, **options: Any) -> HighsEngine:
 def load(
     lp: LinearProgram, threads: int | None, /, *, kinds: NDArray[np.int32] | None = None, **options: Any
 ) -> HighsEngine:
-    """Make a HiGHS instance with the given options, and pass a program to it (:func:`pass_model`)."""
+    """Make a HiGHS instance with the given options, and pass a program to it (:func:`pass_model`).
+
+    A continuous program is passed in units in which its numbers are in range.
+    """
     highs = engine(threads, **options)
-    pass_model(highs, lp, kinds)
+    pass_model(highs, lp, kinds, units_for(lp) if kinds is None else None)
     return highs
 
 
@@ -175,25 +178,22 @@ def pass_model(
     highs: HighsEngine,
     lp: LinearProgram,
     kinds: NDArray[np.int32] | None = None,
-    *,
-    units_of: NDArray[np.int32] | None = None,
+    units: Units | None = None,
 ) -> None:
-    """Pass a whole program, to be minimised, to HiGHS, in units in which its numbers are in range.
+    """Pass a whole program, to be minimised, to HiGHS, in its own numbers or in other units.
 
     `kinds` (n,) has the kinds of the columns, with the numbers of HiGHS and scipy; all continuous by default.
-    `units_of` (n,) has the kinds for the choice of units, if the program is the relaxation of a program with
-    these kinds. Raise SolverError if HiGHS rejects the program, or an entry is out of range in all units.
+    Raise SolverError if HiGHS rejects the program.
     """
     matrix = lp.A
     m, n = matrix.shape
     offset = lp.offset if isinstance(lp, GeneralLP) else 0.0
-    highs.units = units = units_for(lp, kinds if units_of is None else units_of)
+    highs.units = units
     its = numbers_in(lp, units)
     if matrix.nnz and abs(matrix.data).min() < KEPT:
         set_option(highs, "small_matrix_value", LEAST)
     if units is not None:
         offset *= units.cost
-        set_option(highs, "mip_abs_gap", float(highs.getOptionValue("mip_abs_gap")[1]) * units.cost)
         set_option(highs, "infinite_bound", highspy.kHighsInf)  # 1e20 may be a finite bound in these units
     status = highs.passModel(
         n,

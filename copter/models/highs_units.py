@@ -24,9 +24,7 @@ LEAST, _MOST = 1e-12, 1e15
 """Range of absolute entries that HiGHS accepts; absolute costs are below the upper end, too."""
 KEPT = 1e-9
 """HiGHS drops entries below this unless configured otherwise."""
-_PLAIN = 2.0**14
-"""Integer programs whose entries are within this factor of 1 are passed in their own units."""
-_ROUNDS, _MEANS, _STILL = 30, 200, 0.01
+_ROUNDS = 30
 _FAR = 1e15
 """A bound from this size on is not used for units."""
 
@@ -81,25 +79,18 @@ def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
     return bool(size.max() < _MOST and (size.min() >= KEPT or (size[size < KEPT] == 0.0).all()))
 
 
-def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units | None:
-    """Return units in which a program is in HiGHS' range; None for its own units.
+def units_for(program: LinearProgram) -> Units | None:
+    """Return units in which a continuous program is in HiGHS' range; None for its own units.
 
-    The tolerances of branch and bound are absolute. So a program with integral columns also gets other units
-    if its entries are far from 1, for example bytes. Columns with a kind other than 0 in `kinds` (n,) keep
-    their unit. HiGHS may drop entries below 1e-12 if the typical entry of their rows and columns is 1; its
-    solution is checked on the program itself. Raise SolverError, with the largest entry, if there are no such
-    units.
+    HiGHS may drop entries below 1e-12 if the typical entry of their rows and columns is 1; its solution is
+    checked on the program itself. Raise SolverError, with the largest entry, if there are no such units.
     """
     priced = abs(program.c[program.c != 0])
     tiny = priced.size > 0 and priced.max() < LEAST
-    fit = fits(program.A.data, program.c) and not tiny
-    whole = kinds is not None and bool(kinds.any())
-    if fit and not (whole and _is_far(program.A.data)):
+    if fits(program.A.data, program.c) and not tiny:
         return None
     matrix = program.A.tocoo()
-    if fit and kinds is not None:
-        return _by_means(program, matrix, kinds != 0)
-    units = _balanced(program, matrix, kinds)
+    units = _balanced(program, matrix)
     size = abs(matrix.data) * units.row[matrix.row] * units.column[matrix.col]
     if not tiny and not _out(program, matrix, size < LEAST):
         return None
@@ -110,12 +101,6 @@ def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units 
         value = float(matrix.data[entry])
         raise SolverError(f"{where}: {value!r}: must be below {_MOST:g} for HiGHS, and is not in any units")
     return units
-
-
-def _is_far(entries: NDArray[np.float64]) -> bool:
-    """Return whether an entry is far from 1."""
-    size = abs(entries[entries != 0.0])
-    return bool(size.size) and not (1.0 / _PLAIN <= size.min() and size.max() <= _PLAIN)
 
 
 def _out(program: LinearProgram, matrix: Any, noise: NDArray[np.bool_]) -> bool:
@@ -139,14 +124,13 @@ def _name(program: LinearProgram, kind: str, number: int) -> str:
     return f"{kind} {names[number] if names else number}"
 
 
-def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | None) -> Units:
+def _balanced(program: LinearProgram, matrix: Any) -> Units:
     """Return units by the upper quartiles of rows, columns, right-hand sides, bounds and costs.
 
     Right-hand sides and bounds are treated as an additional column, whose factor is the common unit of all
     columns. Costs are treated as an additional row, and the bounds of each column as a row of their own.
     """
     m, n = matrix.shape
-    fixed = np.zeros(n, np.bool_) if kinds is None else kinds != 0
     own = m + 1 + np.arange(n)
     parts = [
         (matrix.row, matrix.col, matrix.data),
@@ -162,11 +146,9 @@ def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | No
     known = value != 0
     row, column, size = row[known], column[known], np.log2(abs(value[known]))
     up, along = np.zeros(m + 1 + n), np.zeros(n + 1)
-    still = np.append(fixed, fixed.any())
     for _ in range(_ROUNDS):
         up = -_typical(row, size + along[column], up.size)
         moved = -_typical(column, size + up[row], along.size)
-        moved[still] = 0.0
         done = abs(moved - along).max(initial=0.0) < 0.5
         along = moved
         if done:
@@ -174,31 +156,6 @@ def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | No
     along, unit = np.rint(along), np.rint(along[n])
     up = np.rint(-_typical(row, size + along[column], up.size))
     return Units(np.exp2(up[:m] + unit), np.exp2(along[:n] - unit), float(np.exp2(up[m] + unit)))
-
-
-def _by_means(program: LinearProgram, matrix: Any, fixed: NDArray[np.bool_]) -> Units:
-    """Return units in which the entries of each row and column, and the costs, have a geometric mean near 1.
-
-    Bounds do not count, because the units of columns that are not fixed follow from the rows that link them
-    to fixed ones. Source: Fulkerson and Wolfe (1962), "An algorithm for scaling matrices".
-    """
-    known = matrix.data != 0.0
-    row, column, size = matrix.row[known], matrix.col[known], np.log2(abs(matrix.data[known]))
-    m, n = matrix.shape
-    in_row, in_column = (np.maximum(np.bincount(each, minlength=k), 1) for each, k in ((row, m), (column, n)))
-    along = np.zeros(n)
-    for _ in range(_MEANS):
-        up = -np.bincount(row, size + along[column], m) / in_row
-        moved = np.where(fixed, 0.0, -np.bincount(column, size + up[row], n) / in_column)
-        done = abs(moved - along).max(initial=0.0) < _STILL
-        along = moved
-        if done:
-            break
-    along = np.rint(along)
-    up = -np.rint(np.bincount(row, size + along[column], m) / in_row)
-    paid = np.flatnonzero(program.c)
-    costs = np.log2(abs(program.c[paid])) + along[paid]
-    return Units(np.exp2(up), np.exp2(along), float(np.exp2(-np.rint(costs.mean() if paid.size else 0.0))))
 
 
 def _typical(group: NDArray[np.int64], size: NDArray[np.float64], count: int) -> NDArray[np.float64]:

@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from copter.arrays import INFINITE, as_bounds
 from copter.errors import InputError
 from copter.models.general_lp import GeneralLP
 from copter.models.text import Source, is_number
-from copter.program.validation import INFINITE, as_bounds
 
 _SECTIONS: dict[str, str] = {
     **dict.fromkeys(("minimize", "minimise", "minimum", "min"), "minimize"),

@@ -9,8 +9,8 @@ import warnings
 import zlib
 from pathlib import Path
 
+from copter.arrays import INFINITE
 from copter.errors import FileError, InputError
-from copter.program.validation import INFINITE
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)

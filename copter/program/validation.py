@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.arrays import INFINITE, as_bounds
 from copter.errors import EditError, TermError
 from copter.program.handles import SharedCosts
 from copter.store.kernels import all_within, sound_entries, sound_overrides, sound_requests
@@ -26,9 +27,6 @@ from copter.terms.convex import ConvexTerm
 LARGEST_COST, _LARGEST_SCALE = 1e150, 1e100
 _RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
 _LARGEST = sys.float_info.max
-INFINITE = 1e20
-"""Bounds of at least this absolute value are infinite, as in other solvers."""
-_SMALLER = math.nextafter(INFINITE, 0.0)
 
 _Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 """Ids, and the number of entries of a flat array that each has; None means one entry each."""
@@ -94,16 +92,6 @@ def costs_of_one(id: Hashable, costs: Any) -> Any:
 
 def _bound(value: float) -> float:
     return value if -INFINITE < value < INFINITE else math.copysign(math.inf, value)
-
-
-def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return bounds with absolute values from 1e20 on replaced by infinity.
-
-    Return the array itself if no value is that large.
-    """
-    if within(values, -_SMALLER, _SMALLER):
-        return values
-    return np.where(abs(values) >= INFINITE, np.copysign(np.inf, values), values)
 
 
 def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:

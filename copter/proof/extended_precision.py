@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
+from copter.proof import rigorous
 from copter.proof.pricing_kernels import knapsack
-from copter.proof.rigorous import exact_product, exact_products
+from copter.proof.rigorous import exact_products
 from copter.store.allocation import SparseX
 from copter.store.executor import Part
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
@@ -37,6 +38,8 @@ from copter.store.view import (
     view_of,
 )
 from copter.sums.compensated import Pair
+
+exact_product = kernel(inlined=True)(rigorous.exact_product)
 
 
 def extended_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:

@@ -1,148 +1,256 @@
-"""Proofs about a general LP: residuals and gap of a point with prices, and rays, from the LP only.
+"""Certificate of a general LP: residuals, bound and gap of a point with prices, and rays, from the LP only.
 
 At a point x and prices y, with z = c + A'y, let b_i be row_upper_i if y_i > 0 and row_lower_i if y_i < 0.
 Then
 
     bound   offset - sum_i b_i y_i + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
 
-is at most the optimum, in exact arithmetic (:mod:`copter.proof.rigorous`). Its rounding errors are
-subtracted. It is -inf if a nonzero z_j, however small, drives a column towards a missing bound that the rows
-do not imply.
+is at most the optimum.  The sum is evaluated with its rounding errors subtracted, so that the bound holds in
+exact arithmetic.  If a column has no bound on the side towards which z_j drives it, the sum is minus
+infinity, however small z_j is.  Two remedies are tried: bounds of the column that the rows imply, and prices
+near y with the right sign of z_j (:mod:`copter.proof.rigorous`).  If neither helps, the bound is not proved.
+It is then the sum without these columns, and ``certified`` is False.
 
-The violation of a row is relative to its bound, or to the least usage of the row by one of its columns at its
-largest value, if that is more. The gap is relative to the larger of objective and bound, or to ten million
-times their rounding errors. No denominator is a sum in which terms cancel, and no figure depends on units.
-:func:`quietest` removes numerical noise from a point and from prices.
+The violation of a row is relative to its bound or to its activity in absolute terms; a reduced cost that
+drives a column without end is relative to its terms or to the root mean square of the costs.  So no figure
+depends on the units of rows or costs.
+
+References: Neumaier and Shcherbina (2004), "Safe bounds in linear and mixed-integer linear programming".
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.rigorous import EPS, falling_ray, outward_bound, reduced_costs
+from copter.proof.rigorous import (
+    EPS,
+    bound_at,
+    exact_reduced_costs,
+    implied_bounds,
+    paid_prices,
+    reduced_costs,
+    right_prices,
+)
 
 if TYPE_CHECKING:
-    from scipy.sparse import csc_array
-
     from copter.models.general_lp import GeneralLP
 
-_NOISE = (1e-12, 1e-9, 1e-7)
-"""Fractions of a typical value or price below which a value or price may be noise."""
-_NOTHING = 1e7
-"""An objective of up to this multiple of its rounding error is negligible."""
-_USED = 1e-9
-"""Fraction of its largest value up to which a column does not count as using its rows."""
+_CANCELLED = 1e-3
+"""Least denominator of the gap, as a share of the absolute terms of both objectives."""
+_NEGLIGIBLE = 1e-9
+"""Relative difference of the objectives from which on their rounding errors are subtracted."""
+_LOST = 1e-6
+"""Largest part of the dual objective, relative to the gap's denominator, that a proved bound may lose."""
+_NOISE = (0.0, 1e-12, 1e-9, 1e-7)
+"""Fractions of the largest entry of a ray below which an entry may be noise."""
+_SIMPLE = 10_000
+"""Largest denominator of the ratio of two entries of a ray that counts as a simple fraction."""
+_CLEAR = 1e-9
+"""Least violation that an unproved ray must show, relative to its terms."""
 
 
-@dataclass(frozen=True)
-class Proof:
-    """Residuals, bound and gap of a point and prices.
+@dataclass(frozen=True, eq=False)
+class LPCertificate:
+    """Residuals, bound and gap of a point and prices of an LP, as a minimisation.
 
-    `bound` is a lower bound on c'x + offset; -inf or NaN if the prices prove nothing. `y` (m,) has the prices
-    of the bound: the given prices, or prices near them.
+    Attributes
+    ----------
+    lp : GeneralLP
+    x, y : (n,) and (m,) ndarrays
+        Point, and prices with 0 for missing bounds of rows.
+    objective, dual_objective : float
+        c'x + offset, and the bound without the columns that have no proof. `dual_objective` is not proved.
+    primal, dual : float
+        Largest relative violation of a row, and largest relative reduced cost that drives a column without
+        end.
+    terms : float
+        Sum of the absolute terms of both objectives.
     """
 
+    lp: GeneralLP = field(repr=False)
+    x: NDArray[np.float64] = field(repr=False)
+    y: NDArray[np.float64] = field(repr=False)
     objective: float
-    bound: float
+    dual_objective: float
     primal: float
     dual: float
-    gap: float
-    gap_denominator: float
-    y: NDArray[np.float64]
+    terms: float
 
     @property
+    def reduced_costs(self) -> NDArray[np.float64]:
+        """Reduced costs c + A'y of the columns (n,); rounding errors count as 0."""
+        z, error, _ = reduced_costs(self.lp, self.y)
+        return np.where(abs(z) <= error, 0.0, z)
+
+    @property
+    def gap_denominator(self) -> float:
+        """Larger of |objective| and |dual objective|, or a share of their terms if they cancel."""
+        size = max(abs(self.objective), abs(self.dual_objective))
+        return max(size, _CANCELLED * self.terms)
+
     def worst(self) -> float:
-        """Larger of primal residual and gap; infinite if one is unknown."""
-        parts = np.array([self.primal, self.gap])
-        return float(np.where(np.isnan(parts), np.inf, parts).max())
+        """Return the largest of the residuals and the relative difference of the objectives."""
+        return max(self.primal, self.dual, self._apart(self.gap_denominator))
+
+    def confirms(self, tolerance: float) -> bool:
+        """Return whether residuals and complementarity, relative to the terms, are within a tolerance."""
+        return max(self.primal, self.dual, self._apart(max(self.gap_denominator, self.terms))) <= tolerance
+
+    def _apart(self, size: float) -> float:
+        apart = abs(self.objective - self.dual_objective)
+        if apart > _NEGLIGIBLE * size:
+            apart = max(apart - self._rounding, 0.0)
+        return apart / size if apart > 0.0 else 0.0
+
+    @cached_property
+    def _rounding(self) -> float:
+        """Effect of the rounding errors of the reduced costs on the dual objective."""
+        lp = self.lp
+        z, error, _ = reduced_costs(lp, self.y)
+        drives = np.where(z > 0.0, lp.lower, lp.upper)
+        return float(error @ abs(np.where(np.isinf(drives), 0.0, drives)))
+
+    @cached_property
+    def _proved(self) -> float:
+        """Lower bound that holds in exact arithmetic; minus infinity if the prices prove nothing."""
+        lp, best = self.lp, -math.inf
+        enough = self.dual_objective - lp.offset - 1e-9 * self.gap_denominator
+        nearby = self.y
+        box = lp.lower, lp.upper
+        for attempt in range(4):
+            best = max(best, bound_at(lp, nearby, *box).value)
+            if best >= enough:
+                break
+            if attempt == 0:
+                box = implied_bounds(lp)
+            elif attempt == 1:
+                moved = right_prices(lp, self.y)
+                if moved is None:
+                    break
+                nearby, box = moved, (lp.lower, lp.upper)
+            else:
+                box = implied_bounds(lp)
+        return math.nextafter(best + lp.offset, -math.inf) if lp.offset else best
+
+    @property
+    def certified(self) -> bool:
+        """True if `bound` is proved in exact arithmetic."""
+        loss = self.dual_objective - self._proved
+        return loss <= max(_LOST, self.worst()) * self.gap_denominator
+
+    @property
+    def bound(self) -> float:
+        """Lower bound on the optimum; the dual objective if no bound is proved."""
+        return self._proved if self.certified else self.dual_objective
+
+    @property
+    def gap(self) -> float:
+        """(objective - bound) / `gap_denominator`, at least 0."""
+        apart = self.objective - self.bound
+        return apart / self.gap_denominator if apart > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
 class LPRay:
     """Proof that a general LP is infeasible or, if it has a feasible point, unbounded.
 
-    `vector` has prices of the rows (m,) or a direction of the columns (n,), with a largest absolute entry of
-    1. `value` is the violation that the prices prove, > 0, or the cost along the direction, < 0.
+    `vector` has prices of the rows (m,) or a direction of the columns (n,). `value` is the violation that the
+    prices prove, > 0, or the cost along the direction, < 0. `certified` is True if this holds in exact
+    arithmetic, and False if it holds up to rounding errors.
     """
 
     kind: Literal["infeasible", "unbounded"]
     vector: NDArray[np.float64]
     value: float
+    certified: bool = True
 
 
-def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
-    """Return the proof of ``x`` (n,) and ``y`` (m,) for a :func:`~copter.models.general_lp.checked` LP."""
-    found = outward_bound(lp, y if lp.c.any() else np.zeros(y.size))  # without costs all prices are 0
-    y = found.y
-    z, error, terms = reduced_costs(lp, y)
-    unpaid = np.isinf(np.where(z > error, lp.lower, np.where(z < -error, lp.upper, 0.0)))
-    dual = float(np.max(abs(z[unpaid]) / terms[unpaid], initial=0.0))
-    objective = math.fsum((lp.c * x).tolist())
-    rounding = found.rounding + EPS * float(abs(lp.c) @ abs(x))
-    gap = max(0.0, objective - found.value) if np.isfinite(found.value) else np.inf
-    size = max(abs(objective), abs(objective - gap) if gap < np.inf else 0.0, _NOTHING * rounding)
-    worth = float(abs(y) @ _rows_over(lp, x)[0])
-    relative, worth = (part / size if part > 0 and size > 0 else part for part in (gap, worth))
-    primal = max(violation(lp, x), worth)
-    return Proof(objective + lp.offset, found.value + lp.offset, primal, dual, relative, size, y)
+class LPChecker:
+    """LP with what its certificates read: transposed and absolute matrices, which are kept with the matrix."""
+
+    def __init__(self, lp: GeneralLP) -> None:
+        self.lp, A = lp, lp.A
+        self._size = abs(A)
+        self._T, self._size_T = A.T, self._size.T
+        self._row_count = (np.bincount(A.indices, minlength=A.shape[0]) + 4) * EPS
+        self._column_count = (np.diff(A.indptr) + 4) * EPS
+        self._largest = np.zeros(A.shape[0])
+        np.maximum.at(self._largest, A.indices, self._size.data)
+
+    def follow(self, lp: GeneralLP) -> LPChecker:
+        """Return the checker of another state of the LP."""
+        if lp.A is not self.lp.A:
+            return LPChecker(lp)
+        self.lp = lp
+        return self
+
+    def certificate(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> LPCertificate:
+        """Return residuals and objectives of a point (n,), clipped to its bounds, and prices (m,)."""
+        lp = self.lp
+        x, y = np.clip(x, lp.lower, lp.upper), paid_prices(lp, y)
+        cost = lp.c * x
+        z = lp.c + self._T @ y
+        drives = np.where(z > 0.0, lp.lower, lp.upper)
+        endless = np.isinf(drives)
+        held = z * np.where(endless, 0.0, drives)
+        paid = y * np.where(y > 0.0, lp.row_upper, np.where(y < 0.0, lp.row_lower, 0.0))
+        objective, dual_objective = float(cost.sum()), float(held.sum() - paid.sum())
+        terms = float(abs(cost).sum() + abs(held).sum() + abs(paid).sum())
+        return LPCertificate(
+            lp,
+            x,
+            y,
+            objective + lp.offset,
+            dual_objective + lp.offset,
+            self.violation(x),
+            self._unpaid(z, y, np.flatnonzero(endless & (z != 0.0))),
+            terms + abs(lp.offset),
+        )
+
+    def _unpaid(self, z: NDArray[np.float64], y: NDArray[np.float64], at: NDArray[np.int64]) -> float:
+        """Return the largest relative reduced cost of some columns, beyond its rounding errors."""
+        if not at.size:
+            return 0.0
+        terms = (abs(self.lp.c) + self._size_T @ abs(y))[at]
+        over = np.maximum(abs(z[at]) - self._column_count[at] * terms, 0.0)
+        return _largest_ratio(over, np.maximum(terms, math.sqrt(float(np.mean(self.lp.c**2)))))
+
+    def violation(self, x: NDArray[np.float64]) -> float:
+        """Return the largest relative violation of a row by a point within its bounds."""
+        lp = self.lp
+        activity = lp.A @ x
+        bound = np.where(activity > lp.row_upper, lp.row_upper, lp.row_lower)
+        over = np.maximum(activity - lp.row_upper, lp.row_lower - activity)
+        if not over.size or over.max() <= 0.0:
+            return 0.0
+        at = np.flatnonzero(over > 0.0)
+        size = np.maximum((self._size @ abs(x))[at], abs(bound[at]))
+        over = np.maximum(over[at] - self._row_count[at] * size, 0.0)
+        return _largest_ratio(over, np.maximum(size, self._largest[at] * _typical(x)))
 
 
-def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> float:
-    """Return the largest relative violation of a row or bound by ``x`` (n,).
-
-    The denominators are at least ``floor`` times a typical value of a column.
-    """
-    unit = floor * _typical(x)
-    over, size = _rows_over(lp, x)
-    size = np.maximum(size, unit * _largest(abs(lp.A)))
-    rows = np.divide(over, size, out=np.zeros(over.size), where=over > 0)
-    beyond = np.maximum(0.0, np.maximum(x - lp.upper, lp.lower - x))
-    boxes = np.divide(beyond, np.maximum(abs(x), unit), out=np.zeros(x.size), where=beyond > 0)
-    return float(max(rows.max(initial=0.0), boxes.max(initial=0.0)))
+def _largest_ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> float:
+    """Return the largest quotient; 0 / 0 is 0, and an infinite part over an infinite whole is infinite."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.where(part > 0.0, part / whole, 0.0)
+    return float(np.where(np.isnan(found), np.inf, found).max(initial=0.0))
 
 
-def _rows_over(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the violations of the rows beyond their rounding errors, and their denominators; both (m,)."""
-    A, held = lp.A, np.where(np.isfinite(lp.upper - lp.lower), lp.upper - lp.lower, np.inf)
-    activity, weight = A @ x, abs(A) @ abs(x)
-    over = np.maximum(activity - lp.row_upper, lp.row_lower - activity)
-    bound = np.where(activity > lp.row_upper, lp.row_upper, lp.row_lower)
-    bound = np.where(np.isfinite(bound), abs(bound), 0.0)
-    entries = np.bincount(A.indices, minlength=over.size)
-    over = np.maximum(0.0, over - (entries + 4) * EPS * (weight + bound))
-    column = np.repeat(np.arange(x.size), np.diff(A.indptr))
-    used = (abs(x) > _USED * held)[column] & (A.data != 0) & np.isfinite(held)[column]
-    step = np.full(over.size, np.inf)
-    np.minimum.at(step, A.indices[used], abs(A.data[used]) * held[column[used]])
-    size = np.maximum(bound, np.where(np.isfinite(step), step, 0.0))
-    return over, np.where(size > 0, size, weight)
+def _typical(values: NDArray[np.float64]) -> float:
+    """Return the median of the absolute nonzero values; 0 without any."""
+    nonzero = values[values != 0.0]
+    return float(np.median(abs(nonzero))) if nonzero.size else 0.0
 
 
-def quietest(
-    lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64], enough: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Proof]:
-    """Return point, prices and their proof; remove possible noise while the worst exceeds ``enough``.
-
-    If a row or a reduced cost consists of noise only, it has a relative violation of 1.
-    """
-    proof = prove(lp, x, y)
-    price = abs(y) * _largest(abs(lp.A))
-    for noise in _NOISE:
-        if proof.worst <= enough:
-            break
-        silent = np.clip(np.where(abs(x) <= noise * _typical(x), 0.0, x), lp.lower, lp.upper)
-        if proof.primal > enough and violation(lp, silent) < proof.primal:
-            x, proof = silent, prove(lp, silent, y)
-        unpriced = np.where(price <= noise * _typical(price), 0.0, y)
-        without = prove(lp, x, unpriced)
-        if without.worst < proof.worst:
-            y, proof = unpriced, without
-    return x, y, proof
+# ---- rays --------------------------------------------------------------------------------------------------
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
@@ -150,41 +258,80 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
 
     Such prices prove that no x within its bounds satisfies the rows.
     """
-    largest = float(abs(y).max(initial=0.0))
-    for noise in (0.0, *_NOISE):
-        found = outward_bound(replace(lp, c=np.zeros(lp.c.size)), np.where(abs(y) > noise * largest, y, 0.0))
-        if found.value > 0:
-            unit = float(abs(found.y).max(initial=0.0)) or 1.0
-            return LPRay("infeasible", found.y / unit, found.value / unit)
+    bare = replace(lp, c=np.zeros(lp.c.size), offset=0.0)
+    box, tried = (lp.lower, lp.upper), []
+    for near in _nearby(y):
+        prices = paid_prices(bare, near)
+        for bounds in (box, implied_bounds(bare)):
+            found = bound_at(bare, prices, *bounds)
+            if found.value > 0.0:
+                return LPRay("infeasible", prices, found.value)
+        tried.append(prices)
+    for prices in tried:
+        found_at = LPChecker(bare).certificate(np.zeros(lp.c.size), prices)
+        if found_at.dual <= _CLEAR and found_at.dual_objective > _CLEAR * found_at.terms:
+            return LPRay("infeasible", prices, found_at.dual_objective, certified=False)
     return None
 
 
 def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
     """Return the ray of a direction (n,) if the objective falls along it without limit, else None."""
-    largest = float(abs(direction).max(initial=0.0))
-    d = falling_ray(lp, direction) if 0 < largest < np.inf else None
-    if d is None:
+    rows = lp.A.T.tocsc()
+    across = replace(lp, c=np.zeros(lp.row_lower.size), A=rows)
+    last = None
+    for d in _nearby(direction):
+        d = np.where((np.isfinite(lp.upper) & (d > 0)) | (np.isfinite(lp.lower) & (d < 0)), 0.0, d)
+        value = math.fsum((lp.c * d).tolist())
+        weight = abs(rows).T @ abs(d)
+        along = exact_reduced_costs(across, d, np.arange(weight.size))
+        over = np.maximum(
+            np.where(np.isfinite(lp.row_upper), along, 0.0), np.where(np.isfinite(lp.row_lower), -along, 0.0)
+        )
+        if value < -EPS * d.size * float(abs(lp.c) @ abs(d)):
+            if not (over > 0.0).any():
+                return LPRay("unbounded", d, value)
+            if (
+                last is None
+                and (over <= _CLEAR * weight).all()
+                and -value > _CLEAR * float(abs(lp.c) @ abs(d))
+            ):
+                last = LPRay("unbounded", d, value, certified=False)
+    return last
+
+
+def _nearby(ray: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """Yield multiples of a ray, with whole numbers if there are simple ones, and without possible noise.
+
+    Scaling by a power of 2 changes no digit. Entries that are simple fractions of each other become whole
+    numbers, because a sum that must be exactly 0 is not 0 at rounded fractions.
+    """
+    largest = float(abs(ray).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return
+    ray = ray / 2.0 ** np.ceil(np.log2(largest))
+    for noise in _NOISE:
+        kept = np.where(abs(ray) > noise, ray, 0.0)
+        whole = _whole_multiple(kept)
+        if whole is not None:
+            yield whole
+        yield kept
+
+
+def _whole_multiple(ray: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return whole numbers in the ratios of a ray; None if the ratios are not simple fractions."""
+    at = np.flatnonzero(ray)
+    values = ray[at] / abs(ray[at]).min()
+    ratios, place = np.unique(values, return_inverse=True)
+    if ratios.size > _SIMPLE or abs(ratios).max() > 2.0**40:
         return None
-    d = d / float(abs(d).max())
-    return LPRay("unbounded", d, float(lp.c @ d))
-
-
-def falling(lp: GeneralLP) -> NDArray[np.float64]:
-    """Return the direction (n,) of columns without rows and bounds that lower the objective without limit."""
-    down = (lp.c > 0) & np.isinf(lp.lower)
-    up = (lp.c < 0) & np.isinf(lp.upper)
-    alone = np.diff(lp.A.indptr) == 0
-    return np.where(alone & up, 1.0, np.where(alone & down, -1.0, 0.0))
-
-
-def _typical(values: NDArray[np.float64]) -> float:
-    """Return the root mean square of the nonzero values; 1 without nonzero values."""
-    nonzero = values[values != 0]
-    return float(np.sqrt(np.mean(nonzero**2))) if nonzero.size else 1.0
-
-
-def _largest(size: csc_array) -> NDArray[np.float64]:
-    """Return the largest entry of each row of a sparse matrix without negative entries."""
-    largest = np.zeros(size.shape[0])
-    np.maximum.at(largest, size.indices, size.data)
-    return largest
+    near = [Fraction(ratio).limit_denominator(_SIMPLE) for ratio in ratios.tolist()]
+    if any(
+        abs(float(one) - ratio) > 1e-9 * abs(ratio) for one, ratio in zip(near, ratios.tolist(), strict=True)
+    ):
+        return None
+    factor = math.lcm(*(one.denominator for one in near))
+    if factor * abs(ratios).max() > 2.0**52:
+        return None
+    whole = np.zeros(ray.size)
+    whole[at] = np.array([float(one * factor) for one in near])[place]
+    return whole

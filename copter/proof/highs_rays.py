@@ -1,7 +1,7 @@
 """Proofs of reported infeasibility and unboundedness, for solvers that return no rays.
 
 Presolve, interior-point methods, PDLP and OR-Tools' model builder return no rays. If such a solver reports
-infeasible or unbounded, HiGHS solves the program again as a general LP (:mod:`copter.proof.highs_lp`), first
+infeasible or unbounded, HiGHS solves the program again as a general LP (:mod:`copter.models.highs_lp`), first
 without costs. This time is not part of a solver's measured time, but must end by the deadline. A ray counts
 only if :mod:`copter.proof.rays` confirms it. The status "unbounded" also needs a feasible point.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted
 from copter.models.arrays import flat_lp
 from copter.models.general_lp import checked
-from copter.proof.highs_lp import Answer, HighsLP
+from copter.models.highs_lp import HighsLP, LPAnswer
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
 from copter.store.allocation import dense_to_sparse
@@ -74,11 +74,11 @@ def _falling(program: ContinualProgram, clock: Clock) -> Ray | None:
     return primal_ray(program, dense_to_sparse(program.request_slots, sizes, answer.ray.vector))
 
 
-def _relaxed(program: ContinualProgram, clock: Clock, *, costs: bool = True) -> Answer:
+def _relaxed(program: ContinualProgram, clock: Clock, *, costs: bool = True) -> LPAnswer:
     """Return HiGHS' answer for the relaxation, whose rows are the resources followed by the sum rows."""
     lp = flat_lp(compile_program(program))
     lp = replace(lp, c=lp.c if costs else np.zeros(lp.c.size), integral=np.zeros(lp.c.size, np.bool_))
-    answer = HighsLP(checked(lp), _TOLERANCE, Clock(max(clock.left(), _INSTANT))).solve()
+    answer = HighsLP(checked(lp)).solve(_TOLERANCE, Clock(max(clock.left(), _INSTANT)))
     if answer.status is Status.DEADLINE:
         raise Interrupted(clock.why())
     return answer

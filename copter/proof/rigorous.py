@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.compile.kernels import kernel
 
 EPS = 2.0**-52
 """Twice the unit roundoff, so that error bounds need no second-order terms."""
@@ -394,7 +393,7 @@ def exact_reduced_costs(lp: LinearProgram, y: Floats, columns: NDArray[np.int64]
             active = np.flatnonzero((counts > k) & (counts <= _MANY))
             entry = begin[active] + k
             factor, price = A.data[entry], y[A.indices[entry]]
-            product, rest = _exact_product(factor, price)
+            product, rest = exact_product(factor, price)
             size = abs(product)
             wild = ((size < _TINY) & (factor != 0) & (price != 0)) | ~(size <= 1 / _TINY)
             lost[active[wild | (abs(factor) > 1 / _TINY) | (abs(price) > 1 / _TINY)]] = np.inf
@@ -423,18 +422,13 @@ def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return total, (a - (total - other)) + (b - other)
 
 
-@kernel(inlined=True)
-def exact_product(a, b):  # type: ignore[no-untyped-def]
+def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
     """Return a b, and its rounding error (Dekker)."""
     product = a * b
     high_a, high_b = _SPLIT * a, _SPLIT * b
     high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
     low_a, low_b = a - high_a, b - high_b
     return product, low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
-
-
-_exact_product: Any = exact_product.py_func  # type: ignore[attr-defined]
-"""The exact product in numpy, for arrays."""
 
 
 def exact_products(a: Floats, b: Floats) -> list[float]:
@@ -450,7 +444,7 @@ def exact_products(a: Floats, b: Floats) -> list[float]:
             tame.append(float(left))
             left -= Fraction(tame[-1])
         return tame
-    return np.concatenate(_exact_product(a, b)).tolist()
+    return np.concatenate(exact_product(a, b)).tolist()
 
 
 def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
+from copter.models.highs_lp import HighsLP
 from copter.program.sense import in_sense
 from copter.proof.certificate import Certificate, certify, proved
 from copter.proof.highs_rays import find_ray
@@ -160,6 +161,26 @@ class Baseline(ClockedSolver):
 
         The run must end ``reserve`` seconds before the deadline, because reading the answer takes that long.
         """
+
+    def _take(self, lp: Any) -> None:
+        """Load the arrays of a program, with the attributes of a GeneralLP."""
+        super()._solve_model(lp, None)
+
+    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+        """Solve the relaxation of a :class:`~copter.Model`; its own residuals, or a ray, confirm the status."""
+
+        def solve(clock: Clock) -> Any:
+            self._take(model.lp)
+            found = self._run(clock, 0.0, 1.0)
+            prices = None if found.dual is None else -found.dual
+            answer = HighsLP(model.lp).confirmed(
+                found.status, found.reason, found.x, prices, self.tolerance, clock
+            )
+            return model.solution(
+                replace(answer, iterations=found.iterations), solver=self.name, engine=self.name
+            )
+
+        return model.solve_by(solve, deadline)
 
     def _tightenings(self) -> int:
         """Return how many times the solver may run again, each time at a tighter tolerance."""

@@ -45,6 +45,7 @@ from copter.models.highs import (
     status_of,
 )
 from copter.models.highs_kept import STRATEGIES, simplex_options
+from copter.models.highs_lp import HighsLP
 from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
 from copter.solvers.apart import ProcessDied, call_apart
@@ -53,6 +54,7 @@ from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Baseline
 from copter.solvers.exact.certain import completed
 from copter.solvers.exact.checks import WILD, keeps, wild
 from copter.solvers.features import Feature
+from copter.solvers.general.integer import solve_integer
 from copter.solvers.milp import MilpAnswer, MilpEffort, read_answer, run_milp
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program
@@ -149,6 +151,20 @@ class HighsRebuild(Baseline):
         kinds = self._compiled.integrality.astype(np.int32) if self.method == "milp" else None
         self._highs = load(self._compiled, self.threads, kinds=kinds, **self._options())
         return Layout.of(program)
+
+    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+        """Solve a :class:`~copter.Model` cold: its relaxation, or by branch and bound if the method is that."""
+
+        def solve(clock: Clock) -> Any:
+            lp = model.lp
+            if self.method == "milp" and (lp.integral.any() or lp.semi is not None):
+                found = solve_integer(lp, self.mip_gap, clock, threads=self.threads)
+                return model.integer_solution(found, solver=self.name)
+            options = {"solver": "simplex"} if self.method in ("simplex", "milp") else self._options()
+            answer = HighsLP(lp, self.threads, options).solve(self.tolerance, clock)
+            return model.solution(answer, solver=self.name)
+
+        return model.solve_by(solve, deadline)
 
     def _options(self) -> dict[str, Any]:
         if self.method == "simplex":

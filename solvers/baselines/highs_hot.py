@@ -35,6 +35,7 @@ from copter.clock import Clock
 from copter.models.changes import Changes
 from copter.models.highs import check, run_until, set_option, status_of
 from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
+from copter.models.highs_lp import HighsLP
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
@@ -88,15 +89,16 @@ class HighsHot(Baseline):
         self.strategy = strategy
         self.keep_basis = keep_basis
         self._model: KeptModel | None = None
+        self._lp: tuple[Any, HighsLP] | None = None
         self._began = False  # True after the first round, even if its model was discarded
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_model": None}  # HiGHS' state cannot be copied: a copy starts cold
+        return super().__getstate__() | {"_model": None, "_lp": None}  # HiGHS' state cannot be copied: a copy starts cold
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
         super().reset()
-        self._model, self._began = None, False
+        self._model, self._lp, self._began = None, None, False
 
     def stopping(self) -> dict[str, float]:
         """Return the tolerances that HiGHS gets."""
@@ -123,6 +125,18 @@ class HighsHot(Baseline):
         set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, changes)])
         self._model = model
         return Layout.of_model(model.flat)
+
+    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+        """Solve a :class:`~copter.Model` from the basis that this solver keeps for it."""
+        if self._lp is None or self._lp[0] is not model:
+            self._lp = model, HighsLP(model.lp, self.threads)
+
+        def solve(clock: Clock) -> Any:
+            kept = self._lp[1]
+            kept.follow(model.lp)
+            return model.solution(kept.solve(self.tolerance, clock), solver=self.name)
+
+        return model.solve_by(solve, deadline)
 
     def _fitting(self, model: KeptModel, changes: Changes | None) -> str:
         """Return the kind of simplex for a model that is new, or had these changes."""

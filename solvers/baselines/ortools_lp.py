@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_matrix
 
 from copter.clock import Clock, check_for
 from copter.errors import SolverError
@@ -103,7 +104,7 @@ class Glop(Baseline):
     Its parameters are those of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 
-    _of_one_round = ("_builder", "_upper")
+    _of_one_round = ("_builder", "_box")
 
     def stopping(self) -> dict[str, float]:
         """Return GLOP's feasibility tolerances."""
@@ -112,8 +113,12 @@ class Glop(Baseline):
     def _load(self, program: ContinualProgram) -> Layout:
         watch = Stopwatch()
         compiled = compile_program(program)
-        self._upper = compiled.upper
         check_for(1.5 * watch())  # filling the model takes about as long, and cannot be interrupted
+        self._take(compiled)
+        return Layout.of(program)
+
+    def _take(self, compiled: Any) -> None:
+        self._box = compiled.lower, compiled.upper
         self._builder: Any = ModelBuilderHelper()  # Any: its stubs declare wrong numpy types
         self._builder.fill_model_from_sparse_data(
             compiled.lower,
@@ -123,7 +128,6 @@ class Glop(Baseline):
             compiled.row_upper,
             compiled.A.tocsr(),
         )
-        return Layout.of(program)
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         solver = ModelSolverHelper("glop")
@@ -144,7 +148,7 @@ class Glop(Baseline):
         status = _GLOP_STATUS.get(word, Status.NUMERICAL_ERROR)
         x = dual = None
         if solver.has_solution():
-            x, dual = np.clip(solver.variable_values(), 0.0, self._upper), np.array(solver.dual_values())
+            x, dual = np.clip(solver.variable_values(), *self._box), np.array(solver.dual_values())
         return BaselineAnswer(status, f"GLOP: {word.name.lower()}", x, dual, details={"seconds": seconds})
 
 
@@ -354,15 +358,10 @@ class Pdlp(Baseline):
 
     def _load(self, program: ContinualProgram) -> Layout:
         watch = Stopwatch()
-        self._program, self._layout = program, Layout.of(program)
-        self._compiled = compiled = compile_program(program)
+        compiled = compile_program(program)
         check_for(watch())
-        qp = self._qp = pdlp.QuadraticProgram()
-        qp.objective_vector = compiled.c
-        qp.constraint_matrix = compiled.A
-        qp.constraint_lower_bounds, qp.constraint_upper_bounds = compiled.row_lower, compiled.row_upper
-        qp.variable_lower_bounds, qp.variable_upper_bounds = compiled.lower, compiled.upper
-        self._begin, self._warm = None, COLD
+        self._take(compiled)
+        self._program, self._layout = program, Layout.of(program)
         if not self.warm_start:
             self._warm = ColdStart.SWITCHED_OFF.start()
         elif self._memory is None or self._memory.program is not program:
@@ -372,6 +371,15 @@ class Pdlp(Baseline):
             self._warm = Start(True, "last round's columns and prices")
         self._edit = watch()
         return self._layout
+
+    def _take(self, compiled: Any) -> None:
+        self._compiled, self._program, self._edit = compiled, None, 0.0
+        qp = self._qp = pdlp.QuadraticProgram()
+        qp.objective_vector = compiled.c
+        qp.constraint_matrix = csc_matrix(compiled.A)
+        qp.constraint_lower_bounds, qp.constraint_upper_bounds = compiled.row_lower, compiled.row_upper
+        qp.variable_lower_bounds, qp.variable_upper_bounds = compiled.lower, compiled.upper
+        self._begin, self._warm = None, COLD
 
     def _tightenings(self) -> int:
         return _TIGHTENINGS
@@ -388,14 +396,14 @@ class Pdlp(Baseline):
         report = result.solve_log
         iterations = int(report.iteration_count)
         status = _PDLP_STATUS.get(report.termination_reason, Status.NUMERICAL_ERROR)
-        x, dual = np.clip(result.primal_solution, 0.0, self._compiled.upper), result.dual_solution
+        x, dual = np.clip(result.primal_solution, self._compiled.lower, self._compiled.upper), result.dual_solution
         self._begin = _start(result.primal_solution, dual)
         word = solve_log_pb2.TerminationReason.Name(report.termination_reason)
         reason = f"PDLP: {word.removeprefix('TERMINATION_REASON_').lower()}"
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):
             x = dual = None  # PDLP returned a ray, not a solution
             self._memory = None
-        else:
+        elif self._program is not None:
             self._memory = _Memory(self._program, self._layout, self._compiled.sum_row, x, dual)
         details = {"seconds": seconds, "own_tolerance": tolerance}
         return BaselineAnswer(status, reason, x, dual, iterations, self._warm, details)

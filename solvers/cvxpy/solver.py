@@ -1,9 +1,9 @@
 """copter as a solver of cvxpy: ``problem.solve(solver=copter.COPTER)``.
 
 cvxpy compiles a problem to ``min c'x`` subject to ``A x + s = b`` with s in cones. This solver supports the
-zero cone and the nonnegative cone, so linear programs.  Continuous problems are solved by
-:class:`~copter.solvers.general.warm.WarmLP`, an object that cvxpy keeps with the problem between solves.
-Problems with integral columns are solved by :func:`~copter.solvers.general.integer.branch_and_bound`.
+zero cone and the nonnegative cone, so linear programs, with integral columns too. cvxpy keeps a
+:class:`~copter.solvers.general.model.Model` with the problem between solves, so that only numbers that
+changed reach HiGHS.
 """
 
 from __future__ import annotations
@@ -23,23 +23,14 @@ from scipy.sparse import csc_array
 from copter.errors import SettingError
 from copter.keywords import check_keywords
 from copter.models.general_lp import GeneralLP, crossed_column
-from copter.proof.highs_lp import Answer
-from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.general.integer import branch_and_bound
-from copter.solvers.general.warm import WarmLP
-from copter.solvers.settings import share, switch, time_limit, workers
+from copter.solvers.general.model import Model, ModelSolution
+from copter.solvers.settings import share, time_limit, workers
+from copter.status import Status
 
-NAME = "COPTER"
-_CHECKS = {
-    "tolerance": share,
-    "deadline": time_limit,
-    "threads": workers,
-    "presolve": switch,
-    "polish": switch,
-}
-_WHOLE = ("tolerance", "deadline", "threads", "presolve")
-"""Options for problems with integral columns; the other options are for continuous problems only."""
+NAME, _MATRIX = "COPTER", "matrix"
+"""Keys of the model and of its matrix in the dictionary that cvxpy keeps with a problem."""
+_CHECKS = {"tolerance": share, "deadline": time_limit, "threads": workers}
 _OF_CVXPY = "use_quad_obj"
 """Option of cvxpy's compilation that cvxpy also passes to the solver."""
 _INACCURATE = 1e-3
@@ -73,7 +64,7 @@ class _CopterSolver(ConicSolver):
     """Solver of linear and mixed-integer linear problems for cvxpy.
 
     Options of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6), ``deadline`` (seconds),
-    ``threads``, ``presolve``, and for continuous problems ``polish`` (end at a vertex).
+    ``threads``.
 
     Examples
     --------
@@ -127,17 +118,15 @@ class _CopterSolver(ConicSolver):
         `solver_cache`: dictionary that cvxpy keeps with the problem. Raise TypeError if an option is unknown,
         SettingError if its value is invalid.
         """
-        lp, watch = lp_of(data), Stopwatch()
-        whole = bool(lp.integral.any())
-        options = _checked_options(solver_opts, whole)
+        watch, options = Stopwatch(), _checked_options(solver_opts)
+        kept = {} if solver_cache is None or not warm_start else solver_cache
+        lp = lp_of(data, kept.get(_MATRIX))
         impossible = _impossible(lp)
         if impossible:
             result = _Result(s.INFEASIBLE, stats={"reason": impossible})
-        elif whole:
-            result = _whole(lp, options, verbose)
         else:
-            kept = {} if solver_cache is None else solver_cache
-            result = _continuous(lp, kept.setdefault(NAME, WarmLP()), warm_start, options)
+            result = result_of(_solved(lp, kept, options))
+            kept[_MATRIX] = data[s.A], lp.A
         if verbose:
             print(f"copter: {result.status} in {watch():.3g} s: {result.stats['reason']}")
         return result
@@ -159,14 +148,18 @@ class _CopterSolver(ConicSolver):
         return Solution(solution.status, solution.value + inverse_data[s.OFFSET], values, duals, about)
 
 
-def lp_of(data: Mapping[str, Any]) -> GeneralLP:
+def lp_of(data: Mapping[str, Any], known: tuple[Any, csc_array] | None = None) -> GeneralLP:
     """Return the LP of cvxpy's cone data, with marks of integral columns, without the objective's constant.
 
     The data are ``A x + s = b``, with the rows of the zero cone before those of the nonnegative cone, bounds
-    of x, and the indices of Boolean and integral columns.
+    of x, and the indices of Boolean and integral columns. `known`: the data's matrix of the last call, and
+    the matrix made of it.
     """
     b = np.array(data[s.B], np.float64)
-    A = csc_array(data[s.A], shape=(b.size, data[s.C].size), dtype=np.float64)
+    if known is not None and known[0] is data[s.A]:
+        A = known[1]
+    else:
+        A = csc_array(data[s.A], shape=(b.size, data[s.C].size), dtype=np.float64)
     row_lower = b.copy()
     row_lower[data["dims"].zero :] = -np.inf
     lower, upper = (
@@ -184,20 +177,15 @@ def _indices(columns: Any) -> NDArray[np.int64]:
     return np.array(columns, np.int64)
 
 
-def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
-    """Return the options of copter's solvers among the options of ``problem.solve``.
+def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options among those of ``problem.solve``.
 
-    `whole`: True if there are integral columns. Raise TypeError for an unknown option, and SettingError for
-    an invalid value or for an option that is not available with integral columns.
+    Raise TypeError for an unknown option, and SettingError for an invalid value.
     """
-    known = _WHOLE if whole else tuple(_CHECKS)
     found = {}
     given = {name: value for name, value in options.items() if name != _OF_CVXPY}
     check_keywords(f"{NAME}: solve", given, tuple(_CHECKS))
     for name, value in given.items():
-        if name not in known:
-            why = f"is for continuous problems only; there are: {', '.join(known)}"
-            raise SettingError(NAME, name, value, why)
         try:
             found[name] = _CHECKS[name](value)
         except ValueError as error:
@@ -214,73 +202,50 @@ def _impossible(lp: GeneralLP) -> str:
     return f"row {int(never.argmax())}: its bounds allow infinite values only" if never.any() else ""
 
 
-def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, Any]) -> _Result:
-    return result_of(lp, *kept.solve(lp, warm=warm, **options))
+def _solved(lp: GeneralLP, kept: dict[str, Any], options: Mapping[str, Any]) -> ModelSolution:
+    """Solve an LP by the kept model, which follows the LP's numbers."""
+    model, threads = kept.get(NAME), options.get("threads")
+    if model is None or model.threads != threads:
+        model = kept[NAME] = Model(lp, threads=threads)
+    else:
+        model.update(lp)
+    return model.solve(tolerance=options.get("tolerance", 1e-6), time_limit=options.get("deadline"))
 
 
-def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> _Result:
-    """Return an answer in cvxpy's form, as an error if there is no usable point.
+def result_of(found: ModelSolution, offset: float = 0.0) -> _Result:
+    """Return a solution in cvxpy's form, as an error if there is no usable point.
 
-    `warm_reason`: what the warm start used, or why there was none.
+    `offset`: constant of the model's objective, which cvxpy adds itself.
     """
-    status = _status_of(answer)
-    x, y = (answer.x, answer.y) if status in s.SOLUTION_PRESENT else (None, None)
-    if status == s.INFEASIBLE and answer.ray is not None:
-        y = answer.ray.vector
-    stats = {
-        "reason": answer.reason,
-        "warm_started": answer.warm_started,
-        "warm_reason": warm_reason,
-        "finished_by": answer.finished_by,
-        "seconds": dict(answer.seconds),
-        "proof": answer.proof,
-        "ray": answer.ray,
-    }
-    value = None if x is None else float(lp.c @ x)
-    return _Result(status, value, x, y, answer.iterations, sum(answer.seconds.values()), stats)
-
-
-def _status_of(answer: Answer) -> str:
-    """Return cvxpy's status for an answer."""
-    if answer.status in _ENDED:
-        return str(_ENDED[answer.status])
-    if answer.proof is None or not answer.proof.primal <= _INACCURATE:
-        return str(s.SOLVER_ERROR)
-    if answer.status in (Status.UNPROVED, Status.NUMERICAL_ERROR):
-        # a reduced cost of the wrong sign may be all that prevents a proof
-        near = answer.proof.worst <= _INACCURATE or answer.proof.dual <= _INACCURATE
-        return str(s.OPTIMAL_INACCURATE if near else s.SOLVER_ERROR)
-    return str(s.USER_LIMIT)
-
-
-def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> _Result:
-    watch = Stopwatch()
-    settings = {
-        "output_flag": verbose,
-        "mip_rel_gap": options.get("tolerance", 1e-6),
-        "time_limit": options.get("deadline"),
-        "threads": options.get("threads"),
-        "presolve": options.get("presolve", True),
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
-    found = branch_and_bound(lp, given)
-    usable = found.x is not None and found.status is not Status.NUMERICAL_ERROR
-    status = _ENDED.get(found.status, s.USER_LIMIT if usable else s.SOLVER_ERROR)
+    status = _status_of(found)
+    x = y = None
+    if status in s.SOLUTION_PRESENT:
+        x, y = found.x, None if found.certificate is None else found.y
+    elif status == s.INFEASIBLE and found.ray is not None:
+        y = found.ray.vector
     stats = {
         "reason": found.reason,
-        "warm_started": False,
-        "warm_reason": "branch and bound always starts cold",
-        "mip_gap": found.gap,
-        "mip_dual_bound": found.bound,
+        "warm_started": found.details["start"] != "cold",
+        "start": found.details["start"],
+        "certified": found.certified,
+        "bound": found.bound,
+        "gap": found.gap,
+        "ray": found.ray,
     }
-    return _Result(
-        status,
-        found.objective,
-        found.x if usable else None,
-        iterations=found.nodes or 0,
-        seconds=watch(),
-        stats=stats,
-    )
+    cost = -found.objective if found.maximize else found.objective
+    value = None if x is None else cost - offset
+    return _Result(status, value, x, y, found.iterations, found.seconds, stats)
+
+
+def _status_of(found: ModelSolution) -> str:
+    """Return cvxpy's status for a solution."""
+    if found.status in _ENDED:
+        return str(_ENDED[found.status])
+    if not found.found or not found.primal_residual <= _INACCURATE:
+        return str(s.SOLVER_ERROR)
+    if found.status in (Status.UNPROVED, Status.NUMERICAL_ERROR):
+        return str(s.OPTIMAL_INACCURATE)
+    return str(s.USER_LIMIT)
 
 
 COPTER = _CopterSolver()

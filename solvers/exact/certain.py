@@ -166,7 +166,7 @@ class _Search:
     def run(self) -> _ExactResult:
         self.model = _relaxed(self.model)
         try:
-            pass_model(self.highs, self.model, units_of=self.model.integral.astype(np.int32))
+            pass_model(self.highs, self.model)
         except SolverError:  # HiGHS rejects the coefficients: search without its prices
             self.usable = False
         self._narrow()

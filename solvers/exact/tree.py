@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from copter.models.highs import check, load, run_until
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.exact.multichoice import choose
-from copter.solvers.milp import MilpAnswer, confirmed, read_answer
+from copter.solvers.milp import MilpAnswer, read_answer
 
 if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
@@ -28,6 +29,8 @@ _OPTIONS = {
     "mip_feasibility_tolerance": 1e-9,
     "primal_feasibility_tolerance": 1e-9,
 }
+_AGREE, _SMALL = 1e-6, 1e-3
+"""Relative difference up to which two objectives agree, and the assumed size of a column whose value is 0."""
 _RESERVE, _START = 0.02, 1.0
 """Seconds before the deadline at which HiGHS stops, and seconds for starting a process and for its answer."""
 
@@ -83,6 +86,38 @@ def _by_highs(
         return _run(lp, clock, start, gap)
     found = _run(lp, clock, start, gap, presolve="on")
     return confirmed(found, lambda x: _run(lp, clock, start if x is None else x, gap), lp.c, lp.offset)
+
+
+def confirmed(
+    found: MilpAnswer,
+    again: Callable[[NDArray[np.float64] | None], MilpAnswer],
+    c: NDArray[np.float64],
+    offset: float = 0.0,
+) -> MilpAnswer:
+    """Check the result of a run with presolve by a run without presolve.
+
+    HiGHS' presolve has lost optima of integer programs without any sign in the result. `again` runs HiGHS
+    without presolve, from a point or None. Bounds belong to the costs c and `offset`. If the runs agree or
+    the second was stopped, return the better point and the smaller bound; if they contradict each other,
+    return the status ``unproved``.
+    """
+    if found.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED):
+        return found
+    other = again(found.x)
+    nodes = found.nodes + other.nodes
+    best = min((each.x for each in (found, other) if each.x is not None), key=lambda x: c @ x, default=None)
+    if other.status in (Status.DEADLINE, Status.ITERATION_LIMIT):
+        why = f"{other.reason}; the run without presolve did not finish, so presolve is not confirmed"
+        return replace(other, x=best, reason=why, nodes=nodes)
+    agree = found.status is other.status
+    if agree and best is not None:
+        cost = float(c @ best) + offset
+        room = _AGREE * (float(abs(c * best).sum()) + _SMALL * float(abs(c).max(initial=0.0)))
+        agree = max(found.bound, other.bound) <= cost + room
+    if agree:
+        return replace(found, x=best, bound=min(found.bound, other.bound), nodes=nodes)
+    why = f"{found.reason} with presolve and {other.reason} without it, which contradict each other"
+    return MilpAnswer(best, Status.UNPROVED, why, -math.inf, math.inf, nodes)
 
 
 def _run(

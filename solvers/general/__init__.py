@@ -1,32 +1,13 @@
-"""General linear programs: `linprog`, `milp`, MPS files, and conversion to a ContinualProgram.
+"""General linear and mixed-integer programs: :class:`Model`, and doors to it.
 
     minimise  c'x   subject to   row_lower <= A x <= row_upper,   lower <= x <= upper
 
-:mod:`~copter.models.general_lp` stores such a program, :mod:`~copter.models.files` reads one, and
-:mod:`~copter.models.model` converts it to requests and resources.  :mod:`~copter.solvers.general.hybrid`
-solves it by presolve (`presolve.py`), copter's solver and HiGHS; :mod:`~copter.proof.general_lp` checks the
-result.  `warm.py` solves similar LPs one after the other. `semicontinuous.py` replaces semi-continuous
-columns by integral ones.  :mod:`~copter.solvers.general.scipy_form` and
-:mod:`~copter.solvers.general.integer` have the arguments and results of scipy (`scipy_arguments.py`,
-`scipy_options.py`).
+Read `model.py` first. A :class:`Model` keeps such a program in HiGHS (:mod:`copter.models.highs_lp`) and
+checks each answer (:mod:`copter.proof.general_lp`); `integer.py` solves programs with integral columns, and
+`semicontinuous.py` replaces semi-continuous columns by integral ones. `allocation.py` converts an LP that is
+an allocation to a ContinualProgram.
+
+The doors are `scipy_form.py` (`linprog`, `milp`, `from_arrays`), with arguments and options in
+`scipy_arguments.py` and `scipy_options.py`, and `mathopt.py`. Files are read by :mod:`copter.models.files`,
+and cvxpy's problems by :mod:`copter.solvers.cvxpy`.
 """
-
-from copter.models.files import read_mps
-from copter.models.general_lp import GeneralLP
-from copter.models.model import Model, ModelSolution
-from copter.proof.highs_lp import Answer
-from copter.solvers.general.hybrid import solve_lp
-from copter.solvers.general.integer import milp
-from copter.solvers.general.scipy_form import from_arrays, linprog
-
-__all__ = [
-    "Answer",
-    "GeneralLP",
-    "Model",
-    "ModelSolution",
-    "from_arrays",
-    "linprog",
-    "milp",
-    "read_mps",
-    "solve_lp",
-]

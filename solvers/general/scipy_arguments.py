@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import ArgumentTypeError, EditError
-from copter.solution import Status
+from copter.status import Status
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
@@ -53,7 +53,7 @@ def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
     """
     if given is None:
         return np.zeros(0)
-    found = np.atleast_1d(np.squeeze(_numbers(name, given)))
+    found = np.atleast_1d(np.squeeze(numbers(name, given)))
     if found.ndim != 1:
         raise EditError(name, "shape", np.shape(given), "must be a vector, of one dimension")
     return found
@@ -72,7 +72,7 @@ def costs(given: ArrayLike) -> NDArray[np.float64]:
         raise EditError("c", "values", type(given).__name__, f"`c` must be a dense array; {why}")
     if given is None:
         raise ArgumentTypeError("c", "values", given, why)
-    found = _numbers("c", given).squeeze()
+    found = numbers("c", given).squeeze()
     if found.ndim > 1 or not found.size:
         raise EditError("c", "shape", np.shape(given), why)
     found = np.atleast_1d(found)
@@ -82,7 +82,7 @@ def costs(given: ArrayLike) -> NDArray[np.float64]:
     return found
 
 
-def _numbers(name: str, given: Any) -> NDArray[np.float64]:
+def numbers(name: str, given: Any) -> NDArray[np.float64]:
     """Return an array of numbers; raise ArgumentTypeError for text, although numpy would parse it."""
     try:
         found = np.asarray(given)
@@ -112,7 +112,7 @@ def rows(
     if matrix is None or (not issparse(matrix) and np.size(matrix) == 0):
         found = csc_array((0, n))
     else:
-        values = matrix if issparse(matrix) else _numbers(matrix_name, matrix)
+        values = matrix if issparse(matrix) else numbers(matrix_name, matrix)
         if values.ndim != 2:
             raise EditError(matrix_name, "shape", values.shape, "must have two dimensions")
         found = csc_array(values, dtype=np.float64)
@@ -134,7 +134,7 @@ def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     try:
         pairs = np.array(bounds, object)
         missing = np.vectorize(lambda value: value is None, otypes=[bool])(pairs)
-        pairs = _numbers("bounds", np.where(missing, 0.0, pairs))
+        pairs = numbers("bounds", np.where(missing, 0.0, pairs))
     except ValueError as error:  # includes ArgumentTypeError
         raise EditError("bounds", "pairs", bounds, f"must be pairs of numbers or None: {error}") from None
     if pairs.size == 0:

@@ -1,4 +1,4 @@
-"""scipy's `linprog`: arguments, results, status codes, warnings and signs."""
+"""scipy's `linprog` and `milp`, and `from_arrays`: arguments, results, status codes, warnings and signs."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.clock import Clock, ctrl_c_cancels, current, running
 from copter.errors import EditError
-from copter.models.general_lp import GeneralLP, checked, crossed_column
-from copter.models.model import Model
-from copter.proof.highs_lp import Answer
-from copter.proof.rigorous import reduced_costs
-from copter.solution import Status
-from copter.solvers.base import Stopwatch
-from copter.solvers.general.hybrid import AUTO, solve_lp
-from copter.solvers.general.integer import branch_and_bound
+from copter.models.general_lp import GeneralLP, checked, crossed_column, supported
+from copter.models.highs_lp import HighsLP, LPAnswer
+from copter.solvers.general.integer import IntegerAnswer, solve_integer
+from copter.solvers.general.model import Model
 from copter.solvers.general.scipy_arguments import (
+    bounds_of_columns,
     box,
     columns_of_kinds,
     costs,
     kinds_of_columns,
     rows,
+    rows_of_constraints,
     scipy_status,
     vector,
 )
-from copter.solvers.general.scipy_options import LINPROG, highs_options
+from copter.solvers.general.scipy_options import LINPROG, MILP, highs_options
+from copter.status import Status
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-    from copter.solvers.base import Solver
-
 _METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
 """scipy's methods, and the name of HiGHS' method if HiGHS solves alone."""
+_GAP = 1e-4
+"""HiGHS' default of the relative gap."""
 _DEPRECATED = ("simplex", "revised simplex", "interior-point")
 
 
@@ -52,11 +52,7 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
     x0: ArrayLike | None = None,
     integrality: ArrayLike | None = None,
     *,
-    solver: str | Solver = AUTO,
     tolerance: float = 1e-6,
-    deadline: float | None = None,
-    presolve: bool = True,
-    polish: bool = False,
 ) -> OptimizeResult:
     """Minimise c'x subject to A_ub x <= b_ub, A_eq x == b_eq and bounds; as scipy's ``linprog``.
 
@@ -66,22 +62,21 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
         As in scipy. Matrices may be sparse. A bound of 1e20 or more counts as no bound, and so does NaN, with
         a warning.
     method : str
-        "highs": combination of all parts; "highs-ds", "highs-ipm": HiGHS alone, by dual simplex or interior
-        point. scipy's deprecated methods count as "highs", with scipy's warning.
+        "highs": HiGHS' default; "highs-ds", "highs-ipm": dual simplex or interior point. scipy's deprecated
+        methods count as "highs", with scipy's warning.
     options, integrality
-        As in scipy for HiGHS; iteration limits apply to HiGHS only, the time limit to the whole call.
+        As in scipy for HiGHS; the time limit is that of the whole call.
     callback, x0 : None
         A callback is an error; x0 is not used, with scipy's warning.
-    solver, tolerance, deadline, presolve, polish
-        As in :func:`copter.solve_lp`: all parts together, or one solver alone.  With ``integrality``, HiGHS'
-        branch and bound solves the program at the gap of ``options``; only deadline and presolve apply then.
+    tolerance : float
+        Largest relative residuals and gap of an optimal answer, which are recomputed from the arguments.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
         scipy's fields, signs and codes; x and figures are None without a point.  Additional fields are
-        ``finished_by, seconds, proof, ray, solution`` of :func:`copter.solve_lp`'s answer, and ``vertex``,
-        which is True if x is known to be a vertex.
+        ``certificate``, an :class:`~copter.proof.general_lp.LPCertificate` with the bound and whether it is
+        proved in exact arithmetic, and ``ray``, which proves that the LP is infeasible or unbounded.
 
     Raises
     ------
@@ -105,9 +100,100 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
     kinds = _kinds(method, callback, x0, integrality, cost.size)
     lp, n_upper = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
     given = highs_options(options, LINPROG, OptimizeWarning)
-    alone = {"solver": _METHODS[method]} if _METHODS.get(method) else {}
-    how = {"solver": solver, "tolerance": tolerance, "deadline": deadline, "polish": polish}
-    return _solved(lp, n_upper, kinds, how | {"presolve": presolve, "highs_options": given | alone})
+    if _METHODS.get(method):
+        given["solver"] = _METHODS[method]
+    empty = crossed_column(lp)
+    if empty is not None:  # as in scipy, the status is infeasible and there is no error
+        nowhere = LPAnswer(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
+        return _result(lp, nowhere, n_upper)
+    lp = supported(checked(lp))  # bounds of 1e20 and more are infinite from here on
+    found = _solved(lp, given, tolerance)
+    if isinstance(found, LPAnswer):
+        return _result(lp, found, n_upper)
+    return _result(lp, LPAnswer(found.status, found.reason), n_upper, found.x) | found.figures()
+
+
+def milp(
+    c: ArrayLike,
+    *,
+    integrality: ArrayLike | None = None,
+    bounds: Any = None,
+    constraints: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResult:
+    """Minimise c'x subject to linear constraints, bounds and integrality; as scipy's ``milp``.
+
+    Parameters
+    ----------
+    c : (n,) array_like
+        Costs.
+    integrality : array_like, optional
+        One number for all columns, or one for each: 0 continuous, 1 integer, 2 semi-continuous, 3
+        semi-integer.
+    bounds : scipy.optimize.Bounds, or the arguments of one, optional
+        Default: every column is at least 0.
+    constraints : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, optional
+        Rows of the program.
+    options : mapping, optional
+        ``disp, presolve, time_limit, node_limit, mip_rel_gap``; others are passed to HiGHS, with a warning.
+        An option that HiGHS rejects is ignored, with a warning.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        ``x, fun, status, success, message, mip_node_count, mip_dual_bound, mip_gap``; ``x`` and the figures
+        are None without a point. The message says what was checked.  Unlike in scipy, infeasible (2) and
+        unbounded (3) are distinguished, and the node limit has status 1.
+
+    Raises
+    ------
+    EditError
+        A ValueError, if scipy rejects the argument, or if a bound or coefficient is invalid, or larger than
+        HiGHS supports.
+
+    Examples
+    --------
+    >>> import copter
+    >>> result = copter.milp([-5.0, -4.0], integrality=1, constraints=([[6.0, 4.0]], -float("inf"), 23.0))
+    >>> result.status, result.x.tolist(), result.fun
+    (0, [1.0, 4.0], -21.0)
+    """
+    from scipy.optimize import OptimizeResult
+
+    cost = costs(c)
+    lower, upper = bounds_of_columns(bounds, cost.size)
+    A, low, high = rows_of_constraints(constraints, cost.size)
+    whole, semi = columns_of_kinds(kinds_of_columns(integrality, cost.size))
+    lp = GeneralLP(cost, A, low, high, lower, upper, 0.0, whole, semi=semi)
+    settings = highs_options(options, MILP, RuntimeWarning)
+    empty = crossed_column(lp)
+    found: IntegerAnswer | LPAnswer
+    if empty is not None:
+        found = IntegerAnswer(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
+    else:
+        found = _solved(supported(checked(lp)), settings, 1e-6)
+    code, message = scipy_status(found.status, found.reason)
+    if isinstance(found, LPAnswer):
+        proof = found.certificate
+        known = proof is not None and found.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
+        x, fun = (proof.x, proof.objective) if proof is not None and known else (None, None)
+        bound, gap = (proof.bound, proof.gap) if proof is not None and known else (None, None)
+        figures = {"mip_node_count": 0 if known else None, "mip_dual_bound": bound, "mip_gap": gap}
+    else:
+        x, fun, figures = found.x, found.objective, found.figures()
+    return OptimizeResult(status=code, message=message, success=code == 0, x=x, fun=fun, **figures)
+
+
+def _solved(lp: GeneralLP, options: dict[str, Any], tolerance: float) -> LPAnswer | IntegerAnswer:
+    """Solve a checked program with HiGHS' options; Ctrl-C ends the solve."""
+    clock = Clock(options.pop("time_limit", None), parent=current())
+    presolve = options.pop("presolve", None)
+    if presolve is not None:
+        options["presolve"] = {True: "on", False: "off"}.get(presolve, presolve)
+    with ctrl_c_cancels(clock), running(clock):
+        if not lp.integral.any() and lp.semi is None:
+            return HighsLP(lp, options=options).solve(tolerance, clock)
+        return solve_integer(lp, options.pop("mip_rel_gap", _GAP), clock, options=options)
 
 
 def from_arrays(
@@ -119,45 +205,41 @@ def from_arrays(
     bounds: Any = (0, None),
     integrality: ArrayLike | None = None,
 ) -> Model:
-    """Convert the arguments of scipy's ``linprog`` to a ContinualProgram that can be edited and solved again.
-
-    Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals
-    of requests (:mod:`copter.models.formulation`); every other row becomes a resource.
+    """Make a :class:`Model`, which can be changed and solved again, from the arguments of scipy's ``linprog``.
 
     Parameters
     ----------
     c, A_ub, b_ub, A_eq, b_eq, bounds
         As for :func:`linprog`.
     integrality : array_like, optional
-        0 continuous, 1 integral; one number for all columns, or one for each.
+        0 continuous, 1 integral, 2 semi-continuous, 3 semi-integer; one number for all columns, or one for
+        each.
 
     Returns
     -------
     Model
-        ``program`` is the program. Its resources have the row numbers as ids, the rows of A_ub first.
-        ``solution(answer)`` converts a solution back, to ``x``, ``y`` and ``objective``.
+        The rows of A_ub come first.
 
     Raises
     ------
     EditError
-        As :func:`linprog`; also if a column is semi-continuous or its bounds contradict each other.
+        As :func:`linprog`; also if the bounds of a column contradict each other.
 
     Examples
     --------
     >>> import copter
     >>> model = copter.from_arrays([-3.0, -2.0], A_ub=[[1.0, 1.0], [2.0, 1.0]], b_ub=[8.0, 13.0])
-    >>> solution = copter.make_solver("copter", tolerance=1e-9).solve(model.program)
-    >>> found = model.solution(solution)
-    >>> found.x.round(5).tolist(), round(found.objective, 5)
+    >>> found = model.solve()
+    >>> found.x.round(5).tolist(), found.objective
     ([5.0, 3.0], -21.0)
+    >>> _ = model.update(b_ub={0: 9.0})
+    >>> model.solve().objective
+    -22.0
     """
     cost = costs(c)
     kinds = kinds_of_columns(integrality, cost.size)
-    if (kinds > 1).any():
-        why = "must be 0 (continuous) or 1 (integral); copter.milp takes semi-continuous columns"
-        raise EditError(f"column {int((kinds > 1).argmax())}", "integrality", int(kinds.max()), why)
-    lp, _ = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
-    return Model(lp)
+    lp, n_upper = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
+    return Model(lp, n_inequalities=n_upper)
 
 
 def _kinds(
@@ -203,41 +285,15 @@ def _program(
     return GeneralLP(cost, matrix, low, high, *bounds, 0.0, whole, semi=semi), b_ub.size
 
 
-def _solved(lp: GeneralLP, n_upper: int, kinds: NDArray[np.int32], how: dict[str, Any]) -> OptimizeResult:
-    """Return scipy's result of branch and bound, or of :func:`solve_lp` with the arguments `how`."""
+def _result(
+    lp: GeneralLP, answer: LPAnswer, n_upper: int, point: NDArray[np.float64] | None = None
+) -> OptimizeResult:
+    """Return scipy's result for an answer, or for a point without prices; the first rows are inequalities."""
     from scipy.optimize import OptimizeResult
 
-    empty = crossed_column(lp)
-    if empty is not None:  # as in scipy, the status is infeasible and there is no error
-        why = f"the bounds of column {empty} leave no value"
-        nowhere = Answer(Status.INFEASIBLE, why, finished_by="bounds", seconds={"check": 0.0})
-        return _result(lp, nowhere, n_upper)
-    lp = checked(lp)  # bounds of 1e20 and more are infinite from here on
-    options = dict(how["highs_options"])
-    limits = [limit for limit in (how["deadline"], options.pop("time_limit", None)) if limit is not None]
-    deadline = min(limits, default=None)
-    if kinds.any():
-        if how["solver"] != AUTO:
-            why = "must be 'auto' with integrality, which HiGHS' branch and bound solves"
-            raise EditError("linprog", "solver", how["solver"], why)
-        watch = Stopwatch()
-        limit = {} if deadline is None else {"time_limit": deadline}
-        presolve = {} if how["presolve"] else {"presolve": False}
-        found = branch_and_bound(lp, presolve | options | limit)
-        seconds = {"highs": watch()}
-        answer = Answer(found.status, found.reason, x=found.x, finished_by="highs", seconds=seconds)
-        return OptimizeResult(_result(lp, answer, n_upper) | found.figures())
-    presolve = options.pop("presolve", how["presolve"])
-    answer = solve_lp(lp, **how | {"presolve": presolve, "deadline": deadline, "highs_options": options})
-    return _result(lp, answer, n_upper)
-
-
-def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
-    """Return scipy's result for an answer; the first `n_upper` rows are inequalities."""
-    from scipy.optimize import OptimizeResult
-
-    x, y = answer.x, answer.y
-    code, message = scipy_status(answer.status, f"{answer.finished_by}: {answer.reason}")
+    proof = None if answer.status in (Status.INFEASIBLE, Status.UNBOUNDED) else answer.certificate
+    x = point if proof is None else proof.x
+    code, message = scipy_status(answer.status, answer.reason)
     fun = None if x is None else float(lp.c @ x)
     residual: dict[str, Any] = dict.fromkeys(("ineqlin", "eqlin", "lower", "upper"))
     marginals: dict[str, Any] = dict(residual)
@@ -249,9 +305,8 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
             "lower": x - lp.lower,
             "upper": lp.upper - x,
         }
-    if y is not None:
-        reduced, error, _ = reduced_costs(lp, y)
-        reduced = np.where(abs(reduced) <= error, 0.0, reduced)  # rounding errors count as 0
+    if proof is not None:
+        y, reduced = proof.y, proof.reduced_costs
         marginals = {
             "ineqlin": -y[:n_upper],
             "eqlin": -y[n_upper:],
@@ -273,10 +328,6 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
         mip_node_count=None if x is None else 0,
         mip_dual_bound=fun,
         mip_gap=None if x is None else 0.0,
-        finished_by=answer.finished_by,
-        seconds=dict(answer.seconds),
-        proof=answer.proof,
+        certificate=proof,
         ray=answer.ray,
-        vertex=answer.basis is not None,
-        solution=answer.solution,
     )

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from copter.clock import Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.reductions import ReducedPoint
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Status
 from copter.solvers.proximal.steps import StepsResult
@@ -130,7 +129,7 @@ class HighsFallback:
         """Return the answer of a run in the units of the program; None without a usable answer."""
         from copter.models.highs import point_of, ray_of
 
-        point, ray, violation = ReducedPoint(np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
+        point, ray, violation = (np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
         known = ray_of(highs, status)
         if status is Status.INFEASIBLE and known is not None:
             violation = known[: back.sharp.size] * back.sharp * working.row_scale
@@ -143,10 +142,10 @@ class HighsFallback:
             x, y = point_of(highs)
             if x is None or y is None:
                 return None
-            point = ReducedPoint(np.clip(x, 0.0, lp.upper), y)
+            point = np.clip(x, 0.0, lp.upper), y
         else:
             return None
-        x, y, _ = back.invert(point)
+        x, y = back.invert(*point)
         return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation, by_highs=True)
 
 
@@ -161,9 +160,11 @@ class _InUnits(NamedTuple):
     sharp: NDArray[np.float64]
     factor: float
 
-    def invert(self, point: ReducedPoint) -> ReducedPoint:
+    def invert(
+        self, x: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Convert values of columns, and prices of the resource rows, to the set's units."""
-        return ReducedPoint(point.x * self.unit, point.y[: self.sharp.size] * self.sharp / self.factor)
+        return x * self.unit, y[: self.sharp.size] * self.sharp / self.factor
 
 
 def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[GeneralLP, _InUnits]:

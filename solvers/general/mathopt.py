@@ -1,4 +1,4 @@
-"""Conversion of models of OR-Tools MathOpt to programs, and of programs to models of MathOpt.
+"""Conversion of models of OR-Tools MathOpt to a Model, and of programs to models of MathOpt.
 
 OR-Tools is part of the extra ``baselines``.
 """
@@ -15,13 +15,12 @@ from copter.errors import ArgumentTypeError, UnsupportedError
 from copter.extras import extra
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP
-from copter.models.model import Model, ModelSolution
+from copter.solvers.general.model import Model, ModelSolution
 
 if TYPE_CHECKING:
     from ortools.math_opt.python import mathopt
 
     from copter.program.program import ContinualProgram
-    from copter.solution import Solution
 
 _BEYOND = (
     "auxiliary_objectives",
@@ -35,7 +34,7 @@ _BEYOND = (
 
 
 class _MathOpt:
-    """Model of MathOpt as the source of a program."""
+    """Model of MathOpt as the source of a :class:`Model`."""
 
     def __init__(self, model: mathopt.Model) -> None:
         self.model = model
@@ -46,7 +45,7 @@ class _MathOpt:
         self.sign = 1.0 if self.model.objective.is_maximize else -1.0
         return _arrays(self.model.export_model())
 
-    def deliver(self, answer: Solution, found: ModelSolution) -> ModelSolution:
+    def deliver(self, found: ModelSolution) -> ModelSolution:
         """Return the solution with values by variable and duals by constraint."""
         values = dict(zip(self.columns, found.x.tolist(), strict=True))
         duals = dict(zip(self.rows, (self.sign * found.y).tolist(), strict=True))
@@ -54,7 +53,7 @@ class _MathOpt:
 
 
 def from_mathopt(model: mathopt.Model) -> Model:
-    """Make a Model, with its ContinualProgram, from a linear model of OR-Tools MathOpt.
+    """Make a :class:`~copter.Model` from a linear model of OR-Tools MathOpt.
 
     Parameters
     ----------
@@ -64,9 +63,8 @@ def from_mathopt(model: mathopt.Model) -> Model:
     Returns
     -------
     Model
-        Constraints that are sums over blocks of variables are sum rows of requests. Other constraints are
-        resources, with their number in ``model.linear_constraints()`` as the id. Solutions have values by
-        variable and duals by constraint.
+        Solutions have values by variable and duals by constraint. ``update()`` reads the model of MathOpt
+        again.
 
     Raises
     ------
@@ -78,14 +76,13 @@ def from_mathopt(model: mathopt.Model) -> Model:
     Examples
     --------
     >>> from ortools.math_opt.python import mathopt
-    >>> from copter import ProximalPoint, from_mathopt
+    >>> from copter import from_mathopt
     >>> source = mathopt.Model()
     >>> x = source.add_variable(lb=0.0, ub=3.0, name="x")
     >>> _ = source.add_linear_constraint(2.0 * x <= 4.0)
     >>> source.maximize(x)
-    >>> model = from_mathopt(source)
-    >>> found = model.solution(ProximalPoint().solve(model.program))
-    >>> round(found.objective, 4), round(found.values[x], 4)
+    >>> found = from_mathopt(source).solve()
+    >>> found.objective, found.values[x]
     (2.0, 2.0)
     """
     if not hasattr(model, "linear_constraints"):

@@ -1,0 +1,477 @@
+"""A linear program that is kept in HiGHS: differences, starts, runs, and the check of HiGHS' claims.
+
+The LP is in HiGHS in the user's own numbers. Another state of it is compared with the numbers that HiGHS has,
+in one pass over the arrays, and only what differs is passed on. HiGHS keeps its basis.
+
+Start of a run: without a basis HiGHS presolves. From a basis it uses the dual simplex method, which was
+faster than the primal one in most of the cases that were measured, also if costs changed. If a run takes more
+than `_WORTH` times the iterations of a cold run, the next run after changes of that kind (costs alone, or
+others) uses the primal method if costs alone changed, and otherwise starts cold. A run is cut off at `_MOST`
+times these iterations. Iterations are counted and not seconds, so that results are the same on every machine.
+
+HiGHS' claim counts if the LP's own residuals confirm it (:mod:`copter.proof.general_lp`). Otherwise the LP is
+solved once more, cold, at the smallest tolerances, in units in which typical numbers are near 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Clock, Interrupted
+from copter.models.general_lp import GeneralLP
+from copter.models.highs import (
+    HighsEngine,
+    check,
+    engine,
+    iterations_of,
+    pass_model,
+    point_of,
+    ray_of,
+    run,
+    run_until,
+    set_option,
+    status_of,
+)
+from copter.proof.general_lp import LPCertificate, LPChecker, LPRay, infeasible_ray, unbounded_ray
+from copter.status import Status
+
+_LEAST = 1e-10
+"""Smallest tolerance that HiGHS accepts."""
+_TIGHTER, _USUAL = 0.1, 1e-7
+"""Factor from the tolerance of an answer to HiGHS' tolerances, and their largest value, HiGHS' default."""
+_SMALL, _AT_ONCE = 5_000, 500
+"""Rows and columns of an LP that runs in the present thread, since starting a thread may take longer than the
+run, and the iterations after which it goes on in another thread, which can be interrupted.
+"""
+_WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
+"""Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
+_ENTRIES = 1_000
+"""Number of changed entries from which the matrix is passed as a whole."""
+_DUAL, _PRIMAL = 1, 4
+_ENDED = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+_LIMITED = (Status.DEADLINE, Status.ITERATION_LIMIT, Status.CANCELLED)
+
+
+@dataclass
+class _Choice:
+    """How the next run after changes of one kind starts: by which method, and how many runs start cold."""
+
+    primal: bool = False
+    cold_runs: int = 0
+    failures: int = 0
+
+    def cold(self) -> bool:
+        """Return whether this run starts cold."""
+        self.cold_runs = max(0, self.cold_runs - 1)
+        return self.cold_runs > 0
+
+    def took(self, long: bool, costs: bool) -> None:
+        """Choose the next start after a run from a basis, which took long or not, and only costs changed or not."""
+        if not long:
+            self.failures = 0
+        elif costs and not self.primal:
+            self.primal = True
+        else:
+            self.primal, self.failures = False, min(self.failures + 1, 6)
+            self.cold_runs = 2**self.failures
+
+
+class LPChanges(NamedTuple):
+    """Numbers of costs, of bounds of columns, of bounds of rows and of entries that differ between two LPs."""
+
+    costs: int
+    bounds: int
+    rows: int
+    entries: int
+
+
+@dataclass(frozen=True)
+class LPAnswer:
+    """Answer for a linear program, as a minimisation.
+
+    Attributes
+    ----------
+    status, reason : Status, str
+    certificate : LPCertificate, optional
+        Point and prices with their residuals and bound.
+    ray : LPRay, optional
+        Proof that the LP is infeasible or unbounded.
+    iterations, crossover : int
+        Iterations of all runs, and those from an interior point to a vertex.
+    start : str
+        What the run began from: "cold", or "kept basis".
+    """
+
+    status: Status
+    reason: str
+    certificate: LPCertificate | None = None
+    ray: LPRay | None = None
+    iterations: int = 0
+    crossover: int = 0
+    start: str = "cold"
+
+
+def differing(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the positions at which two arrays of one shape differ."""
+    if old is new:
+        return np.empty(0, np.int32)
+    return np.flatnonzero(old != new).astype(np.int32)
+
+
+def same_pattern(old: GeneralLP, new: GeneralLP) -> bool:
+    """Return whether two LPs have their entries in the same places."""
+    return old.A is new.A or (
+        old.A.shape == new.A.shape
+        and np.array_equal(old.A.indptr, new.A.indptr)
+        and np.array_equal(old.A.indices, new.A.indices)
+    )
+
+
+def changes_between(old: GeneralLP, new: GeneralLP) -> LPChanges:
+    """Count the differences of two LPs of one shape."""
+    if same_pattern(old, new):
+        entries = differing(old.A.data, new.A.data).size
+    else:
+        entries = (new.A - old.A).nnz
+    bounds = (old.lower != new.lower) | (old.upper != new.upper)
+    rows = (old.row_lower != new.row_lower) | (old.row_upper != new.row_upper)
+    counts = (np.count_nonzero(each) for each in (bounds, rows))
+    return LPChanges(differing(old.c, new.c).size, *map(int, counts), int(entries))
+
+
+@dataclass
+class HighsLP:
+    """LP in HiGHS, which keeps its basis; integral columns count as continuous.
+
+    `threads`: None for one, because HiGHS' simplex uses only one. `options`: options of HiGHS, which override
+    those of this class.
+    """
+
+    lp: GeneralLP
+    threads: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.checker = LPChecker(self.lp)
+        self._highs: HighsEngine | None = None
+        self._cold_iterations = self._iterations = self._crossover = 0
+        self._choices = {True: _Choice(), False: _Choice()}
+        self._only_costs = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_highs": None}  # HiGHS' state cannot be copied: a copy starts cold
+
+    # ---- differences -----------------------------------------------------------------------------
+
+    def follow(self, lp: GeneralLP) -> None:
+        """Pass the differences to another LP to HiGHS; another shape starts cold."""
+        old, highs = self.lp, self._highs
+        if lp is old:
+            return
+        self.lp, self.checker = lp, self.checker.follow(lp)
+        if highs is None:
+            return
+        if old.A.shape != lp.A.shape:
+            self._highs = None
+            return
+        self._push(highs, old, lp)
+
+    def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
+        entries = np.empty(0, np.int32)
+        if same_pattern(old, new):
+            entries = differing(old.A.data, new.A.data)
+        if not same_pattern(old, new) or entries.size > _ENTRIES:
+            basis = highs.getBasis()
+            pass_model(highs, new)
+            if basis.valid:
+                check(highs.setBasis(basis), "the basis")
+            self._only_costs = False
+            return
+        column = np.searchsorted(new.A.indptr, entries, side="right") - 1
+        for i, j, value in zip(
+            new.A.indices[entries].tolist(), column.tolist(), new.A.data[entries].tolist()
+        ):
+            check(highs.changeCoeff(i, j, value), "an entry")
+        costs = differing(old.c, new.c)
+        if costs.size:
+            check(highs.changeColsCost(costs.size, costs, new.c[costs]), "costs")
+        bounds = np.union1d(differing(old.lower, new.lower), differing(old.upper, new.upper))
+        if bounds.size:
+            box = new.lower[bounds], new.upper[bounds]
+            check(highs.changeColsBounds(bounds.size, bounds, *box), "bounds of columns")
+        rows = np.union1d(differing(old.row_lower, new.row_lower), differing(old.row_upper, new.row_upper))
+        if rows.size:
+            sides = new.row_lower[rows], new.row_upper[rows]
+            check(highs.changeRowsBounds(rows.size, rows, *sides), "bounds of rows")
+        self._only_costs = not (bounds.size or rows.size or entries.size)
+
+    def delete(self, columns: NDArray[np.int32], rows: NDArray[np.int32], lp: GeneralLP) -> None:
+        """Follow an LP from which columns and rows were deleted."""
+        if self._highs is not None:
+            if columns.size:
+                check(self._highs.deleteCols(columns.size, columns), "deleting columns")
+            if rows.size:
+                check(self._highs.deleteRows(rows.size, rows), "deleting rows")
+        self._reshaped(lp)
+
+    def append(self, lp: GeneralLP) -> None:
+        """Follow an LP to which columns or rows, but not both, were appended."""
+        (m, n), highs = self.lp.A.shape, self._highs
+        if highs is not None:
+            new = lp.A[:, n:]
+            if new.shape[1]:
+                entries = new.nnz, new.indptr[:-1].astype(np.int32), new.indices.astype(np.int32), new.data
+                box = lp.c[n:], lp.lower[n:], lp.upper[n:]
+                check(highs.addCols(new.shape[1], *box, *entries), "adding columns")
+            added = lp.A.tocsr()[m:]
+            if added.shape[0]:
+                entries = (
+                    added.nnz,
+                    added.indptr[:-1].astype(np.int32),
+                    added.indices.astype(np.int32),
+                    added.data,
+                )
+                check(
+                    highs.addRows(added.shape[0], lp.row_lower[m:], lp.row_upper[m:], *entries), "adding rows"
+                )
+        self._reshaped(lp)
+
+    def _reshaped(self, lp: GeneralLP) -> None:
+        self.lp, self.checker, self._only_costs = lp, LPChecker(lp), False
+
+    # ---- solve -----------------------------------------------------------------------------------
+
+    def solve(self, tolerance: float, clock: Clock) -> LPAnswer:
+        """Solve the LP from the last basis, or cold; the status is confirmed by the LP's own residuals."""
+        self._iterations = self._crossover = 0
+        start, answer = "cold", None
+        try:
+            if not self.lp.c.size:
+                return self._empty()
+            start = self._start(tolerance)
+            answer = self._claimed(self._run(clock, start), tolerance)
+            if answer.status is Status.UNPROVED:
+                answer = self._again(answer, tolerance, clock)
+        except Interrupted:
+            self._highs = None  # the abandoned run still uses it
+            if answer is None:
+                answer = LPAnswer(Status.CANCELLED if clock.cancelled else Status.DEADLINE, clock.why())
+        return replace(answer, iterations=self._iterations, crossover=self._crossover, start=start)
+
+    def _empty(self) -> LPAnswer:
+        """Return the answer for an LP without columns."""
+        y = np.where(self.lp.row_lower > 0.0, -1.0, np.where(self.lp.row_upper < 0.0, 1.0, 0.0))
+        ray = infeasible_ray(self.lp, y)
+        if ray is not None:
+            return LPAnswer(Status.INFEASIBLE, "a row without entries excludes 0", ray=ray)
+        nothing = self.checker.certificate(np.zeros(0), np.zeros(y.size))
+        return LPAnswer(Status.OPTIMAL, "there are no columns", nothing)
+
+    def _start(self, tolerance: float) -> str:
+        """Prepare HiGHS for a run; return what the run starts from."""
+        feasibility = float(np.clip(_TIGHTER * tolerance, _LEAST, _USUAL))
+        if self._highs is None:
+            self._highs = engine(1 if self.threads is None else self.threads, **self._options())
+            pass_model(self._highs, self.lp)
+        elif self._choices[self._only_costs].cold():
+            check(self._highs.clearSolver(), "clearing the solver")
+        for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            if name not in self.options:
+                set_option(self._highs, name, feasibility)
+        hot = self._highs.getBasis().valid
+        if "simplex_strategy" not in self.options:
+            primal = hot and self._choices[self._only_costs].primal
+            set_option(self._highs, "simplex_strategy", _PRIMAL if primal else _DUAL)
+        return "kept basis" if hot else "cold"
+
+    def _options(self) -> dict[str, Any]:
+        return dict(self.options)
+
+    def _limit(self) -> int:
+        """Return the limit on the iterations of a run from a basis; 0 for the user's limit."""
+        if "simplex_iteration_limit" in self.options:
+            return 0
+        return max(_LEAST_LIMIT, _MOST * self._cold_iterations)
+
+    def _run(self, clock: Clock, start: str) -> HighsEngine:
+        """Run HiGHS, again and cold if a run from a basis takes too long or fails."""
+        highs = self._highs
+        assert highs is not None
+        hot = start != "cold"
+        limit = self._limit() if hot else 0
+        if limit:
+            small = sum(self.lp.A.shape) <= _SMALL
+            if small:
+                set_option(highs, "simplex_iteration_limit", min(limit, _AT_ONCE))
+                run(highs)
+                self._count(highs)
+            if not small or (status_of(highs)[0] is Status.ITERATION_LIMIT and limit > _AT_ONCE):
+                set_option(highs, "simplex_iteration_limit", limit)
+                self._run_until(highs, clock)
+            set_option(highs, "simplex_iteration_limit", highspy.kHighsIInf)
+            worth = max(_WORTH * self._cold_iterations, _LEAST_LIMIT / 10)
+            self._choices[self._only_costs].took(self._iterations > worth, self._only_costs)
+            if status_of(highs)[0] not in (Status.NUMERICAL_ERROR, Status.ITERATION_LIMIT):
+                return highs
+            check(highs.clearSolver(), "clearing the solver")
+        before = self._iterations
+        self._run_until(highs, clock)
+        if status_of(highs)[0] is Status.NUMERICAL_ERROR and "solver" not in self.options:
+            check(highs.clearSolver(), "clearing the solver")
+            set_option(highs, "simplex_strategy", _PRIMAL)
+            self._run_until(highs, clock)
+        self._cold_iterations = self._iterations - before
+        return highs
+
+    def _run_until(self, highs: HighsEngine, clock: Clock) -> None:
+        run_until(highs, clock)
+        self._count(highs)
+
+    def _count(self, highs: HighsEngine) -> None:
+        own, crossover = iterations_of(highs)
+        self._iterations, self._crossover = self._iterations + own + crossover, self._crossover + crossover
+
+    # ---- claims ----------------------------------------------------------------------------------
+
+    def _claimed(self, highs: HighsEngine, tolerance: float) -> LPAnswer:
+        """Return the answer of the last run with the status that the LP's residuals or a ray confirm."""
+        (status, reason), (x, y) = status_of(highs), point_of(highs)
+        if status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            return self._by_ray(status, reason, ray_of(highs, status), x, tolerance)
+        return self._by_point(status, reason, x, y, tolerance)
+
+    def _by_point(
+        self,
+        status: Status,
+        reason: str,
+        x: NDArray[np.float64] | None,
+        y: NDArray[np.float64] | None,
+        tolerance: float,
+    ) -> LPAnswer:
+        if x is None or y is None or not (np.isfinite(x).all() and np.isfinite(y).all()):
+            return LPAnswer(Status.UNPROVED if status is Status.OPTIMAL else status, reason)
+        proof = self.checker.certificate(x, y)
+        return self._judged(status, reason, proof, tolerance)
+
+    def confirmed(
+        self,
+        status: Status,
+        reason: str,
+        x: NDArray[np.float64] | None,
+        y: NDArray[np.float64] | None,
+        tolerance: float,
+        clock: Clock,
+    ) -> LPAnswer:
+        """Return the answer of another solver with the status that residuals or a ray confirm."""
+        if status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            return self._again(LPAnswer(Status.UNPROVED, reason), tolerance, clock)
+        return self._by_point(status, reason, x, y, tolerance)
+
+    def _judged(self, status: Status, reason: str, proof: LPCertificate, tolerance: float) -> LPAnswer:
+        if proof.worst() <= tolerance and status is not Status.ITERATION_LIMIT:
+            return LPAnswer(Status.OPTIMAL, reason, proof)
+        if status in _LIMITED:
+            return LPAnswer(status, reason, proof)
+        why = f"{reason}, but the LP itself has a residual of {proof.primal:.1e} and a gap of {proof.worst():.1e}"
+        return LPAnswer(Status.UNPROVED, why, proof)
+
+    def _by_ray(
+        self,
+        status: Status,
+        reason: str,
+        ray: NDArray[np.float64] | None,
+        x: NDArray[np.float64] | None,
+        tolerance: float,
+    ) -> LPAnswer:
+        """Return INFEASIBLE or UNBOUNDED if a ray, and a feasible point for the latter, confirm it."""
+        if status is Status.INFEASIBLE:
+            proved = None if ray is None else infeasible_ray(self.lp, ray)
+            if proved is not None:
+                return LPAnswer(status, "a ray proves the rows infeasible", ray=proved)
+        elif x is not None and self.checker.violation(np.clip(x, self.lp.lower, self.lp.upper)) <= tolerance:
+            for direction in (ray, _falling(self.lp)):
+                proved = None if direction is None else unbounded_ray(self.lp, direction)
+                if proved is not None:
+                    why = "from a feasible point the objective falls along a ray without limit"
+                    return LPAnswer(status, why, ray=proved)
+        return LPAnswer(Status.UNPROVED, f"{reason}; no ray confirms it")
+
+    def _again(self, first: LPAnswer, tolerance: float, clock: Clock) -> LPAnswer:
+        """Solve once more at the smallest tolerances, first without costs if no optimum was claimed."""
+        if first.certificate is None:
+            bare = replace(self.lp, c=np.zeros(self.lp.c.size))
+            highs, claimed = self._other(bare, clock, presolve="off", simplex_strategy=_DUAL)
+            if claimed is Status.INFEASIBLE:
+                return self._by_ray(claimed, status_of(highs)[1], ray_of(highs, claimed), None, tolerance)
+            if claimed in _LIMITED:
+                return LPAnswer(claimed, status_of(highs)[1])
+            highs, claimed = self._other(self.lp, clock, presolve="off", simplex_strategy=_PRIMAL)
+            if claimed in (Status.UNBOUNDED, Status.INFEASIBLE):
+                x, _ = point_of(highs)
+                return self._by_ray(claimed, status_of(highs)[1], ray_of(highs, claimed), x, tolerance)
+        unit = _Units.of(self.lp)
+        highs, claimed = self._other(unit.applied(self.lp), clock)
+        x, y = point_of(highs)
+        if claimed in _LIMITED or x is None or y is None:
+            return replace(first, reason=f"{first.reason}; again: {status_of(highs)[1]}")
+        proof = self.checker.certificate(x / unit.size, y / unit.cost)
+        if claimed is Status.OPTIMAL and proof.confirms(tolerance):
+            self._keep_basis(highs)
+            return LPAnswer(Status.OPTIMAL, status_of(highs)[1], proof)
+        again = self._judged(claimed, status_of(highs)[1], proof, tolerance)
+        before = first.certificate
+        if before is not None and before.confirms(tolerance):
+            return replace(first, status=Status.OPTIMAL)
+        return again if before is None or proof.worst() < before.worst() else first
+
+    def _other(self, lp: GeneralLP, clock: Clock, **options: Any) -> tuple[HighsEngine, Status]:
+        """Run another instance of HiGHS cold, at the smallest tolerances; return it and its status."""
+        kept = {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
+        tight = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
+        highs = engine(1, **kept | tight | {"solver": "simplex"} | options)
+        pass_model(highs, lp)
+        self._run_until(highs, clock)
+        return highs, status_of(highs)[0]
+
+    def _keep_basis(self, highs: HighsEngine) -> None:
+        basis = highs.getBasis()
+        if self._highs is not None and basis.valid:
+            self._highs.setBasis(basis)
+
+
+class _Units(NamedTuple):
+    """Powers of 2 by which costs, and bounds of rows and columns, are multiplied."""
+
+    cost: float
+    size: float
+
+    @classmethod
+    def of(cls, lp: GeneralLP) -> _Units:
+        """Return the units in which the typical cost and the typical bound are near 1."""
+        bounds = np.concatenate((lp.row_lower, lp.row_upper, lp.lower, lp.upper))
+        return cls(_unit(lp.c), _unit(bounds[np.isfinite(bounds)]))
+
+    def applied(self, lp: GeneralLP) -> GeneralLP:
+        """Return the LP in these units."""
+        scaled = {
+            name: getattr(lp, name) * self.size for name in ("row_lower", "row_upper", "lower", "upper")
+        }
+        return replace(lp, c=lp.c * self.cost, offset=0.0, **scaled)
+
+
+def _unit(values: NDArray[np.float64]) -> float:
+    size = abs(values[values != 0.0])
+    return float(2.0 ** -np.round(np.log2(np.median(size)))) if size.size else 1.0
+
+
+def _falling(lp: GeneralLP) -> NDArray[np.float64]:
+    """Return the direction (n,) of columns without rows and bounds that lower the objective without limit."""
+    down, up = (lp.c > 0) & np.isinf(lp.lower), (lp.c < 0) & np.isinf(lp.upper)
+    alone = np.diff(lp.A.indptr) == 0
+    return np.where(alone & up, 1.0, np.where(alone & down, -1.0, 0.0))
