@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import ArgumentTypeError, EditError
+from copter.program.bounded import check_bounded
 from copter.program.column_edits import added_columns, changed_columns, removed_columns
 from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
@@ -963,6 +964,8 @@ class ContinualProgram:
         if edit.verb == TAKE_STARTS:
             self._starts.clear()
             return None
+        if edit.verb in ("add_requests", "update_requests"):
+            check_bounded(self.store, self._requests, self._names, edit)
         self.store.last_view = None
         generations = self.store.requests.generation[edit.slots] if edit.kept is not None else edit.slots
         slots = self.store.apply(edit)
