@@ -387,7 +387,7 @@ class Solution:
     rounding : float
         Rounding error of the terms of objective and bound. A gap of at most this value is reported as 0.
     relative, absolute : Residuals
-        Primal residual, dual residual and gap, recomputed from the program
+        Primal residual and gap, recomputed from the program
         (:mod:`copter.proof.certificate` has the norms).
     iterations : int
         Number of the solver's iterations.
@@ -398,7 +398,7 @@ class Solution:
     churn : float
         Fraction of the nonzeros, of this or the last round, whose value changed by more than 1e-3.
     ray : Ray, optional
-        Proof of the status infeasible or unbounded.
+        Proof of the status infeasible.
     y : ndarray, shape (row slots,)
         Dual prices by row slot.
     clock : int
@@ -507,8 +507,6 @@ class Solution:
             relative=self.relative,
             absolute=self.absolute,
             rounding=self.rounding,
-            near_gap=self.relative.gap,
-            near_bound=bound,
         )
 
     @property
@@ -521,17 +519,8 @@ class Solution:
         """Relative primal residual."""
         return self.relative.primal
 
-    @property
-    def dual_residual(self) -> float:
-        """Relative dual residual."""
-        return self.relative.dual
-
     def is_optimal(self, tolerance: float) -> bool:
-        """Return whether the gap and the primal residual are within a relative tolerance.
-
-        The dual residual is not compared, because it enters through the bound. A negative reduced cost of a
-        column without an upper bound lowers the bound by as much as the rows allow, or to minus infinity.
-        """
+        """Return whether the gap and the primal residual are within a relative tolerance."""
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # False for NaN
 
     def explain(self, request: Hashable, *, solver: Solves | None = None) -> Explanation:
@@ -709,8 +698,6 @@ def make_solution(  # noqa: PLR0913 - one argument for each figure that a solver
         allocation, changed = Allocation.of(program, x), churn(last, x)
     y = right_signs(program.store, y).copy()  # a copy, because the solver continues to use its array
     sense = program.sense
-    if ray is not None and ray.kind == "unbounded":
-        ray = replace(ray, value=in_sense(ray.value, sense))
     return Solution(
         status=status,
         reason=reason,
@@ -747,22 +734,16 @@ UNKNOWN = Certificate(
     gap_denominator=math.nan,
     gap_denominator_kind=GapDenominator.OBJECTIVE,
     constant_cost=math.nan,
-    relative=Residuals(math.nan, math.nan, math.inf),
-    absolute=Residuals(math.nan, math.nan, math.inf),
+    relative=Residuals(math.nan, math.inf),
+    absolute=Residuals(math.nan, math.inf),
     rounding=0.0,
-    near_gap=math.inf,
-    near_bound=-math.inf,
 )
 """Certificate without an allocation and without prices."""
 
 
 def without_allocation(proof: Certificate) -> Certificate:
     """Return a certificate of the dual prices only."""
-    none = math.nan
-    relative, absolute = (Residuals(none, each.dual, math.inf) for each in (proof.relative, proof.absolute))
-    return replace(
-        UNKNOWN, bound=proof.bound, relative=relative, absolute=absolute, near_bound=proof.near_bound
-    )
+    return replace(UNKNOWN, bound=proof.bound)
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:

@@ -37,7 +37,6 @@ from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
-from copter.shims.flow import THETA
 from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from copter.clock import Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
 from copter.models.reductions import ReducedPoint
-from copter.proof.rays import farkas_ray, primal_ray
+from copter.proof.rays import farkas_ray
 from copter.solution import Status
 from copter.solvers.proximal.steps import StepsResult
 from copter.store.store import EXACTLY, NO_TOTAL
@@ -114,7 +114,7 @@ class HighsFallback:
             pass_model(highs, lp)
             run_until(highs, self.budget.clock, self.budget.reserve)
             status = status_of(highs)[0]
-            if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # with presolve there is no ray
+            if status is Status.INFEASIBLE:  # with presolve there is no ray
                 for name, value in (_DUAL_SIMPLEX | {"presolve": "off"}).items():
                     set_option(highs, name, value)
                 run_until(highs, self.budget.clock, self.budget.reserve)
@@ -134,11 +134,8 @@ class HighsFallback:
         known = ray_of(highs, status)
         if status is Status.INFEASIBLE and known is not None:
             violation = known[: back.sharp.size] * back.sharp * working.row_scale
-            ray = farkas_ray(self.program, violation, self.budget.threads)
-        elif status is Status.UNBOUNDED and known is not None:
-            ray = primal_ray(self.program, working.sparse(known * back.unit))
-            if ray is None:
-                return None
+            budget = self.budget
+            ray = farkas_ray(self.program, violation, budget.threads, tolerance=budget.tolerance)
         elif status is Status.OPTIMAL:
             x, y = point_of(highs)
             if x is None or y is None:
