@@ -10,6 +10,7 @@ columns.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from copter.models.general_lp import GeneralLP
 from copter.models.reductions import ReducedPoint
 from copter.proof.rays import farkas_ray
 from copter.solution import Status
+from copter.solvers.inner.working_set import RowTest
 from copter.solvers.proximal.steps import StepsResult
 from copter.store.store import EXACTLY, NO_TOTAL
 
@@ -40,6 +42,8 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"solver": "ipm", "presolve": "choose"},
 )
 """Options of successive attempts: dual simplex twice, primal simplex without presolve, interior point."""
+_WIDER = (0.0, 1e-3, 0.1)
+"""Shares of the tolerance by which rows are wider in successive runs, if they cannot be satisfied."""
 
 
 class HighsFallback:
@@ -94,14 +98,28 @@ class HighsFallback:
         """Return HiGHS' optimum, least violation or ray of a set; None if it has no answer in time.
 
         Every second attempt uses `size`, the denominator of the gap, as the unit of cost, so that the
-        tolerance of reduced costs is relative to it.
+        tolerance of reduced costs is relative to it. If the rows cannot be satisfied, but no ray proves it
+        beyond the tolerance, they are widened within the tolerance.
         """
-        # this imports HiGHS, so only programs whose steps stall wait for it
-        from copter.models.highs import engine, pass_model, run_until, set_option, status_of
-
         factor = 1.0
         if self._attempts % 2 and size > 0:
             factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9)))
+        first = None
+        for share in _WIDER:
+            off = share * self.budget.tolerance * RowTest(working).sizes
+            wider = replace(working, lower_row=working.lower_row - off, upper_row=working.upper_row + off)
+            result = self._run(wider, factor)
+            if first is None or (result is not None and result.violation is None):
+                first = result
+            if first is None or first.ray is not None or first.violation is None:
+                break
+        return first
+
+    def _run(self, working: WorkingSet, factor: float) -> StepsResult | None:
+        """Return HiGHS' answer for a set with costs times a factor."""
+        # this imports HiGHS, so only programs whose steps stall wait for it
+        from copter.models.highs import engine, pass_model, run_until, set_option, status_of
+
         lp, back = _in_units(working, factor, self.tuning.least_row)
         highs = engine(
             self.budget.threads,
