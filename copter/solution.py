@@ -31,7 +31,7 @@ CHURN_THRESHOLD = 1e-3
 class Status(enum.StrEnum):
     """Reason why a solver stopped.
 
-    - "optimal", "infeasible" and "unbounded" are proved for the program itself.
+    - "optimal", "infeasible" and, of a model, "unbounded" are proved for the program itself.
     - "deadline", "iteration_limit" and "cancelled" mean that the solver stopped before it had a proof.
     - "unproved" means that the solver finished without a proof. The solution has its residuals and bound.
     - "numerical_error" means that the solver failed without a usable solution.
@@ -416,8 +416,7 @@ class Solution:
     pricing : Pricing, optional
         Last pricing pass of the solver, at these dual prices; shims use it.
     found : bool
-        True if there is an allocation, with the stated residuals. False for the statuses infeasible and
-        unbounded.
+        True if there is an allocation, with the stated residuals. False for the status infeasible.
     integer : IntegerProof, optional
         Proof of a solver for integral allocations. Bound, gap and prices above are those of the relaxation.
     sense : "min" or "max"

@@ -121,7 +121,6 @@ class Polynomial(ConvexTerm):
 class Barrier(ConvexTerm):
     """1 / (1 + t), without a parameter."""
 
-    recession = 0.0
 
     def __init__(self):
         super().__init__(1.0)
