@@ -11,7 +11,6 @@ from support.amounts import seeds
 class Hyperbola(ConvexTerm):
     """sqrt(k^2 + t^2) - rise t: falls first, then rises; only what a class must have."""
 
-
     def __init__(self, k, rise, image):
         super().__init__(image, k=k, rise=rise)
 

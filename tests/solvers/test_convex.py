@@ -44,7 +44,6 @@ class Quadratic(ConvexTerm):
 class PlainLog(ConvexTerm):
     """-weight log(offset + t) without any of LogTerm's closed forms."""
 
-
     def __init__(self, weight, offset, image):
         super().__init__(image, weight=weight, offset=offset)
 
