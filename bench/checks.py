@@ -43,7 +43,7 @@ _ROUNDING = 1e-9
 """Relative excess of a recomputed figure over the tolerance that is permitted for rounding errors."""
 _INTEGER_ROUNDING = 1e-6
 """Tolerance of branch and bound for feasibility, and for a gap that counts as closed."""
-_FIGURES = ("checked_primal", "checked_dual", "checked_gap")
+_FIGURES = ("checked_primal", "checked_gap")
 
 
 class CheckedSolver(Wrapper):
@@ -66,7 +66,7 @@ class CheckedSolver(Wrapper):
         self.found = {}
         if solution.found:
             relative = certify(program.store, solution.nonzeros, solution.y).relative
-            figures = relative.primal, relative.dual, relative.gap
+            figures = relative.primal, relative.gap
             self.found = dict(zip(_FIGURES, figures, strict=True))
         self.checking = perf_counter() - begin
         return solution

@@ -177,7 +177,6 @@ def solved_record(
         status=str(solution.status),
         missed=not solution.found,
         primal_residual=solution.primal_residual,
-        dual_residual=solution.dual_residual,
         gap=solution.gap,
         objective=solution.objective,
         bound=solution.bound,
@@ -204,7 +203,7 @@ def method_round(
     **fields
         Known figures, including the course's own.
     """
-    nothing = ("primal_residual", "dual_residual", "gap", "objective", "bound")
+    nothing = ("primal_residual", "gap", "objective", "bound")
     return {
         "solver": name,
         "round": number,

@@ -54,10 +54,10 @@ class _Timed:
 
 
 def random_program(rng: np.random.Generator, columns: int) -> tuple[ContinualProgram, str]:
-    """Return a program of about `columns` columns, sometimes infeasible or unbounded, and its kind."""
+    """Return a program of about `columns` columns, sometimes infeasible, and its kind."""
     width = int(min(columns, 10 ** rng.uniform(0.5, 2.5)))
     requests, rows = max(1, columns // width), int(10 ** rng.uniform(0.7, 2.7))
-    kind = str(rng.choice(["packing", "assignment", "infeasible", "unbounded"], p=[0.45, 0.35, 0.1, 0.1]))
+    kind = str(rng.choice(["packing", "assignment", "infeasible"], p=[0.5, 0.4, 0.1]))
     program = ContinualProgram()
     capacity = requests / rows * (rng.uniform(0.3, 1.2) if kind == "packing" else 2.0)
     for row in range(rows):
@@ -79,14 +79,12 @@ def random_program(rng: np.random.Generator, columns: int) -> tuple[ContinualPro
         totals=np.ones(requests),
         relation="==" if exactly else "<=",
     )
-    if kind == "unbounded":
-        program.add_request("free", [-1.0], {})
     return program, kind
 
 
 def edit(rng: np.random.Generator, program: ContinualProgram) -> None:
     """Change the costs of some requests, and remove some."""
-    ids = [id for id in program.request_ids if id != "free"]
+    ids = program.request_ids
     some = [ids[k] for k in rng.choice(len(ids), max(1, len(ids) // 50), replace=False)]
     program.update_requests(some, scales=rng.uniform(0.5, 2.0, len(some)))
     if len(ids) > 2:

@@ -8,7 +8,7 @@ from functools import partial
 from copter.bench.case import Case, Inputs, Profile, as_it_is
 from copter.bench.changes import ChangesCourse
 from copter.bench.programs import LP_SOLVERS, Programs
-from copter.bench.solvers import COPTER, CVXPY, HIGHS, ORTOOLS, OWN
+from copter.bench.solvers import COPTER, CVXPY, HIGHS, ORTOOLS
 from copter.bench.synthetic import Synthetic
 from copter.bench.updates import EDITORS, Edits
 
@@ -79,7 +79,7 @@ def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Case:
         "lp",
         "General linear programs" + ("" if inputs.lps is None else " of a folder"),
         partial(as_it_is, course),
-        ("copter", OWN, "highs-presolve", "clarabel") if small else LP_SOLVERS,
+        ("copter", "highs-presolve", "pdlp") if small else LP_SOLVERS,
         rounds=course.n_rounds,
         x={"programs": course.n_rounds},
         tolerance=1e-6,

@@ -17,18 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.models.general_lp import checked
+from copter.models.files import read_model
+from copter.models.general_lp import GeneralLP, checked
 from copter.models.highs import load, run, status_of
-from copter.solution import Status
-from copter.solvers.general import Answer, GeneralLP, read_mps, solve_lp
+from copter.solvers.general.model import Model, ModelSolution
+from copter.status import Status
 
 _ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".npz")
-_WAYS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "copter": {"solver": "copter"},
-    "copter without presolve": {"solver": "copter", "presolve": False},
-}
-"""Arguments of :func:`copter.solvers.general.solve_lp` by the name of the variant."""
 _TRUTH_LIMITS = 12
 _AGREES = 1e-6
 """Largest relative difference of objectives that agree; small objectives count as 1."""
@@ -41,7 +36,7 @@ def files_in(folder: Path) -> list[Path]:
 
 def read_lp(path: Path) -> GeneralLP:
     """Return the LP of an MPS or LP file, or of scipy's arrays (npz); raise CopterError if there is none."""
-    return _read_arrays(path) if path.suffix == ".npz" else read_mps(path)
+    return _read_arrays(path) if path.suffix == ".npz" else read_model(path)
 
 
 def _read_arrays(path: Path) -> GeneralLP:
@@ -105,17 +100,13 @@ _MAKERS = {
 }
 
 
-def measure(
-    paths: Iterable[Path], limit: float, report: Callable[[str], None], ways: Iterable[str] = tuple(_WAYS)
-) -> list[dict[str, Any]]:
-    """Return a record for each file with an LP: the reference, and status, objective and time by variant.
+def measure(paths: Iterable[Path], limit: float, report: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Return a record for each file with an LP: status, objective and time of HiGHS and of copter.
 
-    `limit`: seconds of a variant for a program. `report`: called with the name of each program, and with a
-    message for each file without one. `ways`: keys of :data:`_WAYS`.
+    `limit`: seconds of copter for a program. `report`: called with the name of each program, and with a
+    message for each file without one.
     """
-    ways, records = list(ways), []
-    for way in ways:  # loads compiled code before the measurements
-        solve_lp(_small(), **_WAYS[way])
+    records = []
     for path in paths:
         try:
             lp = checked(read_lp(path))
@@ -126,18 +117,9 @@ def measure(
         truth = _truth(lp, limit * _TRUTH_LIMITS)
         record: dict[str, Any] = {"name": path.stem, "rows": lp.A.shape[0], "columns": lp.A.shape[1]}
         record["nonzeros"], record["highs"] = lp.A.nnz, truth
-        for way in ways:
-            record[way] = _one(lp, way, limit, truth)
+        record["copter"] = _one(lp, limit, truth)
         records.append(record)
     return records
-
-
-def _small() -> GeneralLP:
-    from scipy.sparse import csc_array
-
-    one = np.ones(2)
-    A = csc_array([[1.0, 2.0], [3.0, 1.0]])
-    return GeneralLP(-one, A, -np.inf * one, 4 * one, 0 * one, np.inf * one, 0.0, np.zeros(2, np.bool_))
 
 
 def _truth(lp: GeneralLP, limit: float) -> dict[str, Any]:
@@ -148,17 +130,18 @@ def _truth(lp: GeneralLP, limit: float) -> dict[str, Any]:
     return {"status": str(status), "objective": objective, "seconds": seconds}
 
 
-def timed(lp: GeneralLP, way: str, **settings: Any) -> tuple[Answer, float]:
-    """Solve a linear program by one of the variants; return the answer and its seconds."""
+def timed(lp: GeneralLP, **settings: Any) -> tuple[ModelSolution, float]:
+    """Solve a linear program cold; return the solution and its seconds."""
     begin = perf_counter()
-    answer = solve_lp(lp, **_WAYS[way], **settings)
-    return answer, perf_counter() - begin
+    found = Model(lp).solve(**settings)
+    return found, perf_counter() - begin
 
 
-def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[str, Any]:
-    """Return status, objective, time and correctness; "wrong" only if the solver claims a result."""
-    answer, seconds = timed(lp, way, deadline=limit)
-    objective = answer.proof.objective if answer.status is Status.OPTIMAL and answer.proof else np.nan
+def _one(lp: GeneralLP, limit: float, truth: dict[str, Any]) -> dict[str, Any]:
+    """Return status, objective, time and correctness; "wrong" only if copter claims a result."""
+    answer, seconds = timed(replace(lp, integral=np.zeros(lp.c.size, np.bool_)), time_limit=limit)
+    proof = answer.certificate
+    objective = proof.objective if answer.status is Status.OPTIMAL and proof else np.nan
     claimed = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
     right = str(answer.status) == truth["status"]
     if right and answer.status is Status.OPTIMAL:
@@ -169,41 +152,29 @@ def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[s
         "status": str(answer.status),
         "objective": objective,
         "seconds": seconds,
-        "finished_by": answer.finished_by,
-        "worst": answer.proof.worst if answer.proof else np.nan,
+        "certified": answer.certified,
+        "worst": proof.worst() if proof else np.nan,
         "right": right,
         "wrong": claimed and known and not right,
     }
 
 
-def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return the numbers of correct results: ``{variant: {"optimal": 3, "of_optimal": 4}}``."""
-    found: dict[str, dict[str, int]] = {}
-    for way in (way for way in _WAYS if records and way in records[0]):
-        found[way] = {"wrong": sum(record[way]["wrong"] for record in records)}
-        for status in ("optimal", "infeasible", "unbounded"):
-            those = [record for record in records if record["highs"]["status"] == status]
-            found[way] |= {
-                status: sum(record[way]["right"] for record in those),
-                f"of_{status}": len(those),
-            }
+def summary(records: list[dict[str, Any]]) -> dict[str, int]:
+    """Return copter's numbers of wrong and of correct results: ``{"optimal": 3, "of_optimal": 4}``."""
+    found = {"wrong": sum(record["copter"]["wrong"] for record in records)}
+    for status in ("optimal", "infeasible", "unbounded"):
+        those = [record for record in records if record["highs"]["status"] == status]
+        found |= {status: sum(each["copter"]["right"] for each in those), f"of_{status}": len(those)}
     return found
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
     """Return a Markdown table with one row for each record."""
-    ways = [way for way in _WAYS if records and way in records[0]]
-    lines = [
-        f"| LP | rows | columns | HiGHS | {' | '.join(ways)} |",
-        f"|---|---:|---:|---|{'---|' * len(ways)}",
-    ]
+    lines = ["| LP | rows | columns | HiGHS | copter | certified |", "|---|---:|---:|---|---|---|"]
     for record in records:
-        truth = record["highs"]
-        cells = [f"{truth['status']}, {truth['seconds']:.2f} s"]
-        for way in ways:
-            one = record[way]
-            mark = "" if one["right"] else f"{one['status'].replace('_', ' ')}, "
-            cells.append(f"{mark}{one['seconds']:.2f} s")
-        name, rows, columns = record["name"], record["rows"], record["columns"]
-        lines.append(f"| {name} | {rows:,} | {columns:,} | {' | '.join(cells)} |")
+        truth, one = record["highs"], record["copter"]
+        mark = "" if one["right"] else f"{one['status'].replace('_', ' ')}, "
+        cells = [record["name"], f"{record['rows']:,}", f"{record['columns']:,}"]
+        cells += [f"{truth['status']}, {truth['seconds']:.3f} s", f"{mark}{one['seconds']:.3f} s"]
+        lines.append(f"| {' | '.join(cells)} | {'yes' if one['certified'] else 'no'} |")
     return "\n".join(lines) + "\n"

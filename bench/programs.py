@@ -1,11 +1,8 @@
 """General linear programs as a course: each round solves one program, cold, as `copter solve` does.
 
 The programs come from a folder of MPS, LP or npz files, or are generated: transport, multi-commodity flow on
-a ring, staffing by shifts, blending. Each is sparse, and simplex solves it in seconds.  `copter` is the
-default combination (:func:`copter.solvers.general.solve_lp`: presolve, copter's solver, HiGHS), and
-`copter-own` is copter's solver alone. The others are registered solvers on the program of
-:class:`copter.models.model.Model`.  Every answer is judged on the LP itself
-(:func:`copter.proof.general_lp.prove`).
+a ring, staffing by shifts, blending. Each is sparse, and simplex solves it in seconds.  Every solver gets a
+:class:`copter.Model`, whose own residuals and bound judge its answer.
 """
 
 from __future__ import annotations
@@ -16,24 +13,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import block_diag, csc_array, eye_array, hstack, kron, random_array, vstack
 
 from copter.bench.course import Course, Play, method_round
-from copter.bench.lp import files_in, read_lp, timed
+from copter.bench.lp import files_in, read_lp
 from copter.bench.settings import Record
-from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS, OWN
+from copter.bench.solvers import HIGHS, ORTOOLS
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.model import Model
-from copter.proof.general_lp import Proof, prove
-from copter.solution import Status
+from copter.solvers.general.model import Model
+from copter.status import Status
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
 
-LP_SOLVERS = ("copter", OWN, *HIGHS[2:], *ORTOOLS[2:], *CVXPY)
+LP_SOLVERS = ("copter", *HIGHS[2:], *ORTOOLS[2:])
 _MOST_FILES = 40
 
 
@@ -62,9 +58,7 @@ class Programs(Course):
 
     def play(self, settings: SolverSettings) -> Play:
         """Solve each program once."""
-        if settings.name in ("copter", OWN):
-            return Play(self._own(settings), {"tolerance": settings.tolerance})
-        return Play(self._registered(settings), settings.make().stopping())
+        return Play(self._rounds(settings), settings.make().stopping())
 
     def _programs(self) -> Iterator[tuple[str, GeneralLP]]:
         if self.paths:
@@ -75,56 +69,31 @@ class Programs(Course):
         for name, make in _MODELS.items():
             yield name, checked(make(rng, scale))
 
-    def _own(self, settings: SolverSettings) -> Iterator[Record]:
-        way = "copter without presolve" if settings.name == OWN else "default"
+    def _rounds(self, settings: SolverSettings) -> Iterator[Record]:
         for number, (name, lp) in enumerate(self._programs()):
-            answer, seconds = timed(lp, way, deadline=settings.time_limit, tolerance=settings.tolerance)
-            proof = None
-            if answer.x is not None and answer.y is not None:
-                proof = prove(lp, answer.x, answer.y)
-            yield _record(settings.name, number, name, lp, str(answer.status), 0.0, seconds, proof)
-
-    def _registered(self, settings: SolverSettings) -> Iterator[Record]:
-        for number, (name, lp) in enumerate(self._programs()):
-            model, solver = Model(lp, share=None), settings.make()
+            solver = settings.make()
             begin = perf_counter()
-            solution = solver.solve(model.program)
-            edit, seconds = solver.seconds(solution, perf_counter() - begin)
-            proof = None
-            if solution.found:
-                found = model.solution(solution)
-                proof = prove(lp, found.x, found.y)
-            yield _record(settings.name, number, name, lp, str(solution.status), edit, seconds, proof)
+            found = solver.solve(Model(lp))
+            yield _record(settings.name, number, name, lp, found, perf_counter() - begin)
 
 
-def _record(
-    solver: str,
-    number: int,
-    name: str,
-    lp: GeneralLP,
-    status: str,
-    edit_seconds: float,
-    solve_seconds: float,
-    proof: Proof | None,
-) -> Record:
-    nothing = Proof(math.nan, math.nan, math.inf, math.inf, math.inf, math.nan, np.zeros(0))
-    known = nothing if proof is None else proof
+def _record(solver: str, number: int, name: str, lp: GeneralLP, found: Any, seconds: float) -> Record:
     return method_round(
         solver,
         number,
-        edit_seconds=edit_seconds,
-        solve_seconds=solve_seconds,
+        edit_seconds=0.0,
+        solve_seconds=seconds,
         program=name,
         n_variables=lp.A.shape[1],
         n_rows=lp.A.shape[0],
         nnz=lp.A.nnz,
-        status=status,
-        missed=proof is None and status in (Status.DEADLINE, Status.CANCELLED, Status.NUMERICAL_ERROR),
-        objective=known.objective,
-        bound=known.bound,
-        primal_residual=known.primal,
-        dual_residual=known.dual,
-        gap=known.gap,
+        status=str(found.status),
+        missed=not found.found and found.status in (Status.DEADLINE, Status.CANCELLED, Status.NUMERICAL_ERROR),
+        objective=found.objective,
+        bound=found.bound,
+        primal_residual=found.primal_residual,
+        dual_residual=found.dual_residual,
+        gap=found.gap,
     )
 
 

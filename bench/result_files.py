@@ -112,7 +112,7 @@ class SolverResult:
     if there is no such setting. `reason`: explanation of the status; empty if measured. `records`: as of
     :func:`copter.bench.course.solved_record`, one a round, with these fields in addition. ``certified`` is
     True if the line's checker found the answer within the tolerance, and ``disagrees`` if only the solver
-    claimed so (:mod:`copter.bench.checks`). ``checked_primal``, ``checked_dual`` and ``checked_gap`` are the
+    claimed so (:mod:`copter.bench.checks`). ``checked_primal`` and ``checked_gap`` are the
     checker's figures, and ``calibration_seconds`` shows the speed of the machine before the round.
     `peak_memory_mb`: of the solver's process; NaN without one. `compile_seconds`: time before the first
     round, which no round includes. `seconds`: time of the whole run, including warm-up. `stopping`: the

@@ -40,8 +40,6 @@ ENVIRONMENT_OF = {
     **dict.fromkeys(REBALANCER, "rebalancer"),
 }
 """Environments (:mod:`copter.bench.environments`) of the solvers and methods that need one."""
-OWN = "copter-own"
-"""copter's solver on general linear programs, without HiGHS."""
 
 _HOT = "copter.solvers.baselines.highs_hot:HighsHot"
 _GLOP = "copter.solvers.baselines.ortools_lp:GlopHot"
@@ -106,7 +104,7 @@ _LABELS = {
 }
 """Labels of solvers; a solver that is not listed is shown by its name."""
 _METHODS: dict[str, _Entrant] = {
-    OWN: _Entrant(OWN, "variant"),
+    "copter-own": _Entrant("copter-own", "variant"),
     "cvxpy": _Entrant("cvxpy", "cvxpy"),
     "lp-top": _Entrant("demand pinning", "other"),
     "rebalancer": _Entrant("Rebalancer, moves", "other"),

@@ -138,7 +138,7 @@ class NotOptimalError(SolverError):
 class NoAllocationError(SolverError):
     """A solution without an allocation was read or rounded; keep the last allocation and solve again.
 
-    The program is infeasible or unbounded, or the solver found no allocation in time.
+    The program is infeasible, or the solver found no allocation in time.
 
     Attributes
     ----------

@@ -237,8 +237,8 @@ class _Request(NamedTuple):
     value: NDArray[np.float64]
     uses: list[dict[int, float]]  # of each column: coefficient by row slot
     p: list[Fraction]
-    most: NDArray[np.float64]  # the most of each column that bounds and total allow, possibly infinite
-    alone: NDArray[np.float64]  # the most of each column, also by the rows' upper bounds; 1 if unlimited
+    most: NDArray[np.float64]  # the most of each column that bounds and total allow
+    alone: NDArray[np.float64]  # the most of each column, also by the rows' upper bounds
     least: Fraction | None  # m_q, or a larger value; None if unknown
 
     @classmethod
@@ -264,7 +264,6 @@ class _Request(NamedTuple):
         for j, use in enumerate(uses):
             limits = [float(store.rows.upper[i]) / a for i, a in use.items() if a > 0.0]
             alone[j] = min([alone[j], *(limit for limit in limits if limit > 0.0)])
-        alone[~np.isfinite(alone)] = 1.0
         one = cls(slot, names, cost, upper, relation, total, value, uses, p, most, alone, None)
         if slot in store.terms.slots():
             return one.with_term(TermBatch.of(store))
@@ -360,10 +359,6 @@ class _Request(NamedTuple):
         if self.uses[j].get(i, 0.0) * most <= upper:
             return math.inf
         own = [Fraction(use.get(i, 0.0)) for use in self.uses]
-        if self.relation == NO_TOTAL and any(
-            a < 0 for a, u in zip(own, self.upper, strict=True) if u == math.inf
-        ):
-            return math.inf
         least = _least(self._replace(p=own), j, Fraction(most))
         if least is None:
             return math.inf  # the total excludes it, which is another reason
@@ -386,10 +381,7 @@ class _Request(NamedTuple):
 
 
 def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | None:
-    """Return min p'z over the z of a request, with z = `amount` in column `fixed`; None if no z has it.
-
-    A column without any bound counts as p = 0 if p < 0: the bound contains such columns separately.
-    """
+    """Return min p'z over the z of a request, with z = `amount` in column `fixed`; None if no z has it."""
     bounded = one.relation != NO_TOTAL
     room = Fraction(one.total) - amount if bounded else None
     if room is not None and room < 0:
@@ -397,17 +389,15 @@ def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | Non
     value = Fraction()
     others = []
     for j, (p, upper) in enumerate(zip(one.p, one.upper.tolist(), strict=True)):
-        free = not bounded and upper == math.inf
-        p = max(p, Fraction()) if free else p
         if j == fixed:
             value += p * amount
-        elif not free:
+        else:
             others.append((p, upper))
     for p, upper in sorted(others):
         if p >= 0 and one.relation != EXACTLY:
             break
         much = Fraction(upper) if upper < math.inf else room
-        assert much is not None  # a column without a total and without a bound was left out
+        assert much is not None  # every column has a bound or a total
         if room is not None:
             much = min(much, room)
             room -= much

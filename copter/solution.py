@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,20 +100,14 @@ class Timings:
 
 @dataclass(frozen=True, eq=False)
 class Ray:
-    """Proof that a program is infeasible or unbounded; :mod:`copter.proof.rays` has the inequality.
+    """Proof that a program is infeasible; :mod:`copter.proof.rays` has the inequality.
 
     Attributes
     ----------
-    kind : "infeasible" or "unbounded"
     y : mapping of resource id to float
-        Farkas ray of an infeasible program; empty otherwise.
-    x : mapping of request id to (n,) ndarray, or to a mapping by name
-        Primal ray of an unbounded program; empty otherwise.
+        Prices of the resources.
     value : float
-        Infeasible: the violation of the combined rows, > 0. Unbounded: the objective along the ray, < 0 in a
-        minimisation and > 0 in a maximisation.
-    residual : float
-        Largest violation of the ray's conditions, relative to the size of the ray.
+        Violation of the combined rows that the prices prove, > 0.
 
     Examples
     --------
@@ -122,15 +116,12 @@ class Ray:
     >>> program.add_resource("gpu", upper=3)
     >>> program.add_request("job", costs=[1.0], usage={"gpu": 4}, total=1, relation="==")
     >>> ray = ProximalPoint().solve(program).ray
-    >>> ray.kind, ray.y["gpu"] > 0, ray.value > 0
-    ('infeasible', True, True)
+    >>> ray.y["gpu"] > 0, ray.value > 0
+    (True, True)
     """
 
-    kind: Literal["infeasible", "unbounded"]
     y: Mapping[Hashable, float]
-    x: Mapping[Hashable, Any]
     value: float
-    residual: float
 
 
 class Values(Protocol):
@@ -369,7 +360,7 @@ class Solution:
     rounding : float
         Rounding error of the terms of objective and bound. A gap of at most this value is reported as 0.
     relative, absolute : Residuals
-        Primal residual, dual residual and gap, recomputed from the program
+        Primal residual and gap, recomputed from the program
         (:mod:`copter.proof.certificate` has the norms).
     iterations : int
         Number of the solver's iterations.
@@ -380,7 +371,7 @@ class Solution:
     churn : float
         Fraction of the nonzeros, of this or the last round, whose value changed by more than 1e-3.
     ray : Ray, optional
-        Proof of the status infeasible or unbounded.
+        Proof of the status infeasible.
     y : ndarray, shape (row slots,)
         Dual prices by row slot.
     clock : int
@@ -398,8 +389,7 @@ class Solution:
     pricing : Pricing, optional
         Last pricing pass of the solver, at these dual prices; shims use it.
     found : bool
-        True if there is an allocation, with the stated residuals. False for the statuses infeasible and
-        unbounded.
+        True if there is an allocation, with the stated residuals. False for the status infeasible.
     integer : IntegerProof, optional
         Proof of a solver for integral allocations. Bound, gap and prices above are those of the relaxation.
     sense : "min" or "max"
@@ -489,8 +479,6 @@ class Solution:
             relative=self.relative,
             absolute=self.absolute,
             rounding=self.rounding,
-            near_gap=self.relative.gap,
-            near_bound=bound,
         )
 
     @property
@@ -503,17 +491,8 @@ class Solution:
         """Relative primal residual."""
         return self.relative.primal
 
-    @property
-    def dual_residual(self) -> float:
-        """Relative dual residual."""
-        return self.relative.dual
-
     def is_optimal(self, tolerance: float) -> bool:
-        """Return whether the gap and the primal residual are within a relative tolerance.
-
-        The dual residual is not compared, because it enters through the bound. A negative reduced cost of a
-        column without an upper bound lowers the bound by as much as the rows allow, or to minus infinity.
-        """
+        """Return whether the gap and the primal residual are within a relative tolerance."""
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # False for NaN
 
     def explain(self, request: Hashable, *, solver: Solves | None = None) -> Explanation:
@@ -691,8 +670,6 @@ def make_solution(  # noqa: PLR0913 - one argument for each figure that a solver
         allocation, changed = Allocation.of(program, x), churn(last, x)
     y = right_signs(program.store, y).copy()  # a copy, because the solver continues to use its array
     sense = program.sense
-    if ray is not None and ray.kind == "unbounded":
-        ray = replace(ray, value=in_sense(ray.value, sense))
     return Solution(
         status=status,
         reason=reason,
@@ -729,22 +706,16 @@ UNKNOWN = Certificate(
     gap_denominator=math.nan,
     gap_denominator_kind=GapDenominator.OBJECTIVE,
     constant_cost=math.nan,
-    relative=Residuals(math.nan, math.nan, math.inf),
-    absolute=Residuals(math.nan, math.nan, math.inf),
+    relative=Residuals(math.nan, math.inf),
+    absolute=Residuals(math.nan, math.inf),
     rounding=0.0,
-    near_gap=math.inf,
-    near_bound=-math.inf,
 )
 """Certificate without an allocation and without prices."""
 
 
 def without_allocation(proof: Certificate) -> Certificate:
     """Return a certificate of the dual prices only."""
-    none = math.nan
-    relative, absolute = (Residuals(none, each.dual, math.inf) for each in (proof.relative, proof.absolute))
-    return replace(
-        UNKNOWN, bound=proof.bound, relative=relative, absolute=absolute, near_bound=proof.near_bound
-    )
+    return replace(UNKNOWN, bound=proof.bound)
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:

@@ -345,7 +345,7 @@ class UtilisationShim(_Repair):
     >>> from copter import ContinualProgram, UtilisationShim, make_solver
     >>> program = ContinualProgram()
     >>> program.add_resources(["a", "b"], upper=[0.0, 0.0])
-    >>> program.add_request("theta", costs=[1.0], usage={"a": [-1.0], "b": [-3.0]})
+    >>> program.add_request("theta", costs=[1.0], usage={"a": [-1.0], "b": [-3.0]}, upper=2.0)
     >>> program.add_request("demand", [0.0, 0.0], {"a": [1, 0], "b": [0, 1]}, total=2.0, relation="==")
     >>> flows = UtilisationShim().round(program, make_solver("copter").solve(program))
     >>> round(flows.extras["mlu"], 4)

@@ -37,7 +37,7 @@ class Feature(enum.Flag):
     PRICES = enum.auto()
     """Returns row prices, from which the certified bound is computed."""
     RAYS = enum.auto()
-    """Returns a ray as proof that a program is infeasible or unbounded."""
+    """Returns a ray as proof that a program is infeasible."""
     WARM_START = enum.auto()
     """Begins from its last solution of the same program."""
     GIVEN_START = enum.auto()

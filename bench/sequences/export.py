@@ -1,9 +1,7 @@
 """Writer of families: a folder with the program of round 0, the edits of later rounds, and certified optima.
 
-HiGHS' simplex method computes the optimum of a round at a tolerance of 1e-9, from the basis of the last
-round. :func:`copter.proof.general_lp.prove` computes the objective of the point and a lower bound from the
-arrays of the program. If the certificate is not tight enough, HiGHS solves the program again without a
-basis. If this does not help either, the export ends with an error.
+HiGHS computes the optimum of each round at a tolerance of 1e-9. Its objective and bound are those of the
+certificate (:mod:`copter.proof.general_lp`). If this is not tight enough, the export ends with an error.
 """
 
 from __future__ import annotations
@@ -15,18 +13,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.bench.sequences.family import Family, Optimum
 from copter.bench.sequences.program import Bounds, Column, Edits, Row, SequenceProgram
+from copter.clock import Clock
 from copter.errors import CopterError, SolverError
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.highs_runs import optimize
+from copter.models.highs_lp import HighsLP
 from copter.models.mps import text_of
-from copter.models.reductions import ReducedPoint
-from copter.proof.general_lp import prove
 
 FORMAT = 1
 """Version of the format, which docs/reference/lp-sequences.md specifies."""
@@ -68,7 +64,7 @@ def write_family(
         The family has fewer rounds.
     """
     folder.mkdir(parents=True)
-    play, certifier = family.make(seed), Certifier()
+    play = family.make(seed)
     first: dict[str, float] = {}
     counts = Edits().counts()
     sizes = []
@@ -83,7 +79,7 @@ def write_family(
                 _make_expressible(program)
             lp, edits = program.lp(), program.take()
             try:
-                optimum = certifier.solve(lp)
+                optimum = certified_optimum(lp)
             except SolverError as error:
                 raise SolverError(f"{family.name}, round {number}: {error}") from None
             sizes.append({"columns": lp.A.shape[1], "rows": lp.A.shape[0], "nonzeros": lp.A.nnz})
@@ -115,58 +111,26 @@ def write_family(
     return header
 
 
-class Certifier:
-    """Solver of the rounds of one family, which starts from the basis of the last round."""
+def certified_optimum(lp: GeneralLP) -> Optimum:
+    """Return the certified optimum of a program with names.
 
-    def __init__(self) -> None:
-        self._columns: dict[str, Any] = {}
-        self._rows: dict[str, Any] = {}
-
-    def solve(self, lp: GeneralLP) -> Optimum:
-        """Return the certified optimum of a program with names.
-
-        Raises
-        ------
-        SolverError
-            HiGHS finds no optimum, or its certificate is not tight enough.
-        """
-        lp, why = checked(lp), ""
-        for start in (self._start(lp), None) if self._columns else (None,):
-            run = optimize(lp, start=start, by_simplex=True, tolerance=_TOLERANCE)
-            if run.found is None:
-                why = f"{run.status}: {run.reason}"
-                continue
-            x = np.clip(run.found.x, lp.lower, lp.upper)
-            proof, violated = prove(lp, x, run.found.y), _violation(lp, x)
-            gap = abs(proof.objective - proof.bound) / max(1.0, abs(proof.objective))
-            if gap <= LARGEST_GAP and violated <= LARGEST_VIOLATION:
-                self._keep(lp, run.found)
-                values = dict(zip(lp.column_names, x.tolist(), strict=True))
-                prices = dict(zip(lp.row_names, proof.y.tolist(), strict=True))
-                return Optimum(proof.objective, proof.bound, gap, violated, values, prices)
-            why = f"gap {gap:.1e}, violation {violated:.1e}"
-        raise SolverError(f"the optimum cannot be certified: {why}")
-
-    def _keep(self, lp: GeneralLP, found: ReducedPoint) -> None:
-        """Keep the basis by names."""
-        if found.basis is None:
-            self._columns, self._rows = {}, {}
-        else:
-            self._columns = dict(zip(lp.column_names, found.basis.col_status, strict=True))
-            self._rows = dict(zip(lp.row_names, found.basis.row_status, strict=True))
-
-    def _start(self, lp: GeneralLP) -> ReducedPoint:
-        """Return the last basis, with new columns at a bound and new rows basic."""
-        kind = highspy.HighsBasisStatus
-        basis = highspy.HighsBasis()
-        new = [
-            kind.kLower if low > -np.inf else kind.kUpper if high < np.inf else kind.kZero
-            for low, high in zip(lp.lower.tolist(), lp.upper.tolist(), strict=True)
-        ]
-        basis.col_status = list(map(self._columns.get, lp.column_names, new))
-        basis.row_status = [self._rows.get(name, kind.kBasic) for name in lp.row_names]
-        basis.valid = basis.alien = True  # alien: HiGHS checks and repairs the basis
-        return ReducedPoint(np.zeros(0), np.zeros(0), basis)
+    Raises
+    ------
+    SolverError
+        HiGHS finds no optimum, or its certificate is not tight enough.
+    """
+    lp = checked(lp)
+    answer = HighsLP(lp).solve(_TOLERANCE, Clock())
+    proof = answer.certificate
+    if proof is None:
+        raise SolverError(f"the optimum cannot be certified: {answer.status}: {answer.reason}")
+    violated = _violation(lp, proof.x)
+    gap = abs(proof.objective - proof.bound) / max(1.0, abs(proof.objective))
+    if gap > LARGEST_GAP or violated > LARGEST_VIOLATION:
+        raise SolverError(f"the optimum cannot be certified: gap {gap:.1e}, violation {violated:.1e}")
+    values = dict(zip(lp.column_names, proof.x.tolist(), strict=True))
+    prices = dict(zip(lp.row_names, proof.y.tolist(), strict=True))
+    return Optimum(proof.objective, proof.bound, gap, violated, values, prices)
 
 
 def _violation(lp: GeneralLP, x: NDArray[np.float64]) -> float:

@@ -163,7 +163,7 @@ def lp(
     out: Annotated[Path | None, typer.Option(help="Write the table to this Markdown file.")] = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Solve every linear program of a folder by auto, by copter alone, and by HiGHS for reference."""
+    """Solve every linear program of a folder by copter, and by HiGHS for reference."""
     from copter.bench.lp import files_in, markdown, measure, summary
     from copter.bench.machine import machine
 
@@ -180,34 +180,25 @@ def lp(
     publish(document, json_path, lambda: _print_programs(records, totals))
 
 
-def _print_programs(records: Sequence[Mapping[str, Any]], totals: Mapping[str, Mapping[str, Any]]) -> None:
+def _print_programs(records: Sequence[Mapping[str, Any]], totals: Mapping[str, Any]) -> None:
     table(
-        "Linear programs: status by HiGHS, and times; a solver's status is shown if it differs",
-        ("program", "HiGHS", "", *totals),
+        "Linear programs: status by HiGHS, and times; copter's status is shown if it differs",
+        ("program", "HiGHS", "", "copter"),
         (
             (
                 record["name"],
                 record["highs"]["status"],
                 seconds(record["highs"]["seconds"]),
-                *(
-                    ("" if record[way]["right"] else f"{record[way]['status']}, ")
-                    + seconds(record[way]["seconds"])
-                    for way in totals
-                ),
+                ("" if record["copter"]["right"] else f"{record['copter']['status']}, ")
+                + seconds(record["copter"]["seconds"]),
             )
             for record in records
         ),
         text_columns=2,
     )
+    kinds = ("optimal", "infeasible", "unbounded")
     table(
         "Correct results within the time limit",
-        ("solver", "optimal", "infeasible", "unbounded", "wrong"),
-        (
-            (
-                way,
-                *(f"{one[kind]} of {one[f'of_{kind}']}" for kind in ("optimal", "infeasible", "unbounded")),
-                str(one["wrong"]),
-            )
-            for way, one in totals.items()
-        ),
+        (*kinds, "wrong"),
+        [(*(f"{totals[kind]} of {totals[f'of_{kind}']}" for kind in kinds), str(totals["wrong"]))],
     )

@@ -136,7 +136,10 @@ def make_edit(program: ContinualProgram, edit: Edit) -> None:
         _insist(value is blank or name in fields, name)
     if edit.verb in _CHECKS:
         _CHECKS[edit.verb](program, edit)
-    ContinualProgram.apply(program, edit)
+    try:
+        ContinualProgram.apply(program, edit)
+    except EditError as error:  # a column without a bound
+        raise ValueFormatError(str(error)) from None
 
 
 # ---- checks of an edit ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 from copter.program.names import sound_labels
 from copter.store.edit import Moved
+from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import GrowableArrays, SlotTable, slice_indices
 
 if TYPE_CHECKING:
@@ -155,6 +156,10 @@ def _check_requests(store: LocalStore) -> None:
     _insist(((np.diff(column) > 0) | (np.diff(same) != 0)).all(), "order of overrides")
     relation = requests.relation[live]
     _insist(_within(relation, 0, 2), "relations of requests")
+    free, each = relation == NO_TOTAL, slice_indices(requests.upper_start[live[own]], widths[own])
+    one = np.isfinite(requests.upper[live])
+    bounded = np.isfinite(store.uppers.upper[each]) | np.repeat(~free[own], widths[own])
+    _insist((one | own | ~free).all() and bounded.all(), "a column has neither an upper bound nor a total")
 
 
 def _check_costs(store: LocalStore) -> None:

@@ -61,8 +61,7 @@ def _own_threads() -> Iterator[None]:
 class HighsEngine(highspy.Highs):
     """HiGHS without output, whose points, prices, rays and objectives are in the units of the passed program.
 
-    A presolved model and the arguments of ``postsolve`` are in HiGHS' units. A basis does not depend on
-    units. `units` is None if the program was passed in its own units.
+    A basis does not depend on units. `units` is None if the program was passed in its own units.
     """
 
     units: Units | None = None
@@ -79,33 +78,9 @@ class HighsEngine(highspy.Highs):
         with _own_threads():
             return super().run()
 
-    def presolve(self) -> highspy.HighsStatus:
-        """Presolve in threads of its own."""
-        with _own_threads():
-            return super().presolve()
-
-    def postsolve(self, *given: Any) -> highspy.HighsStatus:
-        """Convert a solution to the program before presolve, in threads of its own."""
-        with _own_threads():
-            return super().postsolve(*given)
-
-    def changeColsBounds(  # noqa: D102
-        self, count: int, columns: NDArray[np.int32], lower: Any, upper: Any
-    ) -> highspy.HighsStatus:
-        if self.units is not None:
-            unit = self.units.column[columns]
-            lower, upper = lower / unit, upper / unit
-        return super().changeColsBounds(count, columns, lower, upper)
-
     def getSolution(self) -> highspy.HighsSolution:  # noqa: D102
         solution = super().getSolution()
         return solution if self.units is None else _converted(solution, self.units)
-
-    def setSolution(self, *given: Any) -> highspy.HighsStatus:  # noqa: D102
-        if self.units is not None:
-            row, column, cost = self.units
-            given = (_converted(given[0], Units(1 / row, 1 / column, 1 / cost)),)
-        return super().setSolution(*given)
 
     def getDualRay(self) -> tuple[Any, bool, NDArray[np.float64]]:  # noqa: D102
         status, known, ray = super().getDualRay()
@@ -119,7 +94,6 @@ class HighsEngine(highspy.Highs):
         info = super().getInfo()
         if self.units is not None:
             info.objective_function_value /= self.units.cost
-            info.mip_dual_bound /= self.units.cost
         return info
 
 

@@ -6,5 +6,5 @@ Read `program.py` first. Every edit method parses its arguments into one `Edit` 
 - `index.py` maps ids to slots of the store. `names.py` keeps the names of columns.
 - `handles.py` has the handles of shared columns and shared costs.
 - `records.py` has the records that `program.requests[...]` and `program.resources[...]` return.
-- `guard.py` rejects concurrent use.
+- `bounded.py` rejects edits that leave a column without a bound, and `guard.py` rejects concurrent use.
 """

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import ArgumentTypeError, EditError
+from copter.program.bounded import check_bounded
 from copter.program.column_edits import added_columns, changed_columns, removed_columns
 from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
@@ -424,7 +425,8 @@ class ContinualProgram:
         total, relation : float, "<=" or "=="
             Sum row of the request. Without a total there is no sum row.
         upper : float or (n,) array_like
-            Upper bounds of the columns, >= 0, may be infinite. A bound of 0 fixes a column at 0.
+            Upper bounds of the columns, >= 0. A bound of 0 fixes a column at 0. Without a total, every bound
+            must be finite. Choose a natural one: violations of rows are relative to a column's largest use.
         scale : float
             Finite factor > 0 that multiplies all costs that are not overridden.
         override : mapping of column to cost
@@ -444,8 +446,8 @@ class ContinualProgram:
         ------
         EditError
             If the id is taken, a resource or handle is unknown, a length is wrong, a number is NaN, a cost is
-            infinite, or a total or upper bound is negative. The error names the request, the field and the
-            value.
+            infinite, a total or upper bound is negative, or a column has neither a finite bound nor a total.
+            The error names the request, the field and the value.
         """
         check_single(id, total=total, relation=relation, scale=scale, integral=integral)
         edit = self._parser.new_requests(
@@ -886,7 +888,7 @@ class ContinualProgram:
             matrix of shape (number of resources, m).
         upper : float or (m,) array_like, optional
             Upper bounds. The default is the bound that all columns of the request have, or infinity if their
-            bounds differ.
+            bounds differ; a column of a request without a total needs a finite bound.
 
         Raises
         ------
@@ -963,6 +965,8 @@ class ContinualProgram:
         if edit.verb == TAKE_STARTS:
             self._starts.clear()
             return None
+        if edit.verb in ("add_requests", "update_requests"):
+            check_bounded(self.store, self._requests, self._names, edit)
         self.store.last_view = None
         generations = self.store.requests.generation[edit.slots] if edit.kept is not None else edit.slots
         slots = self.store.apply(edit)

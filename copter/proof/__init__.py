@@ -7,9 +7,9 @@ Read `certificate.py` first. Its `measured_certificate` combines the parts of a 
   convex terms. `measure.py` is the pass over an allocation.
 - `margins.py` (allowed changes of prices) and `rest.py` (contribution to a certificate) are for inactive
   requests.
-- `units.py` and `magnitudes.py` compute the denominators of relative figures.
-- `extended_precision.py`, `loose.py` and `rigorous.py` handle rounding errors and free columns.
-- `rays.py` checks rays of infeasible and unbounded programs. `highs_rays.py` finds rays with HiGHS.
+- `cost_ranges.py` and `magnitudes.py` compute units of costs and typical magnitudes of rows and columns.
+- `extended_precision.py` and `rigorous.py` handle rounding errors.
+- `rays.py` checks rays of infeasible programs. `highs_rays.py` finds rays with HiGHS.
 - `integer.py`, `whole.py` and `fixing.py` are for integral allocations.
 - `general_lp.py` checks solutions of a general LP, and `highs_lp.py` those of HiGHS.
 """

@@ -7,7 +7,6 @@ For an allocation x and dual prices y (y_i > 0 for an upper bound of row i, y_i 
                      optimum of the LP and of the MILP, in exact arithmetic
     primal residual  the largest violation of a row, a sum row or a box, each relative to its own size; or
                      the violations of rows times |y|, relative to the gap's denominator, if that is larger
-    dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|
     gap              (objective - bound) / denominator
 
 Let f be the constant cost of every allocation (:mod:`copter.proof.pricing`). Without convex terms the
@@ -22,36 +21,29 @@ No figure depends on units, on a bound that is not used, or on a cost that a req
 (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a
 single large bound makes the feasibility test meaningless.)
 
-A price of the wrong sign, for an infinite bound, counts as 0. The bound is minus infinity and the gap
-infinite if a column without any bound, also implied by rows, has a negative reduced cost, however small
-(:mod:`copter.proof.loose`). Solvers then measure progress by ``near_gap``, which ignores such columns.
+A price of the wrong sign, for an infinite bound, counts as 0. Every column has a finite bound or a total, so
+the bound is finite at any prices.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
+from copter.proof.cost_ranges import least_cost_range
 from copter.proof.extended_precision import extended_bound, extended_cost
-from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
 from copter.proof.rest import InactiveSums
-from copter.proof.tangents import term_bound
-from copter.proof.units import LooseColumns, least_cost_range
 from copter.store.allocation import SparseX
 from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.terms.batch import TermBatch
 
-RELATIVE_FLOOR = 1e-9
-"""Floor for the denominator of a relative reduced cost: this fraction of the gap's denominator, per natural
-unit of the column.
-"""
 _LITTLE = 1e-3
 """Fraction of the least cost range of any request up to which an objective is negligible."""
 _NOISE = 1e7
@@ -62,8 +54,8 @@ precision.
 """
 _EPS, _TIGHTER = 2.0**-52, 2.0**-40
 """Relative rounding error of the rows' terms; rounding error of an extended bound relative to a plain one."""
-_CLOSE, _NEARLY = 1e-2, 1e-3
-"""Gap and dual residual below which rounding errors and doubtful signs are checked."""
+_CLOSE = 1e-2
+"""Gap below which rounding errors are checked."""
 
 
 class GapDenominator(enum.StrEnum):
@@ -76,7 +68,7 @@ class GapDenominator(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Residuals:
-    """Primal residual, dual residual and gap.
+    """Primal residual and gap.
 
     Relative residuals are the largest violation, each relative to its own scale. Absolute residuals are the
     Euclidean norm of all violations.
@@ -85,8 +77,6 @@ class Residuals:
     ----------
     primal : float
         Violation of rows, sum rows and upper and lower bounds of columns.
-    dual : float
-        Violation of reduced costs that no bound can absorb.
     gap : float
         Relative gap, or objective minus bound in objective units.
 
@@ -97,12 +87,11 @@ class Residuals:
     >>> program.add_resource("gpu", upper=8)
     >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
     >>> relative = ProximalPoint().solve(program).relative
-    >>> relative.primal <= 1e-6, relative.dual <= 1e-6, relative.gap <= 1e-6
-    (True, True, True)
+    >>> relative.primal <= 1e-6, relative.gap <= 1e-6
+    (True, True)
     """
 
     primal: float
-    dual: float
     gap: float
 
 
@@ -121,12 +110,10 @@ class Certificate:
     constant_cost : float
         Constant cost f of every allocation.
     relative, absolute : Residuals
-        Primal residual, dual residual and gap.
+        Primal residual and gap.
     rounding : float
         Rounding error of the terms of objective and bound, and of constant costs of requests with a choice. A
         gap of at most this value is reported as 0.
-    near_gap, near_bound : float
-        Gap and bound without rounding errors and without reduced costs that no bound can absorb.
 
     Examples
     --------
@@ -147,23 +134,14 @@ class Certificate:
     relative: Residuals
     absolute: Residuals
     rounding: float
-    near_gap: float
-    near_bound: float
 
     def within(self, tolerance: float) -> bool:
         """Return whether the solution is proved optimal within a relative tolerance.
 
-        The gap and the primal residual are compared. The dual residual enters through the bound. A negative
-        reduced cost of a column without an upper bound lowers the bound by as much as the rows allow, or to
-        minus infinity.
+        The gap and the primal residual are compared.
         """
         relative = self.relative
         return relative.gap <= tolerance and relative.primal <= tolerance and math.isfinite(self.bound)
-
-    def nearly(self, tolerance: float) -> bool:
-        """Return whether only reduced costs of columns without a small bound prevent :meth:`within`."""
-        parts = (self.relative.primal, self.relative.dual, self.near_gap)
-        return not self.within(tolerance) and all(part <= tolerance for part in parts)
 
 
 def certify(
@@ -238,15 +216,15 @@ def measured_certificate(
     request_bound, rounded = pricing.request_bound, pricing.rounding
     if rest is not None:
         found = found.with_rest(rest)
-        bound, more = rest.bound(signed)
-        request_bound, rounded = request_bound + bound, rounded + more
+        inactive, more = rest.bound(signed)
+        request_bound, rounded = request_bound + inactive, rounded + more
         shares, forced = shares + rest.shares(signed), forced + rest.forced
     objective, decided, signed_size = found.objective, abs(found.decided), found.decided
     constant_cost = objective - found.decided
     paid, priced, unused, squares, worst, worth = row_figures(
         lower, upper, signed, found.activity, found.weight, found.step
     )
-    near_bound = request_bound - paid
+    bound = request_bound - paid
     gap = found.lost + unused
     if store.terms:
         curved, sizes = TermBatch.of(store).objective(x)
@@ -259,33 +237,21 @@ def measured_certificate(
     rounding = max(rounding, 2.0 * (off if store.terms else _TIGHTER * off))  # error of the best bound
     size, gap_denominator_kind = _gap_denominator(store, decided, abs(signed_size - gap), gap, rounding)
     rounding = max(rounding, _EPS * forced)
-    dual = max(pricing.dual, pricing.curved_dual)
-    if dual > 0.0:
-        dual = _dual(store, signed, pricing, RELATIVE_FLOOR * size)
-    known = math.isfinite(objective) and math.isfinite(near_bound) and math.isfinite(gap)
-    near_gap = _relative(gap, size, rounding) if known else math.inf
+    known = math.isfinite(objective) and math.isfinite(bound) and math.isfinite(gap)
     lowered = off
-    close = near_gap <= _CLOSE and dual <= _NEARLY
-    loose = 0.0
-    if pricing.dual > 0.0 or pricing.doubtful:
-        loose = loose_part(store, signed) if close else -math.inf
-    if pricing.curved_dual > 0.0:
-        loose = -math.inf
-    bound = near_bound
-    if math.isfinite(near_bound):
-        bound += loose - lowered - _EPS * (abs(request_bound) + abs(paid))
-    if known and close and off > _TIGHTEN * size and not store.terms and rest is None:
+    if math.isfinite(bound):
+        bound -= lowered + _EPS * (abs(request_bound) + abs(paid))
+    close = known and _relative(gap, size, rounding) <= _CLOSE
+    if close and off > _TIGHTEN * size and not store.terms and rest is None:
         high, low = extended_bound(store, signed)
         cost, cost_low = extended_cost(store, x)
         lowered = _TIGHTER * off
-        bound = math.nextafter(high + low - lowered, -math.inf) + loose
+        bound = math.nextafter(high + low - lowered, -math.inf)
         gap = abs((cost - high) + (cost_low - low))
-        near_gap = _relative(gap, size, rounding)
-    gap += lowered - loose
-    found_gap = gap if known and math.isfinite(bound) else math.inf
-    absolute = Residuals(math.sqrt(squares + found.squares), pricing.violation, found_gap)
+    gap = gap + lowered if known else math.inf
+    absolute = Residuals(math.sqrt(squares + found.squares), gap)
     primal = max(worst, found.local, _relative(worth, size, rounding) if known else 0.0)
-    relative = Residuals(primal, dual, _relative(found_gap, size, rounding))
+    relative = Residuals(primal, _relative(gap, size, rounding))
     proof = Certificate(
         objective=objective,
         bound=bound,
@@ -295,47 +261,8 @@ def measured_certificate(
         relative=relative,
         absolute=absolute,
         rounding=rounding,
-        near_gap=near_gap,
-        near_bound=near_bound,
     )
     return proof, found
-
-
-def proved(
-    store: ConstraintStore,
-    x: SparseX,
-    y: NDArray[np.float64],
-    threads: int | None = None,
-) -> tuple[NDArray[np.float64], Pricing, Certificate, Measures]:
-    """Return the prices near y (row slots,) with the best bound, their pass, certificate and measures.
-
-    Unbounded columns must have a nonnegative reduced cost in exact arithmetic. Prices are changed by rounding
-    errors until they have (:func:`copter.proof.loose.proved_bound`).
-    """
-    y = right_signs(store, y)
-    pricing = price(store, y, slack=0.0, threads=threads)
-    if not store.terms:
-        bound, y = proved_bound(store, y, pricing.marginal)
-        pricing = price(store, y, slack=0.0, threads=threads)
-        proof, found = measured_certificate(store, x, y, pricing, threads=threads)
-        return y, pricing, with_bound(proof, bound), found
-    best = y, pricing, *measured_certificate(store, x, y, pricing, threads=threads)
-    for there in signed_prices(store, y):
-        pricing = price(store, there, slack=0.0, threads=threads)
-        proof, found = measured_certificate(store, x, there, pricing, threads=threads)
-        if proof.bound > best[2].bound:
-            best = there, pricing, proof, found
-    return best
-
-
-def with_bound(proof: Certificate, bound: float) -> Certificate:
-    """Return a certificate with another proved bound, if this bound is better."""
-    if not bound > proof.bound:
-        return proof
-    gap = proof.near_gap * proof.gap_denominator + max(0.0, proof.near_bound - bound)
-    gap = min(gap, max(0.0, proof.objective - bound) + proof.rounding)
-    relative = replace(proof.relative, gap=_relative(gap, proof.gap_denominator, proof.rounding))
-    return replace(proof, bound=bound, relative=relative, absolute=replace(proof.absolute, gap=gap))
 
 
 @kernel
@@ -382,18 +309,6 @@ def _gap_denominator(
         if size < cost_range < math.inf:
             size, gap_denominator_kind = cost_range, GapDenominator.COST_RANGE
     return size, gap_denominator_kind
-
-
-def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, little: float) -> float:
-    """Return the dual residual of a pass; `little` is the negligible reduced cost per unit of a column."""
-    loose, dual = LooseColumns.of(store), 0.0
-    if pricing.dual > 0.0:
-        dual = loose.dual(store, y, little)
-    if pricing.curved_dual > 0.0:
-        batch = TermBatch.of(store)
-        view, _ = store.executor.columns(*batch.columns)
-        dual = max(dual, term_bound(batch, view, y, loose.floors(*batch.columns, little))[2])
-    return dual
 
 
 def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ At prices y, and for any level of each request (the price of its sum row, <= 0 f
     total_q level_q + sum_j min(0, p_j - level_q) upper_j
 
 is a lower bound on the request's part of the bound. The level of a pass in plain precision is accurate
-enough. Free columns are left to :mod:`copter.proof.loose`.
+enough.
 
 Source: Ogita, Rump and Oishi, Accurate sum and dot product (2005), algorithm 5.3.
 """
@@ -43,7 +43,7 @@ exact_product = kernel(inlined=True)(rigorous.exact_product)
 
 
 def extended_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
-    """Return the bound at prices ``y`` of the right signs, without free columns and convex terms."""
+    """Return the bound at prices ``y`` of the right signs, without convex terms."""
     rows = store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
     pairs = store.executor.map(_extended_part, y)

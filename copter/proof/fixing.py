@@ -163,7 +163,6 @@ def _bounds(  # type: ignore[no-untyped-def]
         elif more < 0.0 and cap < np.inf and budget < np.inf:
             least = max(0.0, cap + budget / more)
         if whole[q]:
-            if most < np.inf:
-                most = np.floor(most * (1.0 + _WHOLE) + _WHOLE)
+            most = np.floor(most * (1.0 + _WHOLE) + _WHOLE)
             least = np.ceil(least * (1.0 - _WHOLE) - _WHOLE)
         lower[k], upper[k] = least, most

@@ -129,16 +129,13 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
     """Minimise p'x subject to 0 <= x <= upper and a sum row, if any; return the margin of the minimiser x.
 
     Write x to ``taken``. The margin is the least difference between the price of a full, partial or empty
-    column and the price at which the sum row is full, or 0 if it is not full. Return -1 if there is no best
-    x.
+    column and the price at which the sum row is full, or 0 if it is not full. Return -1 if there is no x.
     """
     for j in range(n):
         taken[j] = 0.0
     if relation == NO_TOTAL:
         for j in range(n):
             if p[j] < 0.0:
-                if upper[j] == np.inf:
-                    return -1.0
                 taken[j] = upper[j]
         return _to_level(p, upper, n, taken, 0.0, -1)
     left, last = total, -1

@@ -16,7 +16,7 @@ cancel:
     the objective   the part that is not forced, sum_j (c_j - f_q) x_j, with the forced price f_q;
                     |phi'(a'x) a'x| for convex terms
     a row           its bound, or the least of |a_ij| min(upper_j, total_q) over the columns that use it, if
-                    that is more; sum_j |a_ij x_j| if both are unknown (a bound of 0, and unbounded columns)
+                    that is more; sum_j |a_ij x_j| if both are unknown (a bound of 0, and values of almost 0)
     a sum row       max(total_q, sum_j |x_j|);  a box  max(upper_j, |x_j|)
 
 A violation of a row within the rounding error of its own sum does not count.

@@ -9,9 +9,8 @@ p_j for sum(x) == total, sum_j upper_j min(0, p_j) for a box. The marginal price
 at which its knapsack is full. Candidates are the columns with p_j <= m_q + slack. All other columns are 0 in
 every optimum with prices near y, so the solver works on the candidates (column generation).
 
-A column with p_j < 0, without an upper bound and without a sum row, adds no finite term. Its reduced cost is
-a dual violation, relative to |c_j| + |a_j|'|y|, and is not in this bound. :mod:`copter.proof.loose` computes
-its effect on the bound, and decides the sign if p_j is too near 0.
+Every column has a finite upper bound, or its request has a sum row (:mod:`copter.program.bounded`). So the
+bound is finite at any prices.
 
 The forced cost of a request is the part of its cost that every allocation has: with sum(x) == total and costs
 of one sign, total times the smallest |c_j|. The pass computes the forced price f_q of a unit of the total.
@@ -25,7 +24,6 @@ computed so that the result does not depend on parts, chunks or threads in any b
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -53,18 +51,11 @@ class Pricing(NamedTuple):
     Attributes
     ----------
     request_bound : float
-        sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, without unbounded columns of p < 0. +inf if an X_q is
-        empty.
+        sum_q min p_q'x (+ phi_q(a_q'x)) over X_q. +inf if an X_q is empty.
     rounding : float
         Bound on the rounding error of `request_bound`.
     curved_bound : float
         Part of `request_bound` from requests with convex terms.
-    violation : float
-        Euclidean norm of the negative p of unbounded columns.
-    dual, curved_dual : float
-        Largest of these relative to |c_j| + |a_j|'|y|, for requests without and with convex terms.
-    doubtful : bool
-        True if an unbounded column of a request without convex term may have p < 0, within rounding errors.
     marginal : ndarray, shape (request slots,)
         Marginal prices m_q; 0 if the sum row is not active.
     forced : ndarray, shape (request slots,)
@@ -80,10 +71,6 @@ class Pricing(NamedTuple):
     request_bound: float
     rounding: float
     curved_bound: float
-    violation: float
-    dual: float
-    curved_dual: float
-    doubtful: bool
     marginal: NDArray[np.float64]
     forced: NDArray[np.float64]
     slot: NDArray[np.int64]
@@ -113,10 +100,6 @@ def price(
         request_bound=sum_of([*curved, *(pair for part in parts for pair in part.bound)]),
         rounding=sum_of([pair for part in parts for pair in part.rounding]),
         curved_bound=sum_of(curved),
-        violation=math.sqrt(sum_of([pair for part in parts for pair in part.violation])),
-        dual=max([part.dual for part in parts]),
-        curved_dual=max([part.curved_dual for part in parts]),
-        doubtful=any([part.doubtful for part in parts]),
         marginal=together([part.marginal for part in parts], size),
         forced=together([part.forced for part in parts], size),
         slot=slot,
@@ -132,10 +115,6 @@ class _Priced(NamedTuple):
     bound: list[Pair]
     rounding: list[Pair]
     curved: list[Pair]
-    violation: list[Pair]
-    dual: float
-    curved_dual: float
-    doubtful: bool
     marginal: NDArray[np.float64]
     forced: NDArray[np.float64]
     columns: Columns
@@ -149,9 +128,7 @@ def _price_part(
     view = view_of(store)
     terms = TermBatch.of_part(part) if store.terms and cost_factor else None  # a Farkas ray needs X_q only
     nothing = (0.0, 0.0)
-    curved, curved_error, curved_dual = (
-        (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)
-    )
+    curved, curved_error = (nothing, nothing) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the pass below skips their requests
         view = replace(view, n_columns=_without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
@@ -173,9 +150,9 @@ def _price_part(
         chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
         marginal, forced = found
     slot, column = (
-        chunks[0][5:]
+        chunks[0][2:]
         if groups is None and len(chunks) == 1
-        else (np.concatenate([more[k], *(chunk[5 + k] for chunk in chunks)]) for k in (0, 1))
+        else (np.concatenate([more[k], *(chunk[2 + k] for chunk in chunks)]) for k in (0, 1))
     )
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
@@ -185,10 +162,6 @@ def _price_part(
         bound=[grouped, *(chunk[0] for chunk in chunks)],
         rounding=[grouped_error, curved_error, *(chunk[1] for chunk in chunks)],
         curved=[curved],
-        violation=[chunk[2] for chunk in chunks],
-        dual=max(chunk[3] for chunk in chunks),
-        curved_dual=curved_dual,
-        doubtful=any(chunk[4] for chunk in chunks),
         marginal=marginal,
         forced=forced,
         columns=(part.slots(slot), column),

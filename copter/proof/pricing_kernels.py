@@ -14,7 +14,7 @@ from copter.compile.kernels import kernel
 from copter.proof.lower_envelopes import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
-from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs
+from copter.store.view import cost_of, fill_caps, fill_costs
 from copter.sums.compensated import added
 
 _EPS = 2.0**-52
@@ -190,17 +190,6 @@ def forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
-    """Return -p_j relative to |c_j| + |a_j|'|y|."""
-    size = abs(factor * cost_of(view, q, j))
-    first, last = entries_of(view, view.usage[q], j, j + 1)
-    shift, stride = coefficients_of(view, view.usage[q])
-    for k in range(first, last):
-        size += abs(y[np.uint32(view.row[k])] * view.coefficient[shift + stride * k])
-    return -p / size
-
-
-@kernel(inner=True)
 def _own_error(view, y, no_rebates, q, j, cost_factor):  # type: ignore[no-untyped-def]
     """Return a bound on the rounding error of the price of one column."""
     _, size, entries = paid_and_size(view, view.usage[q], j, y, no_rebates)
@@ -226,18 +215,17 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
 ):
     """Price the requests [first, last).
 
-    Return bound, rounding error and squared violation as pairs, the dual residual, whether a column without a
-    bound may have a negative price, and slots and columns of the candidates. Write marginal and forced prices
-    (request slots,). ``paid`` are UsagePrices, ``longest`` is the largest number of columns of a request.
+    Return bound and rounding error as pairs, and slots and columns of the candidates. Write marginal and
+    forced prices (request slots,). ``paid`` are UsagePrices, ``longest`` is the largest number of columns of
+    a request.
     """
     p, own = np.empty(longest), np.empty(longest)
     upper = np.empty(longest)
     strip = np.empty((longest + STRIP - 1) // STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
     columns = np.empty(256 if collect else 0, np.int64)
-    found, doubtful, no_rebates = np.int64(0), False, no_rebates_in(y)
-    error, error_low = 0.0, 0.0
-    bound, bound_low, violation, violation_low, dual = 0.0, 0.0, 0.0, 0.0, 0.0
+    found, no_rebates = np.int64(0), no_rebates_in(y)
+    bound, bound_low, error, error_low = 0.0, 0.0, 0.0, 0.0
     for q in range(first, last):
         n = view.n_columns[q]
         if n == 0:
@@ -255,18 +243,11 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             fill_caps(view, q, upper)
             for j in range(n):
                 cap = upper[j]
-                if p[j] < off or p[j] < 0.0:
-                    apart = _own_error(view, y, no_rebates, q, j, cost_factor)
-                    doubtful = doubtful or (p[j] < apart and cap == np.inf)
-                    if 0.0 < cap < np.inf:
-                        more = apart - max(p[j], 0.0) - min(p[j], 0.0) * _EPS  # with the product's error
-                        error, error_low = added(error, error_low, max(more, 0.0) * cap)
-                if p[j] < 0.0:
-                    if cap == np.inf:
-                        violation, violation_low = added(violation, violation_low, p[j] * p[j])
-                        dual = max(dual, _relative_violation(view, y, q, j, cost_factor, p[j]))
-                    elif cap > 0.0:
-                        bound, bound_low = added(bound, bound_low, p[j] * cap)
+                if cap > 0.0 and (p[j] < off or p[j] < 0.0):
+                    more = _own_error(view, y, no_rebates, q, j, cost_factor)
+                    more -= max(p[j], 0.0) + min(p[j], 0.0) * _EPS  # with the product's error
+                    error, error_low = added(error, error_low, max(more, 0.0) * cap)
+                    bound, bound_low = added(bound, bound_low, min(p[j], 0.0) * cap)
         elif simple:
             level = low if relation == EXACTLY else min(0.0, low)
             bound, bound_low = added(bound, bound_low, total * level)
@@ -307,8 +288,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
                         slots[found] = q
                         columns[found] = j
                         found += 1
-    sums = (bound, bound_low), (error, error_low), (violation, violation_low)
-    return sums[0], sums[1], sums[2], dual, doubtful, slots[:found], columns[:found]
+    return (bound, bound_low), (error, error_low), slots[:found], columns[:found]
 
 
 @kernel(allocates=True)

@@ -10,10 +10,6 @@ the points (a'x, p'x). Two points of the envelope, one on either side of the min
 minimiser of phi on the chord between them gives a tangent. The best x for this tangent is a new point of the
 envelope, or proves that the chord belongs to the envelope. The envelope has few corners, so a few iterations
 are enough.
-
-A column without any bound allows no tangent steeper than s_max = min p_j / a_j (with slope -s). If even the
-flattest tangent is too steep, the violation counts as dual residual, relative to its terms as in
-:mod:`copter.proof.pricing`.
 """
 
 from __future__ import annotations
@@ -30,39 +26,28 @@ from copter.terms.phi import slope, touching, value
 
 _ENVELOPE_STEPS = 80
 _CLOSE = 1e-14
-_HOPELESS = 1.0
-_STEEP, _FAR = 1e100, 1e300
+_STEEP = 1e100
 _ERROR = 2.0**-46
 """Relative rounding error of the terms of a tangent's bound: more than sixty roundings of each."""
-_FLATTER = 1e-12
-"""Relative rounding error of a reduced cost, in units of |c_j| + |a_j|'|y|."""
 _ROUNDING = 1e-14
 """A reduced cost that is smaller than this fraction of its terms counts as 0."""
 
 
-def term_bound(
-    batch: TermBatch, view: StoreView, y: Floats, floors: Floats | None = None
-) -> tuple[Pair, Pair, float]:
-    """Return sum of min p'x + phi(a'x) over X_q at y (row slots,), its rounding error, and the dual residual.
+def term_bound(batch: TermBatch, view: StoreView, y: Floats) -> tuple[Pair, Pair]:
+    """Return sum of min p'x + phi(a'x) over X_q at y (row slots,), and its rounding error.
 
-    Sum and error are pairs (:mod:`copter.sums.compensated`). The residual is the largest relative violation
-    of unbounded columns; its denominators are at least `floors` (columns,).
+    Both are pairs (:mod:`copter.sums.compensated`).
     """
     p, size = _prices(view, batch.slot, batch.first, y)
-    if floors is not None:
-        size = np.maximum(size, floors)
-    return _bounds(batch.phi, p, size, batch.first, batch.image, batch.upper, batch.relation, batch.total)
+    pairs: tuple[Pair, Pair]
+    pairs = _bounds(batch.phi, p, size, batch.first, batch.image, batch.upper, batch.relation, batch.total)
+    return pairs
 
 
-def tangent_bound(
-    batch: TermBatch, p: Floats, size: Floats, image: Floats, upper: Floats
-) -> tuple[float, float]:
-    """Return the bound and the violation of :func:`term_bound` for given prices p, images and bounds.
-
-    All are in units of the columns. `size` (columns,) has |c_j| + |a_j|'|y|, the denominators of violations.
-    """
-    bound, _, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
-    return sum_of([bound]), float(violation)
+def tangent_bound(batch: TermBatch, p: Floats, image: Floats, upper: Floats) -> float:
+    """Return the bound of :func:`term_bound` for prices p, images and bounds in the units of columns."""
+    args = batch.phi, p, abs(p), batch.first, image, upper, batch.relation, batch.total
+    return sum_of([_bounds(*args)[0]])
 
 
 @kernel(allocates=True)
@@ -85,25 +70,20 @@ def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _response(p, size, steep, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Minimise r'x over X_q with r = p + steep a; return a'x, r'x, p'x and the largest relative violation.
+def _response(p, steep, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+    """Minimise r'x over X_q with r = p + steep a; return a'x, r'x and p'x.
 
-    A violation is r_j < 0 of a column without a bound. An r_j that is 0 within rounding errors counts as 0,
-    because the steepest tangent makes it 0. p'x has a sum of its own, because r'x - steep a'x would cancel.
+    p'x has a sum of its own, because r'x - steep a'x would cancel.
     """
-    reach, best, cost, violation = 0.0, 0.0, 0.0, 0.0
+    reach, best, cost = 0.0, 0.0, 0.0
     if relation == NO_TOTAL:
         for j in range(begin, end):
-            tilt = steep * image[j] if image[j] > 0.0 else 0.0
-            r = p[j] + tilt
+            r = p[j] + (steep * image[j] if image[j] > 0.0 else 0.0)
             if r < 0.0:
-                if upper[j] < np.inf:
-                    best += r * upper[j]
-                    reach += image[j] * upper[j]
-                    cost += p[j] * upper[j]
-                elif r < -_ROUNDING * (size[j] + abs(tilt)):
-                    violation = max(violation, -r / (size[j] + abs(tilt)))
-        return reach, best, cost, violation
+                best += r * upper[j]
+                reach += image[j] * upper[j]
+                cost += p[j] * upper[j]
+        return reach, best, cost
     left, last = total, -np.inf
     while left > 0.0:
         level = np.inf
@@ -124,7 +104,7 @@ def _response(p, size, steep, begin, end, image, upper, relation, total):  # typ
         last = level
     if relation == EXACTLY and left > LACKING * total:
         best = np.inf
-    return reach, best, cost, violation
+    return reach, best, cost
 
 
 @kernel(inner=True)
@@ -143,50 +123,34 @@ def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Return a range for the argument of the best tangent; its lower end is inf if no tangent is flat enough.
-
-    The tangent is flatter, by the rounding errors of the prices, than a column without a bound allows.
-    """
-    steepest, most, largest = np.inf, 0.0, 0.0
+def _most(begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+    """Return an upper bound on a'x over X_q."""
+    most, largest = 0.0, 0.0
     for j in range(begin, end):
         largest = max(largest, image[j])
-        if relation != NO_TOTAL or upper[j] < np.inf:
-            most += image[j] * min(upper[j], total)
-        elif image[j] > 0.0:
-            steepest = min(steepest, (p[j] - _FLATTER * size[j]) / image[j])
-    if relation != NO_TOTAL:
-        most = min(most, total * largest)
-    least = touching(phi, q, -steepest) * (1.0 + _FLATTER) if steepest < np.inf else 0.0
-    return least, most
+        most += image[j] * min(upper[j], total)
+    return most if relation == NO_TOTAL else min(most, total * largest)
 
 
 @kernel(inner=True)
-def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Return (bound, violation, terms) of the best tangent of one term, from both ends of its lower envelope.
+def _best_tangent(phi, q, p, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+    """Return (bound, terms) of the best tangent of one term, from both ends of its lower envelope.
 
     ``terms`` is the sum of the absolute terms of the bound.
     """
-    low, high = _ends(phi, q, p, size, begin, end, image, upper, relation, total)
-    hopeless = low == np.inf
-    if hopeless and abs(value(phi, q, _FAR) - value(phi, q, np.sqrt(_FAR))) <= 1e-100:
-        # a column without a cost and without a bound takes the term to its limit
-        _, best, cost, wrong = _response(p, size, 0.0, begin, end, image, upper, relation, total)
-        return value(phi, q, _FAR) + best, wrong, abs(cost)
-    low = _HOPELESS if hopeless else low
-    high = max(low, high)
-    bound, violation, terms = -np.inf, 0.0, 0.0
+    low, high = 0.0, _most(begin, end, image, upper, relation, total)
+    bound, terms = -np.inf, 0.0
     left_t, left_c, right_t, right_c = 0.0, 0.0, 0.0, 0.0
     t, stage = high, 0
     for _ in range(_ENVELOPE_STEPS + 2):
         tilt = slope(phi, q, t)
-        reach, best, cost, wrong = _response(p, size, tilt, begin, end, image, upper, relation, total)
+        reach, best, cost = _response(p, tilt, begin, end, image, upper, relation, total)
         below = value(phi, q, t) - tilt * t + best
         if below > bound:
-            bound, violation = below, wrong
+            bound = below
             terms = abs(value(phi, q, t)) + abs(tilt * t) + abs(tilt * reach) + abs(cost)
         if stage == 0:  # the right end, whose response is the left point
-            if not (reach < high and low < high) or hopeless:
+            if not (reach < high and low < high):
                 break
             left_t, left_c = reach, cost
             low = max(low, min(reach, high))
@@ -214,32 +178,30 @@ def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  
             break
         if not (t > low and t < high):
             t = 0.5 * (low + high)
-    return bound, violation, terms
+    return bound, terms
 
 
 @kernel
 def _bounds(phi, p, size, first, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Return the sums of the bounds and of the rounding errors of all terms, as pairs, and the violation."""
-    bounds, low, violations = 0.0, 0.0, 0.0
+    """Return the sums of the bounds and of the rounding errors of all terms, as pairs.
+
+    `size` (columns,) has |c_j| + |a_j|'|y|.
+    """
+    bounds, low = 0.0, 0.0
     errors, errors_low = 0.0, 0.0
     for q in range(relation.size):
         begin, end = first[q], first[q + 1]
         dearest, most = 0.0, 0.0
         for j in range(begin, end):
             dearest = max(dearest, size[j])
-            most += upper[j] if upper[j] < np.inf else 0.0
+            most += upper[j]
         most = most if relation[q] == NO_TOTAL else total[q]
-        if end == begin + 1 and relation[q] != EXACTLY and image[begin] > 0.0:
-            cap = upper[begin] if relation[q] == NO_TOTAL else min(upper[begin], total[q])
-            if cap < np.inf:  # the minimum is known in closed form
-                bound = _one_column(phi, q, p[begin], image[begin], cap)
-                bounds, low = added(bounds, low, bound)
-                errors, errors_low = added(errors, errors_low, _ERROR * (abs(bound) + 2.0 * dearest * cap))
-                continue
-        bound, violation, terms = _best_tangent(
-            phi, q, p, size, begin, end, image, upper, relation[q], total[q]
-        )
+        if end == begin + 1 and relation[q] != EXACTLY and image[begin] > 0.0:  # known in closed form
+            cap = min(upper[begin], most)
+            bound = _one_column(phi, q, p[begin], image[begin], cap)
+            terms, most = 2.0 * dearest * cap + abs(bound), 0.0
+        else:
+            bound, terms = _best_tangent(phi, q, p, begin, end, image, upper, relation[q], total[q])
         bounds, low = added(bounds, low, bound)
         errors, errors_low = added(errors, errors_low, _ERROR * (terms + dearest * most))
-        violations = max(violations, violation)
-    return (bounds, low), (errors, errors_low), violations
+    return (bounds, low), (errors, errors_low)

@@ -28,9 +28,8 @@ class TermBatch:
     """All k convex terms of a program at one revision, ascending by request slot.
 
     `first` (k + 1,) has the start of each term's columns in ``image`` and ``upper``. `table` has the
-    functions and parameters, to which `phi` refers in kernels. `recession` (k,) has the limits of phi'(t) as
-    t = a'x grows. `columns` has slot and column of all columns of requests with terms. `clock` is the
-    revision of the store when the batch was packed.
+    functions and parameters, to which `phi` refers in kernels. `columns` has slot and column of all columns
+    of requests with terms. `clock` is the revision of the store when the batch was packed.
     """
 
     slot: NDArray[np.int64]
@@ -41,7 +40,6 @@ class TermBatch:
     total: Floats
     table: NDArray[np.int64]
     phi: Phi
-    recession: Floats
     columns: tuple[NDArray[np.int64], NDArray[np.int64]]
     clock: int
 
@@ -73,10 +71,9 @@ class TermBatch:
         view, _ = executor.columns(*columns)
         upper = caps_at(view, *columns)
         functions = _functions(terms, slot)
-        recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]
         relation, total = table.relation[slot], table.total[slot]
         phi, now = Phi.of(functions), store.clock
-        return cls(slot, first, image, upper, relation, total, functions, phi, recession, columns, now)
+        return cls(slot, first, image, upper, relation, total, functions, phi, columns, now)
 
     def __len__(self) -> int:
         return int(self.slot.size)
@@ -101,23 +98,6 @@ class TermBatch:
         """Return a'x of every term."""
         sums: Floats = _images(self.slot, self.first, self.image, *x)
         return sums
-
-    def spread_over(self, x: SparseX, slope: Floats) -> Floats:
-        """Return slope a_j for every nonzero of x, 0 for requests without a term or with a_j = 0."""
-        place, own, image = self._entries(x)
-        result = np.zeros(x.slot.size)
-        result[own] = np.where(image > 0, image, 0.0) * np.where(image > 0, slope[place], 0.0)
-        return result
-
-    def _entries(self, x: SparseX) -> tuple[NDArray[np.int64], NDArray[np.bool_], Floats]:
-        """Return the position of the term, the mask and a_j of the nonzeros of x whose requests have a term.
-
-        The mask is over all nonzeros of x.
-        """
-        place = np.searchsorted(self.slot, x.slot)
-        place[place == len(self)] = 0
-        own = self.slot[place] == x.slot
-        return place[own], own, self.image[self.first[place[own]] + x.column[own]]
 
     def objective(self, x: SparseX) -> tuple[float, float]:
         """Return the sum of all phi(a'x), and the sum of the magnitudes |phi'(t) t| with t = a'x.

@@ -53,8 +53,6 @@ class ConvexTerm:
     touching : static function (slope, *parameters), optional
         Argument t at which phi has the given slope; the lower end of the domain if all slopes are larger, inf
         if all are smaller. By default Newton's method computes it.
-    recession : float
-        Limit of the slope as t goes to infinity. It determines whether a program with the term is bounded.
 
     Examples
     --------
@@ -74,7 +72,7 @@ class ConvexTerm:
     ...         return weight
     >>> program = ContinualProgram()
     >>> program.add_resource("link", upper=10)
-    >>> program.add_request("flow", costs=[-4.0], usage={"link": 1}, term=Quadratic(2.0))
+    >>> program.add_request("flow", costs=[-4.0], usage={"link": 1}, upper=9, term=Quadratic(2.0))
     >>> bool(np.isclose(ProximalPoint().solve(program).x["flow"][0], 2.0, atol=1e-3))
     True
     """
@@ -85,7 +83,6 @@ class ConvexTerm:
     lowest: ClassVar[Callable[..., float] | None] = None
     proximal: ClassVar[Callable[..., float] | None] = None
     touching: ClassVar[Callable[..., float] | None] = None
-    recession: ClassVar[float] = math.inf
 
     def __init__(self, image: ArrayLike, **parameters: float) -> None:
         self.image: Any = image if np.ndim(image) == 0 else np.array(image)
@@ -146,13 +143,11 @@ class LogTerm(ConvexTerm):
     >>> program = ContinualProgram()
     >>> program.add_resource("link", upper=10)
     >>> for flow, weight in (("a", 1.0), ("b", 4.0)):
-    ...     program.add_request(flow, costs=[0.0], usage={"link": 1}, term=LogTerm(weight))
+    ...     program.add_request(flow, costs=[0.0], usage={"link": 1}, upper=20, term=LogTerm(weight))
     >>> solution = ProximalPoint().solve(program)
     >>> {flow: round(float(solution.x[flow][0]), 2) for flow in ("a", "b")}
     {'a': 2.0, 'b': 8.0}
     """
-
-    recession = 0.0
 
     def __init__(self, weight: float, offset: float = 0.0, image: ArrayLike = 1.0) -> None:
         super().__init__(image, weight=weight, offset=offset)

@@ -53,7 +53,7 @@ class RelaxationProgram:
         self.program = ContinualProgram() if program is None else program
         self.program.add_resource(_CAPACITY, 0.0)
         self.program.add_resource(_WORK, np.inf)
-        self.program.add_request(_H, [0.0], {_WORK: 1.0})
+        self.program.add_request(_H, [0.0], {_WORK: 1.0}, upper=1.0)
         self._images: dict[str, bytes] = {}
         self._sizes: dict[str, int] = {}
         self._gpus: dict[str, int] = {}
@@ -120,11 +120,13 @@ class RelaxationProgram:
         each = [_WORK, *((_H, name) for name in self._rows)]
         program.update_resources(each, lower=[(work - least) / seconds, *lower])
         costs = [window.makespan_weight * seconds * unit]
+        # without any rounds of jobs, H need not exceed the largest lower bound of its rows
+        most = 1.0 + 2.0 * max((work - least) / seconds, *lower, 0.0)
         if fresh:
             usage: dict[Hashable, float] = {_WORK: 1.0} | {(_H, name): 1.0 for name in self._rows}
-            program.update_request(_H, costs=costs, usage=usage)
+            program.update_request(_H, costs=costs, usage=usage, upper=most)
         else:
-            program.update_request(_H, costs=costs)
+            program.update_request(_H, costs=costs, upper=most)
         self._edit_jobs(window, own, names, unit, fresh)
 
     def _edit_jobs(

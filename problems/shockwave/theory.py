@@ -76,11 +76,14 @@ def equilibrium(values: Floats, budgets: Floats, kind: str) -> tuple[Floats, Flo
     for i in range(count):
         # A column is a type in a round, or with Leontief utility the utility of a round.
         if kind == "linear":
-            gain, uses = values[i].ravel(), np.eye(types * rounds)
+            gain, uses, most = values[i].ravel(), np.eye(types * rounds), np.ones(types * rounds)
         else:
             gain, uses = np.ones(rounds), np.tile(np.eye(rounds), (types, 1)) * values[i].reshape(-1, 1)
+            most = 1.0 / values[i].max(axis=0)
         usage: dict[Hashable, Floats] = dict(zip(places, uses, strict=True))
-        program.add_request(i, np.zeros(gain.size), usage, term=LogTerm(float(budgets[i]), 0.0, gain))
+        term = LogTerm(float(budgets[i]), 0.0, gain)
+        # one job can at most have all of a type, which limits its columns; a factor of 2 keeps prices unique
+        program.add_request(i, np.zeros(gain.size), usage, upper=2.0 * most, term=term)
     solution = ProximalPoint(tolerance=_TOLERANCE).solve(program)
     bought = np.stack([np.asarray(solution.x[i]) for i in range(count)])
     if kind != "linear":

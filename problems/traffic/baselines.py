@@ -37,7 +37,6 @@ from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
-from copter.shims.flow import THETA
 from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
@@ -203,8 +202,7 @@ def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[Floats, fl
     engineering = TrafficEngineering(part.topology, part.paths, part.objective)
     engineering.set_volumes(part.volume)
     if part.loads is not None:
-        engineering.program.update_resources(list(range(part.loads.size)), upper=-part.loads)
-        engineering.program.update_request(THETA, upper=np.inf)
+        engineering.set_other_loads(part.loads)
     spent = 0.0
     for lp in dict.fromkeys((name, "highs-simplex")):
         solution = make_solver(lp, **settings).solve(engineering.program)

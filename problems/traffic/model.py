@@ -243,11 +243,16 @@ class TrafficEngineering(TrafficState):
         alive = np.flatnonzero(capacity)
         return dict(zip(alive.tolist(), (-capacity[alive] / self._unit).tolist(), strict=True))
 
-    def _theta_limit(self) -> float:
-        """Return a bound above any optimal theta (all demands on one link) for rigorous dual bounds."""
+    def set_other_loads(self, loads: Floats) -> None:
+        """Set the load of each link by demands that are not in the program, for min-MLU."""
+        self.program.update_resources(list(range(loads.size)), upper=-loads)
+        self.program.update_request(THETA, upper=self._theta_limit(float(loads.max(initial=0.0))))
+
+    def _theta_limit(self, load: float = 0.0) -> float:
+        """Return a bound above any optimal theta: all demands on the least link, which has another load."""
         capacity = self.effective_capacity
         least = float(capacity[capacity > 0].min(initial=np.inf))
-        return self._unit * max(1.0, 2.0 * float(self.volume.sum()) / least)
+        return self._unit * max(1.0, 2.0 * (float(self.volume.sum()) + load) / least)
 
     def _limit_theta(self) -> None:
         if self.objective == "min-mlu":

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted
 from copter.models.highs_lp import HighsLP
 from copter.program.sense import in_sense
-from copter.proof.certificate import Certificate, certify, proved
+from copter.proof.certificate import Certificate, certify
 from copter.proof.highs_rays import find_ray
 from copter.proof.integer import IntegerProof
 from copter.solution import (
@@ -205,8 +205,6 @@ class Baseline(ClockedSolver):
         if outcome.x is not None and np.isfinite(outcome.x).all():
             x = dense_to_sparse(layout.slots, layout.sizes, outcome.x)
         proof = certify(program.store, NOTHING if x is None else x, y, threads=self.threads)
-        if x is not None and proof.nearly(self.tolerance):
-            y, _, proof, _ = proved(program.store, x, y, self.threads)
         if x is not None and not x.slot.size and outcome.status is not Status.OPTIMAL:
             # Columns that are all 0 may be the solver's initial point: no allocation if they violate rows.
             x = x if proof.relative.primal <= self.tolerance else None
@@ -217,10 +215,11 @@ class Baseline(ClockedSolver):
         status, reason, ray = outcome.status, outcome.reason, None
         if clock.cancelled and status is Status.DEADLINE:
             status, reason = Status.CANCELLED, clock.why()
-        if status in (Status.INFEASIBLE, Status.UNBOUNDED):
+        if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # a program is never unbounded
             x = None
             try:
-                status, ray = find_ray(program, status, clock, whole=Feature.INTEGRALITY in self.features)
+                whole = Feature.INTEGRALITY in self.features
+                status, ray = find_ray(program, Status.INFEASIBLE, clock, whole=whole)
                 if status is Status.UNPROVED:
                     reason = f"{reason}, but nothing proves it"
             except Interrupted:
@@ -282,10 +281,10 @@ class _Read:
     def worst(self) -> float:
         """The largest relative residual."""
         relative = self.certificate.relative
-        parts = np.array([relative.primal, relative.dual, relative.gap])
+        parts = np.array([relative.primal, relative.gap])
         return float(np.where(np.isnan(parts), np.inf, parts).max())
 
 
 def _figures(certificate: Certificate) -> str:
     relative = certificate.relative
-    return f"primal {relative.primal:.1e}, dual {relative.dual:.1e}, gap {relative.gap:.1e}"
+    return f"primal {relative.primal:.1e}, gap {relative.gap:.1e}"

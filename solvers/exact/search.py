@@ -102,8 +102,7 @@ class Search:
         self.program, self.store, self.relaxed, self.clock = program, program.store, relaxed, clock
         self.most_columns, self.threads, self.last = most_columns, threads, last
         self.integer_gap, self.isolated = integer_gap, isolated
-        # the bound is not valid if an unbounded column has a negative reduced cost
-        self.floor = relaxed.certificate.bound if relaxed.relative.dual == 0.0 else -math.inf
+        self.floor = relaxed.certificate.bound
         self.bound, self.cost = self.floor, math.inf
         self.x: SparseX | None = None
         self.certificate: Certificate | None = None

@@ -285,7 +285,7 @@ def _solve(  # type: ignore[no-untyped-def]
     every, once = np.arange(w.slot.size), np.ones(w.slot.size)
     spread = 0.5 * product(centre, centre) / sigma
     height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma, spread)
-    first = left = worst_row(w, gradient, x, sizes, closeness)
+    first = left = worst_row(gradient, product(x, x), sizes, closeness)
     steepness = product(gradient, gradient)
     for iteration in range(limit):
         largest = 0.0
@@ -322,6 +322,6 @@ def _solve(  # type: ignore[no-untyped-def]
                 break
         if not found:
             return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
-        left = worst_row(w, gradient, x, sizes, closeness)
+        left = worst_row(gradient, product(x, x), sizes, closeness)
         steepness = product(gradient, gradient)
     return x, y, s, damping, limit, first, left, np.sqrt(steepness)

@@ -52,20 +52,16 @@ class WorkingTerms:
         cost[self.columns] += np.where(self.image > 0, slope[self.owner] * self.image, 0.0)
         return replace(self.working, cost=cost)
 
-    def gap(self, x: Floats, y: Floats) -> tuple[float, float, float]:
-        """Return denominator, gap and dual residual as in :meth:`WorkingSet.gap`.
-
-        The bound is exact for the terms; the dual residual does not include their requests.
-        """
+    def gap(self, x: Floats, y: Floats) -> tuple[float, float]:
+        """Return denominator and gap as in :meth:`WorkingSet.gap`; the bound is exact for the terms."""
         w, t = self.working, self.images(x)
         with np.errstate(all="ignore"):
             sizes = np.where(t > 0, abs(self.batch.slope(t) * t), 0.0)
         size = abs(dot(w.cost, x)) + float(np.sum(sizes))
         p = term_centres(w, self.block, self.first, y, self._nowhere, -1.0)
-        curved, _ = tangent_bound(self.batch, p, abs(p), self.image, self.upper)
-        bound, dual = w.bound(x, y, self._curved, size)
+        curved = tangent_bound(self.batch, p, self.image, self.upper)
         objective = dot(w.cost, x) + float(np.sum(self.batch.value(t)))
-        return size, objective - curved - bound, dual
+        return size, objective - curved - w.bound(x, y, self._curved)
 
     def fair(self) -> Floats:
         """Return the value of each column if the columns share rows, totals and bounds evenly."""

@@ -20,9 +20,6 @@ from copter.store.executor import Columns, Part, joined
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
 
-_ZERO_TOLERANCE = 1e-12
-"""Zero tolerance if no bound or total determines a scale: smaller values are rounding errors."""
-
 
 def union(
     slot: NDArray[np.int64],
@@ -141,11 +138,8 @@ def gather(
         *entries, *blocks, taken.decided, store.rows.size, passes, tuning.least_unit
     )
     lower_row, upper_row = _row_bounds(store, taken, held)
-    zero_tolerance = 0.0
     if taken.single.any():
-        row_scale, column_scale, zero_tolerance = _levelled(
-            taken, row_scale, column_scale, lower_row, upper_row
-        )
+        row_scale, column_scale = _levelled(taken, row_scale, column_scale, lower_row, upper_row)
     bounds = lower_row, upper_row
     cost_scale, total, cost, upper, lower_row, upper_row = _in_units(
         *entries, *blocks, taken.cost, taken.upper, *bounds, share, unit, row_scale, column_scale
@@ -165,7 +159,6 @@ def gather(
         row_scale,
         column_scale,
         cost_scale,
-        zero_tolerance,
     )
 
 
@@ -223,8 +216,8 @@ def _levelled(
     column_scale: NDArray[np.float64],
     lower_row: NDArray[np.float64],
     upper_row: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return scales with typical values of connected columns as units, and the zero tolerance."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return scales with typical values of connected columns as units."""
     single, upper = taken.single, taken.upper / column_scale
     tied = ~single & ~taken.decided[taken.block]
     # usage without a choice counts as a part of the row bounds
@@ -233,8 +226,7 @@ def _levelled(
     fixed = np.bincount(taken.row, usage, row_scale.size)
     sides = lower_row - fixed, upper_row - fixed
     level = levels(taken.block, single, tied, taken.pointer, taken.row, row_scale, *sides, upper)
-    zero_tolerance = 0.0 if level.known or not single.all() else _ZERO_TOLERANCE
-    return row_scale / level.rows, column_scale * level.columns, zero_tolerance
+    return row_scale / level.rows, column_scale * level.columns
 
 
 class _Taken(NamedTuple):

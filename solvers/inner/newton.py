@@ -179,8 +179,7 @@ class SemismoothNewton:
         """Return the ratio of the gradient to its tolerance; at most 1 if converged."""
         if self._elastic:
             return float(np.linalg.norm(here.gradient)) / closeness
-        at = here.at
-        return self._rows.worst_of_sums(here.gradient, at.square, lambda: self.sums.weight(at), closeness)
+        return self._rows.worst_of(here.gradient, here.at.square, closeness)
 
     def _judge(self, good: bool | np.bool_) -> None:
         """Enlarge the Hessian's sample if several steps in a row did not halve the gradient."""

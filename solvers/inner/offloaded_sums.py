@@ -20,7 +20,7 @@ from copter.compile.kernels import kernel
 from copter.solvers.inner.newton_kernels import hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.inner.sums import Flags, Projection, Sample, Sums, added, cut_sample, distance
 from copter.solvers.inner.tuning import NewtonTuning
-from copter.solvers.inner.working_set import WorkingSet, row_weight
+from copter.solvers.inner.working_set import WorkingSet
 from copter.store.executor import Executor, Offloaded
 
 
@@ -154,10 +154,6 @@ class OffloadedSums(Sums):
         assert isinstance(at, _There)
         return at.moved
 
-    def weight(self, at: Projection) -> NDArray[np.float64]:
-        """Return |A| |x|, (rows,)."""
-        return added(self._ask(_weight, at))
-
     def flags(self, at: Projection, blocks: NDArray[np.int64]) -> Flags:
         """Return flags that are valid at least for the given blocks, which are in ascending order."""
         free, tight = self._buffers
@@ -214,15 +210,6 @@ def _project(
 def _values(piece: _Piece, number: int) -> NDArray[np.float64] | None:
     """Return x."""
     return piece.points[number][0] if number in piece.points else None
-
-
-def _weight(piece: _Piece, number: int) -> NDArray[np.float64] | None:
-    """Return |A| |x|."""
-    if number not in piece.points:
-        return None
-    x = piece.points[number][0]
-    weight: NDArray[np.float64] = row_weight(piece.working, x, 0, x.size)
-    return weight
 
 
 def _flags(piece: _Piece, number: int, blocks: NDArray[np.int64]) -> Flags | None:

@@ -108,11 +108,10 @@ def _units(weight, first, total, decided, summed, least):  # type: ignore[no-unt
 
 
 class _Levels(NamedTuple):
-    """Typical values of rows and of columns, and whether a bound determines any of them."""
+    """Typical values of rows and of columns."""
 
     rows: NDArray[np.float64]
     columns: NDArray[np.float64]
-    known: bool
 
 
 def levels(
@@ -141,10 +140,9 @@ def levels(
     sides = np.where(used, abs(lower_row) * row_scale, 0.0), np.where(used, abs(upper_row) * row_scale, 0.0)
     by_row = medians(np.tile(of_row, 2), np.concatenate(sides), count)
     level = np.where(by_row > 0, by_row, medians(of_column, np.where(single, upper, 0.0), count))
-    known = bool((level > 0).any())
     level[of_column[tied]] = 1.0
     level[level == 0] = 1.0
-    return _Levels(level[of_row], np.where(single, level[of_column], 1.0), known)
+    return _Levels(level[of_row], np.where(single, level[of_column], 1.0))
 
 
 @kernel(allocates=True, inner=True)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from copter.parallel import chunk_bounds, dot, run_chunks
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
-from copter.solvers.inner.working_set import WorkingSet, row_weight
+from copter.solvers.inner.working_set import WorkingSet
 
 Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Blocks in ascending order, and their sampling weights."""
@@ -114,12 +114,6 @@ class Sums:
         assert isinstance(at, _Here)
         ends = self.working.first[self.bounds]
         return sum(distance(at.x[a:b], self.centre[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
-
-    def weight(self, at: Projection) -> NDArray[np.float64]:
-        """Return |A| |x|, (rows,)."""
-        assert isinstance(at, _Here)
-        x, ends = at.x, self.working.first[self.bounds]
-        return added(self._chunks(lambda k: row_weight(self.working, x, ends[k], ends[k + 1])))
 
     def flags(self, at: Projection, blocks: NDArray[np.int64]) -> Flags:
         """Return flags that are valid at least for the given blocks, which are in ascending order."""

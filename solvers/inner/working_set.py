@@ -13,7 +13,6 @@ program's units, and rounding errors of a large constant cost do not hide the ot
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -22,8 +21,7 @@ from numpy.typing import NDArray
 
 from copter.compile.array_record import ArrayRecord
 from copter.compile.kernels import kernel
-from copter.proof.certificate import RELATIVE_FLOOR
-from copter.solvers.inner.newton_kernels import product
+from copter.parallel import dot
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 
@@ -42,34 +40,22 @@ class RowTest:
     """Test of row violations, each relative to the size of its row.
 
     The size of a row is its bound. If the bound is 0, the size is the least usage of the row by a column at
-    its bound. If no column has a bound, it is the row's flow |a|'|x| (:mod:`copter.proof.measure`).
+    its bound (:mod:`copter.proof.measure`).
     """
 
     def __init__(self, working: WorkingSet) -> None:
-        self.working = working
-        self.sizes: tuple[NDArray[np.float64], NDArray[np.bool_]] = _row_sizes(working)
-        """Sizes by bounds, and a mask of the rows whose size is their flow, for kernels."""
+        self.sizes: NDArray[np.float64] = _row_sizes(working)
 
     def worst(self, off: NDArray[np.float64], x: NDArray[np.float64], closeness: float) -> float:
         """Return the largest ratio of a violation `off` (rows,) to its tolerance; at most 1 if all are met.
 
         The tolerance of a row is `closeness` times its size, but at least the rounding error.
         """
-        return float(worst_row(self.working, off, x, self.sizes, closeness))
+        return self.worst_of(off, dot(x, x), closeness)
 
-    def worst_of_sums(
-        self,
-        off: NDArray[np.float64],
-        square: float,
-        weight: Callable[[], NDArray[np.float64]],
-        closeness: float,
-    ) -> float:
-        """Return the ratio of :meth:`worst` for an allocation that is known by sums only.
-
-        `square`: x'x. `weight` returns |A| |x| (rows,); it is called only if it can matter.
-        """
-        worst, doubtful = _worst_by_bounds(off, square, self.sizes, closeness)
-        return float(_worst_by_weight(off, square, weight(), self.sizes, closeness) if doubtful else worst)
+    def worst_of(self, off: NDArray[np.float64], square: float, closeness: float) -> float:
+        """Return the ratio of :meth:`worst` for an allocation with the sum of squares `square`."""
+        return float(worst_row(off, square, self.sizes, closeness))
 
 
 class InnerResult(NamedTuple):
@@ -99,8 +85,7 @@ class WorkingSet(ArrayRecord):
     matrix (row numbers are unsigned: kernels that gather by them are a third faster, because no index is
     negative). `lower_row`, `upper_row` (rows,): scaled. `row_scale` (rows,): factor on each row.
     `column_scale` (columns,): unit; the value in the set is x / unit. `cost_scale`: unit of cost; the price
-    of a scaled row is price / (row_scale cost_scale). `zero_tolerance`: values up to this count as 0 if no
-    bound or total determines a scale. Then the answer is 0 or a ray.
+    of a scaled row is price / (row_scale cost_scale).
     """
 
     slot: NDArray[np.int64]
@@ -119,7 +104,6 @@ class WorkingSet(ArrayRecord):
     row_scale: NDArray[np.float64]
     column_scale: NDArray[np.float64]
     cost_scale: float
-    zero_tolerance: float
 
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
         """Return the values of an allocation on the columns of the set, (columns,)."""
@@ -128,7 +112,7 @@ class WorkingSet(ArrayRecord):
 
     def sparse(self, x: NDArray[np.float64]) -> SparseX:
         """Return the allocation with the nonzero values on the columns of the set."""
-        nonzero = np.flatnonzero(abs(x) > self.zero_tolerance)
+        nonzero = np.flatnonzero(x)
         slot, value = self.slot[self.block[nonzero]], x[nonzero] * self.column_scale[nonzero]
         return SparseX(slot, self.column[nonzero], value)
 
@@ -157,23 +141,19 @@ class WorkingSet(ArrayRecord):
         lower = np.where(y > 0.0, self.upper_row, self.lower_row)
         return replace(self, lower_row=lower, upper_row=np.where(y < 0.0, self.lower_row, self.upper_row))
 
-    def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Return gap denominator, objective - bound, and dual residual of the set as a separate program."""
+    def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+        """Return gap denominator and objective - bound of the set as a separate program."""
         spent, objective = _spent(self.cost, x)
-        bound, dual = self.bound(x, y, _NO_BLOCKS, spent)
+        bound = self.bound(x, y, _NO_BLOCKS)
         size = max(abs(objective), abs(bound) if math.isfinite(bound) else 0.0)
-        return max(size, _NEXT_TO_NOTHING * spent), objective - bound, dual
+        return max(size, _NEXT_TO_NOTHING * spent), objective - bound
 
-    def bound(
-        self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_], size: float
-    ) -> tuple[float, float]:
-        """Return bound and dual residual at scaled prices y, without the blocks marked in `without`.
+    def bound(self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_]) -> float:
+        """Return the bound at scaled prices y, without the blocks marked in `without`.
 
-        x determines the multiplier of tight sum rows. `size`, the denominator of the gap in the set's unit of
-        cost, determines which reduced costs are negligible.
+        x determines the multiplier of tight sum rows.
         """
-        bound, dual = _bound(self, x, y, without, RELATIVE_FLOOR * size)
-        return float(bound), float(dual)
+        return float(_bound(self, x, y, without))
 
 
 def runaway_price(w: WorkingSet) -> float:
@@ -237,22 +217,19 @@ def _spent(cost, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
-    """Return the bound (least cost of the requests minus the cost of row bounds) and the dual residual."""
-    bound, dual = _request_bound(w, x, y, without, little)
+def _bound(w, x, y, without):  # type: ignore[no-untyped-def]
+    """Return the bound: least cost of the requests minus the cost of row bounds."""
+    bound = _request_bound(w, x, y, without)
     for i in range(y.size):
         if y[i] != 0.0:
             bound -= y[i] * (w.upper_row[i] if y[i] > 0.0 else w.lower_row[i])
-    return bound, dual
+    return bound
 
 
 @kernel(inner=True)
-def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
-    """Return sum_q min p_q'x over X_q; with column bounds, a lower bound by the multiplier from x.
-
-    Also return the largest -p of a column without a bound, relative to |c| + |a|'|y| (at least `little`).
-    """
-    bound, dual = 0.0, 0.0
+def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
+    """Return sum_q min p_q'x over X_q; with column bounds, a lower bound by the multiplier from x."""
+    bound = 0.0
     for b in range(w.slot.size):
         if without.size and without[b]:
             continue
@@ -283,27 +260,12 @@ def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
                 p += y[w.row[k]] * w.value[k]
             if p < 0.0 and w.upper[j] < np.inf:
                 bound += p * w.upper[j]
-            elif p < 0.0 and w.relation[b] == NO_TOTAL:
-                size = abs(w.cost[j])
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    size += abs(y[w.row[k]] * w.value[k])
-                dual = max(dual, -p / max(size, little))
-    return bound, dual
-
-
-@kernel(allocates=True)
-def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
-    """Return |A| |x| of the columns [first, last) of a working set."""
-    weight = np.zeros(w.lower_row.size)
-    for j in range(first, last):
-        for k in range(w.pointer[j], w.pointer[j + 1]):
-            weight[w.row[k]] += abs(w.value[k] * x[j])
-    return weight
+    return bound
 
 
 @kernel(allocates=True)
 def _row_sizes(w):  # type: ignore[no-untyped-def]
-    """Return sizes of rows by bounds and by the least usage of a column, and a mask of rows without one."""
+    """Return sizes of rows by bounds and by the least usage of a column."""
     step = np.full(w.lower_row.size, np.inf)
     for j in range(w.cost.size):
         most = w.upper[j]
@@ -313,7 +275,7 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
             for k in range(w.pointer[j], w.pointer[j + 1]):
                 if w.value[k] != 0.0:
                     step[w.row[k]] = min(step[w.row[k]], abs(w.value[k]) * most)
-    size, heavy = np.zeros(w.lower_row.size), np.zeros(w.lower_row.size, np.bool_)
+    size = np.zeros(w.lower_row.size)
     for i in range(size.size):
         least = np.inf
         for bound in (w.lower_row[i], w.upper_row[i]):
@@ -322,37 +284,17 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
         size[i] = least if least < np.inf else 0.0
         if size[i] == 0.0 and step[i] < np.inf:
             size[i] = step[i]
-        heavy[i] = size[i] == 0.0
-    return size, heavy
-
-
-@kernel(allocates=True)
-def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
-    """Compute :meth:`RowTest.worst`; the flow of rows is summed only if it can matter."""
-    square = product(x, x)
-    worst, doubtful = _worst_by_bounds(off, square, sizes, closeness)
-    return _worst_by_weight(off, square, row_weight(w, x, 0, x.size), sizes, closeness) if doubtful else worst
+    return size
 
 
 @kernel
-def _worst_by_bounds(off, square, sizes, closeness):  # type: ignore[no-untyped-def]
-    """Return the worst ratio by bounds alone, and whether the flow could reduce it below 1."""
-    size, heavy = sizes
+def worst_row(off, square, size, closeness):  # type: ignore[no-untyped-def]
+    """Compute :meth:`RowTest.worst_of`; NaN if a violation is NaN."""
     rounding = _ROUNDING * (1.0 + np.sqrt(square))
-    worst, light = 0.0, False
+    worst = 0.0
     for i in range(off.size):
         ratio = abs(off[i]) / max(closeness * size[i], rounding)
         if np.isnan(ratio):
-            return ratio, False
-        light = light or (ratio > 1.0 and not heavy[i])
+            return ratio
         worst = max(worst, ratio)
-    return worst, worst > 1.0 and not light
-
-
-@kernel
-def _worst_by_weight(off, square, weight, sizes, closeness):  # type: ignore[no-untyped-def]
-    size, worst = sizes[0], 0.0
-    rounding = _ROUNDING * (1.0 + np.sqrt(square))
-    for i in range(off.size):
-        worst = max(worst, abs(off[i]) / max(closeness * max(size[i], weight[i]), rounding))
     return worst

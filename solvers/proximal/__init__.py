@@ -9,6 +9,6 @@ Read `loop.py` first, below the class in `solver.py`.
 - `inactive.py` is the immutable set of inactive requests, `inactive_index.py` an index of it.
 - `full_pass.py` lists the reasons for reading all columns; `audit.py` compares a round with all columns.
 - `partial.py` and `starting_prices.py` are for programs of many requests.
-- `finish.py` (HiGHS) and `rational.py` solve sets on which the method stalls.
+- `finish.py` has HiGHS solve sets on which the method stalls.
 - `tuning.py` contains the parameters; `ahead.py` compiles kernels in advance.
 """

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from copter.compile.kernels import compile_seconds
-from copter.program.sense import in_sense
-from copter.proof.rays import farkas_ray, primal_ray
-from copter.solution import Ray, Status
-from copter.solvers.proximal.rational import solve_in_rationals
+from copter.proof.rays import farkas_ray
+from copter.solution import Status
 from copter.solvers.proximal.run import End, SolveContext
 from copter.solvers.proximal.state import Iterate
-from copter.store.allocation import dense_to_sparse
 
 if TYPE_CHECKING:
     from copter.solvers.proximal.state import State
@@ -53,18 +50,16 @@ def accept(run: SolveContext, now: Iterate, found: StepsResult | None = None) ->
     how = ", by HiGHS" if by_highs else ""
     end = _optimal(run, now, f"residuals and gap are within the tolerance{how}")
     if end is None and ray is not None:
-        return _by_ray(run, now, ray)
+        return End(Status.INFEASIBLE, f"a ray proves it (value {ray.value:.3g})", run.incumbent, ray)
     if end is None and run.budget.late():
         return out_of_time(run)
-    if end is None and found is not None and (by_highs or run.fall_back.gave_up):
-        return _in_rationals(run)
     return end
 
 
 def stuck(run: SolveContext) -> End:
     """Return the end of a solve that makes no further progress."""
     reason = f"no optimum was proved: no progress beyond a residual of {run.worst:.1e}"
-    return _in_rationals(run) or End(Status.UNPROVED, reason, run.incumbent)
+    return End(Status.UNPROVED, reason, run.incumbent)
 
 
 def out_of_time(run: SolveContext) -> End:
@@ -78,11 +73,8 @@ def out_of_time(run: SolveContext) -> End:
 
 
 def _optimal(run: SolveContext, now: Iterate, reason: str) -> End | None:
-    """Return the end if an iterate is optimal, possibly at slightly changed prices."""
+    """Return the end if an iterate is optimal."""
     tolerance, tuning = run.budget.tolerance, run.options.tuning
-    if now.certificate.nearly(tolerance):
-        now = now.proved(run.program.store, run.options.threads)
-        run.keep(now)
     if not now.certificate.within(tolerance):
         return None
     primal = now.certificate.relative.primal
@@ -91,47 +83,3 @@ def _optimal(run: SolveContext, now: Iterate, reason: str) -> End | None:
     if run.fall_back.gave_up and primal > tuning.fall_back.met:
         return None
     return End(Status.OPTIMAL, reason, now)
-
-
-def _by_ray(run: SolveContext, now: Iterate, ray: Ray) -> End:
-    """Return INFEASIBLE or UNBOUNDED if the ray proves it; UNPROVED if no feasible point is found."""
-    value = ray.value if ray.kind == "infeasible" else in_sense(ray.value, run.program.sense)
-    reason = f"a ray proves it (value {value:.3g})"
-    if ray.kind == "infeasible":
-        return End(Status.INFEASIBLE, reason, run.incumbent, ray)
-    if now.certificate.relative.primal <= run.budget.tolerance:
-        return End(Status.UNBOUNDED, reason, now, ray)
-    from copter.proof.highs_rays import rows_can_be_met  # imports HiGHS, so only if needed
-
-    feasible, why = rows_can_be_met(run.program, run.budget.clock)
-    if feasible:
-        return End(Status.UNBOUNDED, reason, now, ray)
-    if why is not None:
-        return End(Status.INFEASIBLE, f"a ray proves it (value {why.value:.3g})", run.incumbent, why)
-    reason = "a ray proves that there is no optimum, but no feasible point was found"
-    return End(Status.UNPROVED, reason, run.incumbent)
-
-
-def _in_rationals(run: SolveContext) -> End | None:
-    """Solve a tiny program by a simplex method in rational numbers; at most once in a solve."""
-    program, store, threads = run.program, run.program.store, run.options.threads
-    if run.in_rationals or not run.options.fall_back or store.terms:
-        return None
-    run.in_rationals = True
-    found = solve_in_rationals(program, run.budget.clock)
-    if found is None:
-        return None
-    why, slots = "a simplex in rational numbers proves it", program.request_slots
-    x, ray = (dense_to_sparse(slots, store.requests.n_columns[slots], each) for each in (found.x, found.ray))
-    y = np.zeros(store.rows.size)
-    y[program.resource_slots] = found.y
-    if found.status == "infeasible":
-        proof = farkas_ray(program, y, threads)
-        return None if proof is None else End(Status.INFEASIBLE, why, run.incumbent, proof)
-    now = Iterate.of(store, x, y, run.screening.price(y), threads).bounded(found.bound)
-    if found.status == "optimal":
-        return _optimal(run, now, why)
-    proof = primal_ray(program, ray)
-    if proof is None or now.certificate.relative.primal > run.budget.tolerance:
-        return None
-    return End(Status.UNBOUNDED, why, now, proof)

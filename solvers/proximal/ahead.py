@@ -46,7 +46,6 @@ def _compile_newton() -> None:
         row_scale=one,
         column_scale=two,
         cost_scale=1.0,
-        zero_tolerance=0.0,
     )
     CompiledNewton(working, lambda: False).solve(np.zeros(1), none, 1.0, 1e-3, 5)
 

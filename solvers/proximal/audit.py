@@ -127,8 +127,8 @@ def _figures(
     largest = float(abs(coefficients.value[: coefficients.used]).max(initial=1.0))
     figures = {
         "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),
-        "bound": (whole.near_bound, proof.near_bound, most),
-        "gap": (whole.near_gap * whole.gap_denominator, proof.near_gap * proof.gap_denominator, most),
+        "bound": (whole.bound, proof.bound, most),
+        "gap": (whole.absolute.gap, proof.absolute.gap, most),
         "primal residual": (primal, proof.relative.primal, _ROUNDING),
         "excess": (excess, proof.absolute.primal, _ROUNDING * largest * float(abs(x.value).sum())),
         "constant cost": (

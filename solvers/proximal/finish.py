@@ -10,6 +10,7 @@ columns.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 from copter.clock import Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.proof.rays import farkas_ray, primal_ray
+from copter.proof.rays import farkas_ray
 from copter.solution import Status
+from copter.solvers.inner.working_set import RowTest
 from copter.solvers.proximal.steps import StepsResult
 from copter.store.store import EXACTLY, NO_TOTAL
 
@@ -39,6 +41,8 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"solver": "ipm", "presolve": "choose"},
 )
 """Options of successive attempts: dual simplex twice, primal simplex without presolve, interior point."""
+_WIDER = (0.0, 1e-3, 0.1)
+"""Shares of the tolerance by which rows are wider in successive runs, if they cannot be satisfied."""
 
 
 class HighsFallback:
@@ -93,14 +97,28 @@ class HighsFallback:
         """Return HiGHS' optimum, least violation or ray of a set; None if it has no answer in time.
 
         Every second attempt uses `size`, the denominator of the gap, as the unit of cost, so that the
-        tolerance of reduced costs is relative to it.
+        tolerance of reduced costs is relative to it. If the rows cannot be satisfied, but no ray proves it
+        beyond the tolerance, they are widened within the tolerance.
         """
-        # this imports HiGHS, so only programs whose steps stall wait for it
-        from copter.models.highs import engine, pass_model, run_until, set_option, status_of
-
         factor = 1.0
         if self._attempts % 2 and size > 0:
             factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9)))
+        first = None
+        for share in _WIDER:
+            off = share * self.budget.tolerance * RowTest(working).sizes
+            wider = replace(working, lower_row=working.lower_row - off, upper_row=working.upper_row + off)
+            result = self._run(wider, factor)
+            if first is None or (result is not None and result.violation is None):
+                first = result
+            if first is None or first.ray is not None or first.violation is None:
+                break
+        return first
+
+    def _run(self, working: WorkingSet, factor: float) -> StepsResult | None:
+        """Return HiGHS' answer for a set with costs times a factor."""
+        # this imports HiGHS, so only programs whose steps stall wait for it
+        from copter.models.highs import engine, pass_model, run_until, set_option, status_of
+
         lp, back = _in_units(working, factor, self.tuning.least_row)
         highs = engine(
             self.budget.threads,
@@ -113,7 +131,7 @@ class HighsFallback:
             pass_model(highs, lp)
             run_until(highs, self.budget.clock, self.budget.reserve)
             status = status_of(highs)[0]
-            if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # with presolve there is no ray
+            if status is Status.INFEASIBLE:  # with presolve there is no ray
                 for name, value in (_DUAL_SIMPLEX | {"presolve": "off"}).items():
                     set_option(highs, name, value)
                 run_until(highs, self.budget.clock, self.budget.reserve)
@@ -133,11 +151,8 @@ class HighsFallback:
         known = ray_of(highs, status)
         if status is Status.INFEASIBLE and known is not None:
             violation = known[: back.sharp.size] * back.sharp * working.row_scale
-            ray = farkas_ray(self.program, violation, self.budget.threads)
-        elif status is Status.UNBOUNDED and known is not None:
-            ray = primal_ray(self.program, working.sparse(known * back.unit))
-            if ray is None:
-                return None
+            budget = self.budget
+            ray = farkas_ray(self.program, violation, budget.threads, tolerance=budget.tolerance)
         elif status is Status.OPTIMAL:
             x, y = point_of(highs)
             if x is None or y is None:

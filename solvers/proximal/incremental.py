@@ -175,8 +175,6 @@ def make_inactive(
     best, tuning = state.proof[1], options.tuning.lazy
     if clock.left() < tuning.seconds_each * len(program):
         return state.without(FullPass.NO_TIME)
-    if best.pricing.dual > 0.0 or best.pricing.doubtful:
-        return state.without(FullPass.NO_BEST)
     store, x = program.store, state.x.x
     slots = store.live_requests()
     nothing = InactiveSet.nothing(store.clock, state.y.y.copy(), slots)
@@ -423,7 +421,7 @@ class _Round:
     def price(self, some: _Subproblem, y: NDArray[np.float64]) -> Pricing:
         """Price the active requests."""
         pricing = price(some.store, y, slack=self.slack, threads=1)
-        if pricing.request_bound == math.inf or pricing.dual > 0.0 or pricing.doubtful:
+        if pricing.request_bound == math.inf:
             raise _Undecided(FullPass.NO_BEST)
         return pricing
 

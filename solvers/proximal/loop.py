@@ -274,7 +274,7 @@ def _request_rounds(
         if end is not None:
             return there, end
         # a sample shows large price changes at low cost
-        worth = there.certificate.near_gap <= run.options.tuning.partial.hopeless
+        worth = there.certificate.relative.gap <= run.options.tuning.partial.hopeless
         start = (there.x, there.y) if worth else (NOTHING, np.zeros_like(now.y))
         now = _at_prices(run, there, _sampled(run, *start).y)
         if not now.y.any():
@@ -284,7 +284,7 @@ def _request_rounds(
         if moved is None:
             break
         last, now = now, _certify(run, moved.x, moved.y, price(run, moved.y), moved.columns)
-        if now.certificate.near_bound < last.certificate.near_bound:
+        if now.certificate.bound < last.certificate.bound:
             now = _recertified(run, last, now.x)  # too few requests changed to determine the prices
         end = accept(run, _repaired(run, now))
         if end is not None:
@@ -313,13 +313,12 @@ def _certify(
     budget.end_pass()
     run.keep(now)
     log.debug(
-        "%6d iterations, %8d of %d columns, objective %.9g, primal %.1e, dual %.1e, gap %.1e, %.3f s",
+        "%6d iterations, %8d of %d columns, objective %.9g, primal %.1e, gap %.1e, %.3f s",
         budget.iterations,
         columns,
         store.n_variables,
         proof.objective,
         proof.relative.primal,
-        proof.relative.dual,
         proof.relative.gap,
         budget.clock(),
     )
@@ -348,7 +347,7 @@ def _step(
     goal = tuning.goal_share * run.budget.tolerance
     whole = working.column.size == run.program.store.n_variables
     if not (whole or run.program.store.terms):  # columns that are left out will change the prices anyway
-        goal = max(goal, tuning.gap_share * min(proof.near_gap, 1.0))
+        goal = max(goal, tuning.gap_share * min(proof.relative.gap, 1.0))
     descend = options.inner == "auto" and idle >= tuning.switch_rounds
     method = "cd" if descend else _method(options)
     floored = whole or proof.gap_denominator_kind is not GapDenominator.OBJECTIVE
@@ -395,11 +394,11 @@ def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Itera
     there = _certify(run, now.x, y, price(run, y))
     log.debug(
         "bound at other prices %.8g, before %.8g, objective %.8g",
-        there.certificate.near_bound,
-        now.certificate.near_bound,
+        there.certificate.bound,
+        now.certificate.bound,
         now.certificate.objective,
     )
-    return there if there.certificate.near_bound > now.certificate.near_bound else now
+    return there if there.certificate.bound > now.certificate.bound else now
 
 
 def _along_violations(run: SolveContext, now: Iterate) -> Iterate:
@@ -454,7 +453,7 @@ def _repaired(run: SolveContext, now: Iterate) -> Iterate:
 def _solution(run: SolveContext, end: End) -> Solution:
     """Return the solution at the end of a solve."""
     best, x = end.best, None
-    if best is not None and end.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+    if best is not None and end.status is not Status.INFEASIBLE:
         # zeros that violate rows are the start of a cold solve, not an allocation
         some = best.x.slot.size > 0 or best.certificate.relative.primal <= run.budget.tolerance
         x = best.x if some else None

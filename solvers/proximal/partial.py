@@ -36,9 +36,8 @@ from copter.solvers.inner.gather import LeftOut, gather, union
 from copter.solvers.proximal.state import Budget, Iterate
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
-from copter.store.executor import Part
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -130,18 +129,17 @@ class PartialSteps:
         self._loose = self.tuning.loose * budget.tolerance if program.primal_repair is not None else 0.0
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         self._gap: float | None = None  # before the last step
-        self._needed = _needed(self.store)
 
     def step(self, now: Iterate) -> _Moved | None:
         """Take a step from an iterate.
 
-        Return None if there are no prices, if a ray proves that there is no optimum, or if no further request
-        changes and the rows cannot be satisfied more closely.
+        Return None if there are no prices, if a ray proves infeasibility, or if no further request changes
+        and the rows cannot be satisfied more closely.
         """
         budget, store = self.budget, self.store
         if not now.y.any():
             return None
-        gap, moves = now.certificate.near_gap, self._moves
+        gap, moves = now.certificate.relative.gap, self._moves
         if self._gap is not None and gap <= self.tuning.progress * self._gap:
             moves[:], self._moved = False, 0
         elif self._gap is not None:
@@ -180,9 +178,9 @@ class PartialSteps:
         self._loose, self._tighter = 0.0, True
 
     def _seen(self, now: Iterate, near: float) -> NDArray[np.bool_]:
-        """Return the rows that may matter: with a price, near a bound, or the only bound of a column."""
+        """Return the rows that may matter: with a price, or near a bound."""
         flow, self._flow = now.measures.activity if self._flow is None else self._flow, None
-        return (self._room(flow, now.measures.weight) < near) | (now.y != 0) | self._needed
+        return (self._room(flow, now.measures.weight) < near) | (now.y != 0)
 
     def _more_move(self, now: Iterate) -> bool:
         """Select more requests to change; return False if there is nothing left to do.
@@ -191,7 +189,7 @@ class PartialSteps:
         are repeated, at most twice, to satisfy the rows more closely.
         """
         moves = self._moves
-        far = not now.certificate.near_gap <= self.tuning.worthless
+        far = not now.certificate.relative.gap <= self.tuning.worthless
         if far or np.count_nonzero(moves) > self.tuning.most * len(self.program):
             np.greater(self.store.requests.n_columns[: moves.size], 0, out=moves)
         count = int(np.count_nonzero(moves))
@@ -260,34 +258,6 @@ def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
     ascending = np.sort(loss[loss > 0])
     within = int(np.searchsorted(np.cumsum(ascending), ignored, side="right"))
     return float(ascending[within - 1]) if within else 0.0
-
-
-def _needed(store: ConstraintStore) -> NDArray[np.bool_]:
-    """Return the rows of columns that may be bounded by rows only: without them x could be unbounded."""
-    table = store.requests
-    if not ((table.relation[: table.size] == NO_TOTAL) & (table.n_columns[: table.size] > 0)).any():
-        return np.zeros(store.rows.size, np.bool_)
-    return np.logical_or.reduce(store.executor.map(_needed_part))
-
-
-def _needed_part(part: Part) -> NDArray[np.bool_]:
-    needed: NDArray[np.bool_] = _needed_of(view_of(part.store), part.store.rows.size)
-    return needed
-
-
-@kernel(allocates=True)
-def _needed_of(view, rows):  # type: ignore[no-untyped-def]
-    needed = np.zeros(rows, np.bool_)
-    for q in range(view.n_columns.size):
-        if view.relation[q] != NO_TOTAL:
-            continue
-        pointer, entry = view.pointer_start[view.usage[q]], view.entry_start[view.usage[q]]
-        for j in range(view.n_columns[q]):
-            cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
-            if cap == np.inf:
-                for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                    needed[np.uint32(view.row[e])] = True
-    return needed
 
 
 @kernel

@@ -51,9 +51,9 @@ class SolveContext:
 
     `repair`: ``program.primal_repair``; None after a failure. `before`: allocation with which churn is
     computed. `compiled`: seconds of compilation in this process before the solve. `why`: reason for reading
-    all columns. `in_rationals`: True if rational numbers were tried. `holds`: True if projections keep
-    columns at their bounds, because a request between its bounds cannot become inactive. `engine`: engine of
-    the solution. `simplex_iterations`: iterations of simplex engines, which have limits of their own.
+    all columns. `holds`: True if projections keep columns at their bounds, because a request between its
+    bounds cannot become inactive. `engine`: engine of the solution. `simplex_iterations`: iterations of
+    simplex engines, which have limits of their own.
     """
 
     program: ContinualProgram
@@ -67,7 +67,6 @@ class SolveContext:
     compiled: float
     why: FullPass
     incumbent: Iterate | None = None
-    in_rationals: bool = False
     holds: bool = False
     engine: Engine = Engine.PROXIMAL
     simplex_iterations: int = 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.proof.certificate import Certificate, measured_certificate, proved, right_signs, with_bound
+from copter.proof.certificate import Certificate, measured_certificate, right_signs
 from copter.solution import ColdStart, Start
 from copter.solvers.memory import LastX, LastY, given_starts, joined
 from copter.solvers.proximal.full_pass import FullPass
@@ -52,19 +52,11 @@ class Iterate:
         """Certify an allocation at the prices `y`, (row slots,), of a pass."""
         return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 
-    def proved(self, store: ConstraintStore, threads: int | None) -> Iterate:
-        """Return the iterate at nearby prices that prove more (:func:`copter.proof.certificate.proved`)."""
-        return Iterate(self.x, *proved(store, self.x, self.y, threads))
-
-    def bounded(self, bound: float) -> Iterate:
-        """Return the iterate with a bound from another proof, if that bound is better."""
-        return replace(self, certificate=with_bound(self.certificate, bound))
-
     @property
-    def residuals(self) -> tuple[float, float, float]:
-        """Primal and dual residual and the gap ``near_gap``: the measure of progress."""
-        proof = self.certificate
-        return proof.relative.primal, proof.relative.dual, proof.near_gap
+    def residuals(self) -> tuple[float, float]:
+        """Primal residual and gap: the measure of progress."""
+        relative = self.certificate.relative
+        return relative.primal, relative.gap
 
     @property
     def worst(self) -> float:

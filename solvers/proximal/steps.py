@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import dot
-from copter.proof.rays import farkas_ray, primal_ray
+from copter.proof.rays import farkas_ray
 from copter.solution import Ray
 from copter.solvers.inner.compiled_newton import CompiledNewton, is_small
 from copter.solvers.inner.convex_descent import ConvexDescent
@@ -78,7 +78,7 @@ class Inner(NamedTuple):
 class StepsResult:
     """Result of the steps: allocation, prices of row slots, and step length for the next steps.
 
-    `ray`: proof that the program is infeasible or unbounded, if one was found. `violation`: prices of the
+    `ray`: proof that the program is infeasible, if one was found. `violation`: prices of the
     least violation of the rows, if the columns of the set cannot satisfy them. `by_highs`: True if HiGHS
     solved the set (:mod:`copter.solvers.proximal.finish`).
     """
@@ -95,7 +95,7 @@ class StepsResult:
 class Aim:
     """Start and stopping rule of steps.
 
-    `goal`: gap and dual residual of the set, as a separate program, at which steps end. `first`: first step
+    `goal`: gap of the set, as a separate program, at which steps end. `first`: first step
     length as a multiple of the typical ratio of a column's value to its cost. `sigma`: step length of earlier
     steps, used instead, or 0. `least`: least denominator of the gap. `loose`: gap at which steps end before
     the rows are satisfied, with violations weighted by prices; 0: never.
@@ -122,7 +122,7 @@ def run_steps(
     project: bool = True,
     hold: bool = False,
 ) -> StepsResult:
-    """Take proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
+    """Take proximal-point steps from (x, y) until the set's own gap is small enough.
 
     `y` (row slots,). `rays_of`: the program of the set, to find rays that prove something about it.
     `project`: True to satisfy the rows closely at the end; False if only prices are wanted. `hold`: True to
@@ -202,16 +202,14 @@ def _on_rows(
 class _Step(NamedTuple):
     """Result of the inner solver for one subproblem.
 
-    `gap`, `dual`: relative gap and dual residual of the set. `rows`: part of the gap from violated rows.
-    `move` (columns,): x minus the centre; `length`: its norm.
+    `gap`: relative gap of the set. `rows`: part of the gap from violated rows. `moved`: norm of x minus the
+    centre.
     """
 
     result: InnerResult
     gap: float
-    dual: float
     rows: float
-    move: NDArray[np.float64]
-    length: float
+    moved: float
 
 
 class _Closeness:
@@ -279,7 +277,7 @@ class _Steps:
         self.centre = self.reached = centre
         self.prices = self.sound = prices
         """Prices at which the next step begins, and those of the last step that converged."""
-        self.inexact = self.tighter = 0
+        self.inexact = 0
         self.last_gap = math.inf
         self.loose = aim.loose if isinstance(inner.solver, SemismoothNewton) else 0.0
         self.enough = tuning.inexact if self.loose else 0.0
@@ -314,42 +312,32 @@ class _Steps:
         self.budget.iterations += max(1, result.iterations)
         if result.converged and inner.free:
             result = result._replace(y=np.zeros_like(result.y))
-        size, loss, dual = inner.measured.gap(result.x, result.y)
+        size, loss = inner.measured.gap(result.x, result.y)
         if not result.converged:
             loss = abs(loss + result.paid) + result.off
         size = max(size, self.least, math.ulp(0.0))
         gap = abs(loss) / size
         move = result.x - self.centre
-        length = math.sqrt(dot(move, move))
+        moved = math.sqrt(dot(move, move))
         self.reached = result.x
         log.debug(
-            "    sigma %.1e: %d steps, %s, gap %.1e, dual %.1e, move %.1e",
+            "    sigma %.1e: %d steps, %s, gap %.1e, move %.1e",
             self.sigma,
             result.iterations,
             "converged" if result.converged else "not converged",
             gap,
-            dual,
-            length,
+            moved,
         )
-        return _Step(result, gap, dual, result.off / size, move, length)
+        return _Step(result, gap, result.off / size, moved)
 
     def _moved(self, step: _Step) -> bool:
         """Continue from a converged step with a larger sigma; return whether the steps are finished."""
         result, tuning = step.result, self.tuning
         self.centre, self.prices, self.sound = result.x, result.y, result.y
         self.violation, self.failures = None, _Failures()
-        if step.gap > tuning.ray_gap and self.program is not None:
-            self.ray = primal_ray(self.program, self.working.sparse(step.move))
-        worst = max(step.gap, step.dual)
-        close = worst <= self.aim.goal
-        self.tighter += close
-        if self.ray is not None or not step.move.any() or self.budget.late():
+        if step.gap <= self.aim.goal or step.moved == 0.0 or self.budget.late():
             return True
-        if close and (
-            step.dual <= tuning.tighter * self.budget.tolerance or self.tighter > tuning.tighter_steps
-        ):
-            return True
-        if not self.closeness.judge(worst):
+        if not self.closeness.judge(step.gap):
             return True
         if 2 * result.iterations <= tuning.inner_limit:
             self.sigma = min(self.sigma * tuning.growth, tuning.most_sigma * self.inner.unit)
@@ -363,15 +351,14 @@ class _Steps:
         elif step.result.iterations <= self.tuning.easily or step.gap > self.tuning.stalled * self.last_gap:
             self.sigma = min(self.sigma * self.tuning.growth, self.tuning.most_sigma * self.inner.unit)
         self.last_gap = step.gap
-        worst = max(step.gap, step.dual)
-        if worst <= self.aim.goal or self.inexact >= self.tuning.inexact_steps:
+        if step.gap <= self.aim.goal or self.inexact >= self.tuning.inexact_steps:
             self.enough = 0.0  # from now on steps must satisfy the rows
-        return worst <= self.loose
+        return step.gap <= self.loose
 
     def _good_enough(self, step: _Step) -> bool:
         """Return whether an unconverged step violates rows by much less than it moved."""
         tuning = self.tuning
-        return self.inexact < tuning.inexact_steps and step.result.residual <= tuning.inexact * step.length
+        return self.inexact < tuning.inexact_steps and step.result.residual <= tuning.inexact * step.moved
 
     def _failed(self, result: InnerResult) -> bool:
         """Shorten the next step; return True if steps make no progress or a ray proves that none can."""
@@ -396,7 +383,8 @@ class _Steps:
         self.violation = elastic.y * self.working.row_scale
         if self.program is None:
             return True
-        self.ray = farkas_ray(self.program, self.violation, self.budget.threads)
+        budget = self.budget
+        self.ray = farkas_ray(self.program, self.violation, budget.threads, tolerance=budget.tolerance)
         return self.ray is not None
 
 

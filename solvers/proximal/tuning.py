@@ -99,14 +99,11 @@ class StepsTuning:
         it 99
     stricter : factor on ``inexact`` after a step in which violated rows make up more than half of the gap
         (chosen)
-    tighter, tighter_steps : the bound is minus infinity if an unbounded column has a negative reduced cost;
-        this many further steps usually bring such costs to this share of the tolerance (chosen), (chosen)
     merely_long, nearly_there, long_steps : a failed step that left at most the share ``merely_long`` of its
         residual was too long, and does not indicate infeasible rows. With at most ``nearly_there`` left it is
         repeated once at the same length. ``long_steps`` consecutive ones are permitted (-2%, 0%),
         (chosen), (chosen)
     failures : number of other failed steps after which the rows are tested for feasibility (-1%, +7%)
-    ray_gap : gap of a converged step above which the step may follow a ray (chosen)
     feasible, projections : the result is projected onto the rows, to this share of the tolerance and by at
         most this many inner iterations.  A row violation can hide an error of the objective, by the ratio of
         the largest coefficient to the differences that decide (chosen)
@@ -126,13 +123,10 @@ class StepsTuning:
     inexact_steps: int = 20
     easily: int = 2
     stricter: float = 0.5
-    tighter: float = 1e-3
-    tighter_steps: int = 4
     merely_long: float = 0.1
     nearly_there: float = 0.01
     long_steps: int = 8
     failures: int = 3
-    ray_gap: float = 1e-3
     feasible: float = 1e-5
     projections: int = 20
 

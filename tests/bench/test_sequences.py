@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from copter import ContinualProgram, make_solver
 from copter.bench.recording import Recorder, RecordingProgram
-from copter.bench.sequences.export import Certifier, write_family
+from copter.bench.sequences.export import certified_optimum, write_family
 from copter.bench.sequences.family import (
     KINDS,
     Family,
@@ -409,7 +409,7 @@ def test_an_optimum_that_cannot_be_certified_is_an_error(tmp_path: Path) -> None
 def test_the_certificate_is_that_of_the_program() -> None:
     program = next(odd(0))
     lp = program.lp()
-    optimum = Certifier().solve(lp)
+    optimum = certified_optimum(lp)
     x = np.array([optimum.x[name] for name in lp.column_names])
     assert optimum.objective == pytest.approx(float(lp.c @ x), abs=1e-12)
 
@@ -468,5 +468,5 @@ def test_make_solver_and_the_certifier_agree() -> None:
     program = next(random_programs(np.random.default_rng(1), 1))
     solution = make_solver("copter", tolerance=1e-8).solve(program)
     family = Family("one", "One.", (), lambda seed: rounds_of_programs([program]))
-    optimum = Certifier().solve(next(family.make(0)).lp())
+    optimum = certified_optimum(next(family.make(0)).lp())
     assert near(solution.objective, optimum.objective)

@@ -60,8 +60,10 @@ def test_rows_and_single_values_and_usages():
     program.add_requests(
         [1, 2, 3], np.arange(6.0), [2] * 3, usages, totals=2, terms=LogTerm(1, 1, image=[1, 2])
     )
-    program.add_request("one", [1.0], csc_array([[1.0], [2.0]]), integral=True)
-    program.update_requests([1, 3], totals=[None, 1], relation=["<=", "=="], terms=[None, LogTerm(2)])
+    program.add_request("one", [1.0], csc_array([[1.0], [2.0]]), integral=True, upper=1e3)
+    program.update_requests(
+        [1, 3], totals=[None, 1], relation=["<=", "=="], terms=[None, LogTerm(2)], upper=1e3
+    )
     program.update_requests([2, 3], integral=np.array([True, False]), starts=[None, {1: 0.5}], scales=2)
     program.update_request(2, term={"weight": 4.0}, integral=False)
     assert len(program.edits) == 8

@@ -86,7 +86,7 @@ def test_values_longer_than_a_row_can_be_lie_in_several(tmp_path, monkeypatch, s
 def test_starts_that_a_solve_gave_back_are_there_for_the_next(tmp_path):
     with Journal(tmp_path) as journal:
         journal.add_resource("a", 1.0)
-        journal.add_request("q", [1.0], {"a": 1.0}, start={0: 0.5})
+        journal.add_request("q", [1.0], {"a": 1.0}, start={0: 0.5}, upper=1e3)
         journal.return_starts(journal.take_starts())
         journal.commit()
     with Journal(tmp_path) as journal:
@@ -147,7 +147,7 @@ def test_a_journal_begins_with_a_program_and_leaves_it_alone(tmp_path):
 def test_a_solver_may_come_later_and_must_be_of_the_same_kind(tmp_path):
     with Journal(tmp_path) as journal:
         journal.add_resource("a", 1.0)
-        journal.add_request("x", [-1.0], {"a": 1.0})
+        journal.add_request("x", [-1.0], {"a": 1.0}, upper=1e3)
         journal.commit()
         with pytest.raises(CopterError, match="the journal has no solver"):
             journal.solve()
@@ -255,7 +255,7 @@ def fill_the_disk(journal: Journal, full: bool = True) -> None:
 def test_a_round_that_could_not_be_written_can_be_tried_again(tmp_path):
     with open_journal(tmp_path) as journal:
         make_round(journal, 0)
-        journal.add_request("much", np.arange(20_000.0), {})
+        journal.add_request("much", np.arange(20_000.0), {}, upper=1e3)
         fill_the_disk(journal)
         with pytest.raises(OSError, match=r"disk is full.*journal\.sqlite"):
             journal.commit()
@@ -289,7 +289,7 @@ def test_an_interrupted_round_can_be_completed(tmp_path, monkeypatch, late):
                 failing.setattr(ProgramFile, "_put_last", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 journal.commit()
-        journal.add_request("after", [1.0], {})
+        journal.add_request("after", [1.0], {}, upper=1e3)
         assert journal.commit() == 1
         expected = snapshot(journal)
     with open_journal(tmp_path) as journal:
@@ -465,7 +465,7 @@ def written(tmp_path):
     with open_journal(tmp_path / "j") as journal:
         for number in range(3):
             states.append(snapshot(journal))
-            journal.add_request(number, [-1.0], {})
+            journal.add_request(number, [-1.0], {}, upper=1e3)
             journal.commit()
         states.append(snapshot(journal))
     return tmp_path / "j", states
@@ -555,7 +555,7 @@ def test_what_is_lost_or_exchanged_is_named(written, change, why):
 
 def test_a_log_whose_file_is_gone_is_not_thrown_away(tmp_path):
     with open_journal(tmp_path) as journal:
-        journal.add_request("x", [1.0], {})
+        journal.add_request("x", [1.0], {}, upper=1e3)
         journal.commit()
         shutil.copytree(tmp_path, tmp_path / "copy")
     (tmp_path / "copy" / "journal.sqlite").unlink()

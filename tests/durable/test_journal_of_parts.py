@@ -44,8 +44,8 @@ def test_overrides_of_several_columns_come_back(tmp_path):
     with opened(tmp_path) as journal:
         template = journal.share_columns({}, 3)
         vector = journal.share_costs([1.0, 2.0, 3.0])
-        journal.add_request("own", [1.0, 2.0, 3.0], template, override={2: 7.0, 0: 5.0})
-        journal.add_request("shared", vector, template, override={2: 7.0, 0: 5.0})
+        journal.add_request("own", [1.0, 2.0, 3.0], template, override={2: 7.0, 0: 5.0}, upper=1e3)
+        journal.add_request("shared", vector, template, override={2: 7.0, 0: 5.0}, upper=1e3)
         journal.compact()
     with opened(tmp_path) as journal:
         for id in ("own", "shared"):

@@ -44,7 +44,7 @@ def test_an_empty_program_and_a_cold_solver(path):
     loaded = ContinualProgram.load(path, solver)
     assert snapshot(loaded) == snapshot(ContinualProgram())
     loaded.add_resource("a", 1.0)
-    loaded.add_request("x", [-1.0], {"a": 1.0})
+    loaded.add_request("x", [-1.0], {"a": 1.0}, upper=1e3)
     assert solver.solve(loaded).warm_reason == "no earlier round"
 
 
@@ -56,7 +56,7 @@ def test_ids_come_back_equal(path):
     program = ContinualProgram()
     for k, id in enumerate(IDS):
         program.add_resource(id, float(k))
-        program.add_request(id, [float(k)], {id: 1.0})
+        program.add_request(id, [float(k)], {id: 1.0}, upper=1e3)
     program.save(path)
     loaded = ContinualProgram.load(path)
     assert loaded.request_ids == IDS
@@ -75,7 +75,7 @@ def test_an_id_that_cannot_be_written_is_named_and_nothing_is_written(path, id, 
     if verb == "resource":
         program.add_resource(id)
     else:
-        program.add_request(id, [1.0], {})
+        program.add_request(id, [1.0], {}, upper=1e3)
     with pytest.raises(EditError) as caught:
         program.save(path)
     assert caught.value.subject is id
@@ -95,7 +95,7 @@ def test_an_id_nested_too_deep_is_refused(path):
 def test_terms_of_a_class_of_the_users_own_need_the_class(path):
     program = ContinualProgram()
     program.add_resource("a", 1.0)
-    program.add_request("x", [-1.0], {"a": 1.0}, term=Square(2.0))
+    program.add_request("x", [-1.0], {"a": 1.0}, term=Square(2.0), upper=1e3)
     program.save(path)
     with pytest.raises(FileError, match="class Square; give this class in `terms`"):
         ContinualProgram.load(path)
@@ -106,8 +106,8 @@ def test_terms_of_a_class_of_the_users_own_need_the_class(path):
 
 def test_two_classes_of_terms_of_one_name_cannot_be_told_apart(path):
     program = ContinualProgram()
-    program.add_request("x", [-1.0], {}, term=Square(2.0))
-    program.add_request("y", [-1.0], {}, term=type("Square", (Square,), {})(1.0))
+    program.add_request("x", [-1.0], {}, term=Square(2.0), upper=1e3)
+    program.add_request("y", [-1.0], {}, term=type("Square", (Square,), {})(1.0), upper=1e3)
     with pytest.raises(EditError, match="Square"):
         program.save(path)
 
@@ -130,7 +130,7 @@ def test_saving_again_replaces_the_file_or_leaves_it(path):
     program.add_resource("later", 1.0)
     program.save(path)
     assert "later" in ContinualProgram.load(path).resource_ids
-    program.add_request(object(), [1.0], {})
+    program.add_request(object(), [1.0], {}, upper=1e3)
     with pytest.raises(EditError):
         program.save(path)
     assert "later" in ContinualProgram.load(path).resource_ids

@@ -81,6 +81,7 @@ def test_shared_columns_have_the_names_unless_a_request_has_its_own():
         shared,
         columns=[None, ["c", "d"]],
         overrides=[{"a": 5.0}, {"d": 6.0}],
+        upper=1e3,
     )
     assert [program.requests[id].columns for id in "pq"] == [("a", "b"), ("c", "d")]
     assert program.requests["p"].columns is shared.names
@@ -97,12 +98,12 @@ def test_one_tuple_for_many_requests_is_stored_once(k):
     names = tuple(f"option {j}" for j in range(50))
     shared = program.share_columns({}, 50)
     costs = program.share_costs(np.zeros(50))
-    program.add_requests(range(k), costs, None, shared)
+    program.add_requests(range(k), costs, None, shared, upper=1e3)
     program.requests[:]
     gc.collect()
     tracemalloc.start()
     program.remove_requests(range(k))
-    program.add_requests(range(k), costs, None, shared, columns=[names] * k)
+    program.add_requests(range(k), costs, None, shared, columns=[names] * k, upper=1e3)
     gc.collect()
     held = sum(
         stat.size
@@ -230,7 +231,9 @@ def test_a_request_that_shares_gets_its_own():
 
 def test_the_image_of_a_term_is_0_on_new_columns():
     program = ContinualProgram()
-    program.add_request("q", [0.0, 0.0], {}, term=LogTerm(2.0, 0.0, [1.0, 3.0]), columns=["a", "b"])
+    program.add_request(
+        "q", [0.0, 0.0], {}, term=LogTerm(2.0, 0.0, [1.0, 3.0]), columns=["a", "b"], upper=1e3
+    )
     program.add_columns("q", ["c"], 1.0, {})
     assert program.requests["q"].term.image.tolist() == [1.0, 3.0, 0.0]
     program.remove_columns("q", ["a"])
@@ -263,7 +266,12 @@ def test_an_answer_is_by_name_and_keeps_the_names_of_its_time():
 def test_names_cost_an_answer_nothing():
     program, k = ContinualProgram(), 50_000
     program.add_requests(
-        range(k), np.zeros(k), np.ones(k, np.int64), program.share_columns({}, 1), columns=[("a",)] * k
+        range(k),
+        np.zeros(k),
+        np.ones(k, np.int64),
+        program.share_columns({}, 1),
+        columns=[("a",)] * k,
+        upper=1e3,
     )
     now = program.column_names
     assert program.column_names is now

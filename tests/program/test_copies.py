@@ -96,7 +96,7 @@ def test_handles_of_templates_are_good_for_copies_but_not_for_other_programs():
     template, others = (program.share_columns({"a": 1.0}, 1) for program in (one, other))
     for way in WAYS.values():
         twin = way(one)
-        twin.add_request("x", [1.0], template)
+        twin.add_request("x", [1.0], template, upper=1e3)
         with pytest.raises(EditError, match="must be a handle of shared columns that this program made"):
             twin.add_request("y", [1.0], others)
     twin = copy.copy(one)
@@ -110,7 +110,7 @@ def test_handles_of_templates_are_good_for_copies_but_not_for_other_programs():
 def test_ids_of_a_deep_copy_are_the_same_objects():
     program, job = ContinualProgram(), object()
     program.add_resource("a", 1.0)
-    program.add_request(job, [-1.0], {"a": 1.0})
+    program.add_request(job, [-1.0], {"a": 1.0}, upper=1e3)
     assert copy.deepcopy(program).requests[job].costs.tolist() == [-1.0]
 
 

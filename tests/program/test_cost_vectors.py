@@ -56,8 +56,8 @@ def test_costs_move_together_when_the_pool_is_compacted():
     wide = [program.share_costs(np.arange(3000.0) + k) for k in range(4)]
     usage = program.share_columns({"r": 1.0}, 3000)
     overrides = [{k: -1.0} for k in range(8)]
-    program.add_requests(range(8), 2 * wide, None, usage, overrides=overrides)
-    program.add_request("own", np.arange(3000.0) - 7.0, usage)
+    program.add_requests(range(8), 2 * wide, None, usage, overrides=overrides, upper=1e3)
+    program.add_request("own", np.arange(3000.0) - 7.0, usage, upper=1e3)
     before, used = (
         {id: program.requests[id].costs.tolist() for id in program.request_ids},
         program.store.costs.used,
@@ -73,8 +73,8 @@ def test_costs_move_together_when_the_pool_is_compacted():
 def test_errors_name_the_request_and_change_nothing():
     program, other = ContinualProgram(), ContinualProgram()
     vector, strange = program.share_costs([1.0, 2.0]), other.share_costs([1.0, 2.0])
-    program.add_request("q", vector, {})
-    program.add_request("wide", [1.0, 2.0, 3.0], {})
+    program.add_request("q", vector, {}, upper=1e3)
+    program.add_request("wide", [1.0, 2.0, 3.0], {}, upper=1e3)
     before = snapshot(program)
     for subject, field, verb in (
         ("shared costs", "costs", lambda: program.share_costs([1.0, np.nan])),

@@ -103,8 +103,8 @@ def test_bounds_from_1e20_on_are_infinite(bound):
     assert program.resources["r"] == (-math.inf, math.inf) and program.resources["cpu"][1] == math.inf
     program.update_resources(["r", "cpu"], upper=[9.9e19, bound])
     assert program.resources["r"][1] == 9.9e19 and program.resources["cpu"][1] == math.inf
-    program.add_request("one", [1.0, 1.0], {}, upper=bound)
-    program.add_request("each", [1.0, 1.0], {}, upper=[bound, 3.0])
+    program.add_request("one", [1.0, 1.0], {}, upper=bound, total=1.0)
+    program.add_request("each", [1.0, 1.0], {}, upper=[bound, 3.0], total=1.0)
     store = program.store
     assert store.requests.upper[program.slot_of["one"]] == math.inf
     assert store.upper_bounds(program.slot_of["each"]).tolist() == [math.inf, 3.0]

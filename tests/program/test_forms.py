@@ -78,7 +78,7 @@ def test_one_value_for_all():
         )
         assert program.requests[id].integral and program.requests[id].term.parameters["weight"] == 1.0
         assert program.requests[id].shared_columns == template
-    program.update_requests(["a"], totals=None, terms=None, relation=None)
+    program.update_requests(["a"], totals=None, terms=None, relation=None, upper=1e3)
     assert program.requests["a"].relation is None is program.requests["a"].total is program.requests["a"].term
     program.update_request("b", term={"weight": 5.0}, integral=False)
     assert (
@@ -91,8 +91,8 @@ def test_templates_and_mappings_and_matrices_in_one_call():
     program = empty()
     template = program.share_columns({"cpu": 2.0}, 1)
     usages = [template, {"link": [1.0, 0.0]}, csc_array([[1.0], [3.0]])]
-    program.add_requests(list("abc"), [[1.0], [1.0, 2.0], [5.0]], None, usages)
-    program.add_request("d", [1.0], csc_array([[1.0], [3.0]]))
+    program.add_requests(list("abc"), [[1.0], [1.0, 2.0], [5.0]], None, usages, upper=1e3)
+    program.add_request("d", [1.0], csc_array([[1.0], [3.0]]), upper=1e3)
     built = compile_program(program).A.toarray()
     assert built.tolist() == [[2.0, 0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 3.0, 3.0]]
     used = {row: [part.tolist() for part in own] for row, own in program.requests["b"].usage.items()}
@@ -143,7 +143,7 @@ def test_a_relation_of_another_type_is_named():
 def test_updates_with_new_columns_want_what_belonged_to_the_old_ones():
     program = empty()
     program.add_request("a", [1.0], {}, upper=[1.0])
-    program.add_request("b", [1.0], {}, term=LogTerm(1.0, 1.0))
+    program.add_request("b", [1.0], {}, term=LogTerm(1.0, 1.0), upper=1e3)
     before = snapshot(program)
     new = {"costs": [[1.0], [1.0]], "usage": [{}, {}]}
     for change, subject, field in (
@@ -172,7 +172,7 @@ def test_one_id_or_many():
     assert program.resources["cpu"] == (1.0, 6.0)
     assert [program.resources[id].upper for id in (("rack", 1), ("rack", 2))] == [2.0, 9.0]
     assert program.resources[("rack", 1),].ids == [("rack", 1)]
-    program.add_requests(("a", "b"), [1.0, 2.0], [1, 1], [{}, {}])
+    program.add_requests(("a", "b"), [1.0, 2.0], [1, 1], [{}, {}], upper=1e3)
     program.update_requests("a", scales=3.0)
     assert program.requests["a", "b"].scales.tolist() == [3.0, 1.0]
     assert list(program.requests) == ["a", "b"] and "a" in program.requests and len(program.requests) == 2

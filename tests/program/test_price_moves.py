@@ -67,7 +67,9 @@ def test_a_second_call_with_the_same_arguments_leaves_the_costs_as_they_are(new_
     program, n = new_program(), 20
     rng = np.random.default_rng(12)
     columns = program.share_columns({}, COLUMNS)
-    program.add_requests(range(n), list(-rng.uniform(1, 2, (n, COLUMNS))), usage=columns, sizes=None)
+    program.add_requests(
+        range(n), list(-rng.uniform(1, 2, (n, COLUMNS))), usage=columns, sizes=None, upper=1e3
+    )
     program.update_requests(range(0, n, 2), overrides=[{0: 5.0, 1: 6.0}] * (n // 2))
     places = rng.integers(-1, COLUMNS, n)
     program.price_moves(range(n), places, 0.25)

@@ -28,14 +28,14 @@ def rows(program: ContinualProgram) -> np.ndarray:
 
 
 def test_the_three_forms_of_coefficients(program):
-    program.add_request("q", [1.0, 2.0, 3.0], {"cpu": 4.0, "link": ([2, 0], [7.0, 5.0])})
-    program.add_request("p", [0.0, 0.0], {"cpu": np.array([0.0, 6.0])})
+    program.add_request("q", [1.0, 2.0, 3.0], {"cpu": 4.0, "link": ([2, 0], [7.0, 5.0])}, upper=1e3)
+    program.add_request("p", [0.0, 0.0], {"cpu": np.array([0.0, 6.0])}, upper=1e3)
     assert rows(program).tolist() == [[4, 4, 4, 0, 6], [5, 0, 7, 0, 0]]
     assert program.nnz == 6  # zeros are not stored
 
 
 def test_a_request_may_use_nothing(program):
-    program.add_request("q", [1.0], {})
+    program.add_request("q", [1.0], {}, upper=1e3)
     assert rows(program).tolist() == [[0.0], [0.0]]
 
 
@@ -43,9 +43,9 @@ def test_ids_are_any_hashable_and_keep_their_order():
     program = ContinualProgram()
     for id in ("a", 1, (2, "b"), None, frozenset({3})):
         program.add_resource(id, 1.0)
-        program.add_request(id, [1.0], {id: 1.0})
+        program.add_request(id, [1.0], {id: 1.0}, upper=1e3)
     program.remove_request(1)
-    program.add_request(1, [1.0], {})
+    program.add_request(1, [1.0], {}, upper=1e3)
     assert program.request_ids == ["a", (2, "b"), None, frozenset({3}), 1]
     assert program.resource_ids == ["a", 1, (2, "b"), None, frozenset({3})]
     assert len(program) == 5 and None in program and "z" not in program
@@ -70,7 +70,7 @@ def test_capacities(program):
 
 
 def test_dropping_a_resource_keeps_its_columns(program):
-    program.add_request("q", [1.0, 2.0], {"cpu": 1.0, "link": 2.0})
+    program.add_request("q", [1.0, 2.0], {"cpu": 1.0, "link": 2.0}, upper=1e3)
     program.remove_resources("cpu")
     assert program.resource_ids == ["link"]
     assert rows(program).tolist() == [[2.0, 2.0]]
@@ -79,11 +79,11 @@ def test_dropping_a_resource_keeps_its_columns(program):
 
 def test_rows_count_resources_and_sum_rows(program):
     program.add_request("a", [1.0], {}, total=1)
-    program.add_request("b", [1.0], {})
+    program.add_request("b", [1.0], {}, upper=1e3)
     assert program.n_rows == 3
     program.update_request("b", total=0.0, relation="==")
     assert (program.n_rows, program.requests["b"].total) == (4, 0.0)
-    program.update_request("a", total=None)
+    program.update_request("a", total=None, upper=1e3)
     assert (program.n_rows, program.requests["a"].total) == (3, None)
 
 
@@ -100,13 +100,13 @@ def test_update_leaves_what_it_is_not_given(program):
     assert compile_program(program).row_lower[-1] == 4.0  # still ==
     program.update_request("q", relation="<=")
     assert (compile_program(program).row_lower[-1], program.requests["q"].total) == (-INF, 4.0)
-    program.update_request("q", upper=[1.0, INF])
+    program.update_request("q", upper=[1.0, 7.0])
     program.update_request("q", total=None)
-    assert compile_program(program).upper.tolist() == [1.0, INF]
+    assert compile_program(program).upper.tolist() == [1.0, 7.0]
 
 
 def test_one_bound_for_many_takes_the_place_of_bounds_per_column(program):
-    program.add_request("own", [1.0, 2.0], {"cpu": 1.0}, upper=[1.0, INF])
+    program.add_request("own", [1.0, 2.0], {"cpu": 1.0}, upper=[1.0, 9.0])
     program.add_request("one", [1.0], {"cpu": 1.0}, upper=4.0)
     program.update_requests(["one", "own"], upper=3.0)
     assert compile_program(program).upper.tolist() == [3.0] * 3
@@ -126,7 +126,7 @@ def test_new_columns_keep_scale_total_and_scalar_bound(program):
 
 
 def test_an_update_of_everything_at_once(program):
-    program.add_request("q", [1.0], {"cpu": 1.0})
+    program.add_request("q", [1.0], {"cpu": 1.0}, upper=1e3)
     program.update_request(
         "q",
         costs=[1.0, 2.0],
@@ -145,7 +145,7 @@ def test_an_update_of_everything_at_once(program):
 
 def test_templates_follow_their_rows_and_outlive_their_handles(program):
     template = program.share_columns({"cpu": [1.0, 2.0], "link": 3.0}, 2)
-    program.add_request("a", [1.0, 1.0], template)
+    program.add_request("a", [1.0, 1.0], template, upper=1e3)
     program.add_requests(["b", "c"], [1.0] * 4, [2, 2], template, totals=[1, 1])
     program.remove_resources("link")
     program.forget(template)
@@ -188,7 +188,7 @@ def test_bulk_does_not_touch_the_matrix_that_it_is_given():
     program.add_resource("r", 1.0)
     program.add_resource("s", 1.0)
     matrix = csc_array((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(2, 1))
-    program.add_requests(["q"], [1.0], [1], matrix)
+    program.add_requests(["q"], [1.0], [1], matrix, upper=1e3)
     assert rows(program).tolist() == [[2.0], [4.0]]
     assert matrix.data.tolist() == [1.0, 2.0, 3.0]
     assert matrix.indices.tolist() == [1, 0, 1]
@@ -204,7 +204,7 @@ def test_an_empty_bulk_edit_is_no_edit(program):
 
 def test_bulk_scales_and_overrides(program):
     template = program.share_columns({"cpu": 1.0}, 3)
-    program.add_requests(["a", "b", "c"], np.arange(1.0, 10.0), [3, 3, 3], template)
+    program.add_requests(["a", "b", "c"], np.arange(1.0, 10.0), [3, 3, 3], template, upper=1e3)
     program.update_requests(["c", "a"], scales=[10.0, 2.0], overrides=([1, 2], [2, 0, 1], [-1.0, -2.0, -3.0]))
     assert program.requests["a"].costs.tolist() == [-2.0, -3.0, 6.0]
     assert program.requests["b"].costs.tolist() == [4.0, 5.0, 6.0]
@@ -217,10 +217,10 @@ def test_bulk_scales_and_overrides(program):
 
 
 def test_starts_are_handed_to_the_next_solve_and_die_with_their_request(program):
-    program.add_request("q", [-1.0, -1.0], {"cpu": 1.0}, start={1: 0.5})
-    program.add_request("gone", [-1.0], {}, start={0: 1.0})
+    program.add_request("q", [-1.0, -1.0], {"cpu": 1.0}, start={1: 0.5}, upper=1e3)
+    program.add_request("gone", [-1.0], {}, start={0: 1.0}, upper=1e3)
     program.remove_request("gone")
-    program.add_request("replaced", [-1.0], {}, start={0: 1.0})
+    program.add_request("replaced", [-1.0], {}, start={0: 1.0}, upper=1e3)
     program.update_request("replaced", costs=[1.0, 1.0], usage={})
     starts = program.take_starts()
     assert list(starts) == [program.request_slots[0]]
@@ -251,7 +251,7 @@ def test_a_start_on_a_request_that_was_solved_before_replaces_its_values():
 def test_columns_with_an_error_leave_the_ids_free(program):
     with pytest.raises(EditError):
         program.add_request("q", [1.0], {"nowhere": 1.0})
-    program.add_request("q", [1.0], {"cpu": 1.0})
+    program.add_request("q", [1.0], {"cpu": 1.0}, upper=1e3)
     assert "q" in program
 
 
@@ -359,7 +359,7 @@ def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(progr
     )
     data, indices = doubled.data.copy(), doubled.indices.copy()
     for k, matrix in enumerate((sorted_columns, doubled, csr_array(dense), coo_array(dense))):
-        program.add_requests([(k, 0), (k, 1)], np.zeros(3), [1, 2], matrix)
+        program.add_requests([(k, 0), (k, 1)], np.zeros(3), [1, 2], matrix, upper=1e3)
     assert rows(program).tolist() == np.tile(dense, 4).tolist()
     assert (doubled.data.tolist(), doubled.indices.tolist()) == (data.tolist(), indices.tolist())
     assert program.nnz == 24

@@ -25,7 +25,7 @@ def program() -> ContinualProgram:
         start={0: 0.5},
         term=LogTerm(1.0, 0.5, image=[1.0, 2.0]),
     )
-    program.add_request("plain", [1.0], {})
+    program.add_request("plain", [1.0], {}, upper=1e3)
     return program
 
 

@@ -26,7 +26,7 @@ def test_what_fits_in_the_room_does_not_move_the_pool():
     pool = program.store.costs.cost
     for k in range(10):
         costs = np.arange(500.0) + k
-        program.add_requests([(k, i) for i in range(10)], costs, [50] * 10, template)
+        program.add_requests([(k, i) for i in range(10)], costs, [50] * 10, template, upper=1e3)
     assert program.store.costs.cost is pool
     for k in range(10):
         assert program.requests[(k, 3)].costs.tolist() == (np.arange(150.0, 200.0) + k).tolist()

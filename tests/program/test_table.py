@@ -157,7 +157,7 @@ def test_every_form_of_a_table_is_the_same_as_dicts(form):
 def test_columns_are_replaced(form):
     program, expected = program_of(by_dicts), program_of(by_dicts)
     for each in (program, expected):
-        each.add_request("c", [1.0], {"gpu": 1.0})
+        each.add_request("c", [1.0], {"gpu": 1.0}, upper=1e3)
         each.update_request("a", scale=3.0, override={"small": 9.0})
     rows = [("b", "x", "idle", 1.5, -3.0), ("a", "y", "gpu", 4.0, -2.0), ("a", "z", "gpu", 5.0, -2.5)]
     program.update_table(form(rows))
@@ -212,11 +212,11 @@ def test_ids_may_be_anything_that_has_a_hash():
     program = ContinualProgram()
     program.add_resources([("rack", 1), 7], upper=[3.0, 4.0])
     rows = [(("job", 1), (0, "x"), ("rack", 1), 1.0, -1.0), (5, 2.5, 7, 2.0, -2.0)]
-    program.add_table(table_of(rows))
+    program.add_table(table_of(rows), upper=1e3)
     assert program.request_ids == [("job", 1), 5]
     assert list(program.requests[5].usage) == [7]
     numbers = {"request": np.array([3, 3, 4]), "column": np.array([0, 1, 0]), "resource": np.array([7, 7, 7])}
-    program.add_table(numbers | {"use": np.array([1, 2, 3]), "cost": np.array([-1, -2, -3])})
+    program.add_table(numbers | {"use": np.array([1, 2, 3]), "cost": np.array([-1, -2, -3])}, upper=1e3)
     assert program.requests[3].costs.tolist() == [-1.0, -2.0]
 
 

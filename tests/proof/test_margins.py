@@ -117,8 +117,8 @@ def kind_of_group(x, upper, total, relation):
 @pytest.mark.parametrize("limit", ["none", "own", "shared"])
 @pytest.mark.parametrize("count", [120, longer(400)])
 def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, count):
-    rng, clear, ties, endless, forced = np.random.default_rng(7), 0, 0, 0, 0
-    kinds = set()
+    rng, clear, ties, forced = np.random.default_rng(7), 0, 0, 0
+    kinds, far = set(), 9.0 if relation == NO_TOTAL else np.inf
     for _ in range(count):
         width = int(rng.integers(1, 6))
         program = ContinualProgram()
@@ -126,8 +126,8 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
             program.add_resource(row, 10.0)
         shared = program.share_columns({row: rng.integers(-2, 3, width) / 4.0 for row in range(ROWS)}, width)
         upper = {
-            "none": np.inf,
-            "own": rng.choice([0.0, 0.5, 1.0, 2.0, np.inf], width),
+            "none": far,
+            "own": rng.choice([0.0, 0.5, 1.0, 2.0, far], width),
             "shared": float(rng.choice([0.25, 1.0, 3.0])),
         }[limit]
         total = float(rng.choice([0.0, 1.0, 2.0]))
@@ -147,10 +147,6 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
         x, p = np.zeros(width), program.store.priced_columns(0, y)
         x[column] = value
         bounds = program.store.upper_bounds(0)
-        if relation == NO_TOTAL and (np.isinf(bounds) & (p < 0.0)).any():
-            assert margin[0] < 0.0  # the cost falls without end
-            endless += 1
-            continue
         assert count[0] == np.count_nonzero(x)
         assert (x >= 0.0).all() and (x <= bounds).all()
         assert relation == NO_TOTAL or x.sum() <= total and (relation == AT_MOST or x.sum() == total)
@@ -169,7 +165,6 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
             assert group[0] == (3 + kind if ours else OWN_COLUMNS)
             kinds.add(min(2, 2 * width + 1 - kind) if ours else 3)
     assert clear > 0.15 * count and ties > count / 80
-    assert endless > count / 40 or relation != NO_TOTAL or limit == "shared"
     assert forced > count / 40 or relation == NO_TOTAL
     assert kinds >= {0, 3}
     assert 2 in kinds or relation == NO_TOTAL or limit == "own"

@@ -70,7 +70,7 @@ def test_columns_that_edits_leave_are_not_fetched_again(trips):
     assert trips == ["fetch"]
     program.update_requests(["summed"], totals=[2.0])
     program.update_resources("r0", upper=31.0)
-    program.add_request("other", [1.0], {"r0": 1.0})
+    program.add_request("other", [1.0], {"r0": 1.0}, upper=1e3)
     before = read(store, *asked)
     assert trips == ["fetch"]
     program.update_request("summed", costs=[3.0, 4.0])

@@ -70,7 +70,7 @@ def assert_same(a, b):
 def test_what_was_given_may_change_before_it_is_sent():
     program, _ = pair()
     costs, scales = np.array([1.0, 2.0]), np.array([2.0])
-    program.add_requests(["q"], costs, [2], [{}])
+    program.add_requests(["q"], costs, [2], [{}], upper=1e3)
     program.update_requests(["q"], scales=scales)
     costs[:], scales[:] = 9.0, 9.0
     assert program.requests["q"].costs.tolist() == [2.0, 4.0]

@@ -85,7 +85,6 @@ class Editor:
         self.draw, self.program, self.mirror, self.counts, self.terms = draw, program, mirror, counts, terms
         self.names = 0
         self.kept, self.rows_kept = (0, 0) if draw.family.whole else (8, 2)
-        self.opened: list[Hashable] = []
 
     # ---- calls -----------------------------------------------------------------------------------
 
@@ -449,27 +448,16 @@ class Editor:
             elif name == "upper":
                 found[name] = draw.upper(n, total, draw.one(["one", "each"]))
             elif name == "total":
-                open_ended = math.isinf(max(request.bounds)) and not draw.chance(0.2)
+                open_ended = math.isinf(max(request.bounds)) and "upper" not in names
                 found[name] = row["total"] if row["total"] is not None or not open_ended else 1.0
             elif name == "relation":
                 found[name] = row["relation"] if total is not None else "<="
         return found
 
     def open_request(self) -> None:
-        """Take sum row and bounds of a request away, for one round: the program may be unbounded."""
+        """Try to take sum row and bounds of a request away."""
         id = self.draw.one(list(self.mirror.requests))
-        self.opened.append(id)
-        self.call("update_request", id, total=None, upper=math.inf)
-        self.mirror.update(id, total=None, upper=math.inf)
-        self.counts["edit: without any bound"] += 1
-
-    def close_again(self) -> None:
-        """Give requests that were opened a sum row again."""
-        for id in self.opened:
-            if id in self.mirror.requests:
-                self.call("update_request", id, total=1.0)
-                self.mirror.update(id, total=1.0)
-        self.opened.clear()
+        self.refused("update_request", "without any bound", id, total=None, upper=math.inf)
 
     NAMES = ("scale", "override", "start", "integral", "upper", "total", "relation")
 

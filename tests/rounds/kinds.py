@@ -146,7 +146,8 @@ class Draw:
     def upper(self, n: int, total: float | None, form: str = "") -> float | list[float]:
         """Bounds of columns, of which the first alone can take the total."""
         if self.family.whole:
-            bounds = [self.one([1.0, 2.5, math.inf, 0.0, 4.0]) for _ in range(n)]
+            free = math.inf if total is not None else 6.0
+            bounds = [self.one([1.0, 2.5, free, 0.0, 4.0]) for _ in range(n)]
             return bounds if (form or self.one(["one", "each"])) == "each" else bounds[0]
         boxed = self.family.boxes == "all" or (self.family.boxes == "some" and self.chance(0.5))
         if not boxed and total is not None and not form:

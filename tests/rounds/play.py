@@ -133,7 +133,6 @@ class Game:
         rng = self.rng
         edits = int(rng.choice([0, 1, 1, 2, 3]))
         if self.number:
-            self.editor.close_again()
             for _ in range(edits):
                 self.editor.any()
             if rng.random() < 0.03:
@@ -506,7 +505,6 @@ HAPPENINGS = (
     "edit: maximised",
     "edit: requests from a table",
     "edit: the same id again",
-    "edit: without any bound",
     "forget: columns",
     "forget: costs",
     "held: compared",
@@ -546,6 +544,5 @@ HAPPENINGS = (
     "read: to_arrays",
     "status: infeasible",
     "status: optimal",
-    "status: unbounded",
 )
 """What a long game counts, besides edit methods, their options, wrong edits and reasons for a full pass."""

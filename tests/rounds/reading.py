@@ -151,7 +151,7 @@ def claim(solution: Any) -> Claim:
         x={id: values(solution.x[id]) for id in solution.x} if solution.found else {},
         price=dict(solution.price),
         found=solution.found,
-        ray=None if ray is None else dict(ray.y) or {id: values(own) for id, own in ray.x.items()},
+        ray=None if ray is None else dict(ray.y),
     )
 
 

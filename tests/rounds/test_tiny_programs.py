@@ -17,7 +17,7 @@ def test_tiny_programs_to_which_anything_happens(games):
     counts: Counter = Counter()
     for seed in range(games):
         play(seed, TINY, 24, counts)
-    assert min(counts[f"status: {name}"] for name in ("optimal", "infeasible", "unbounded")) > 1.6 * games
+    assert min(counts[f"status: {name}"] for name in ("optimal", "infeasible")) > 1.6 * games
     assert counts["round: nothing to do"] and counts["judge: ray"] and counts["path: coordinate descent"]
 
 

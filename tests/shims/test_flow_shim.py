@@ -180,7 +180,7 @@ def test_a_demand_without_any_live_path_makes_the_utilisation_infinite():
     """The model cuts such demands; a program made by hand may hold one."""
     program = ContinualProgram()
     program.add_resource("link", 0.0)
-    program.add_request("theta", [1.0], {})
+    program.add_request("theta", [1.0], {}, upper=1e3)
     program.add_request("demand", [0.0], {"link": 1.0}, total=1.0, relation="==")
     x = SparseX(np.array([1]), np.array([0]), np.array([1.0]))
     solution = make_solution(

@@ -44,8 +44,6 @@ class Quadratic(ConvexTerm):
 class PlainLog(ConvexTerm):
     """-weight log(offset + t) without any of LogTerm's closed forms."""
 
-    recession = 0.0
-
     def __init__(self, weight, offset, image):
         super().__init__(image, weight=weight, offset=offset)
 
@@ -134,13 +132,13 @@ def random_plain(seed: int | list[int], kinds: tuple[str, ...] = ("log", "plain"
         image = np.where(rng.random(n) < 0.8, rng.uniform(0.1, 3.0, n), 0.0)
         image[rng.integers(n)] += 0.5
         costs = rng.normal(size=n) * (rng.random() < 0.7)
-        form = rng.choice(["<=", "==", "box", "free"])
+        form = rng.choice(["<=", "==", "box", "wide"])
         total = float(rng.uniform(0.5, 3.0)) if form in ("<=", "==") else None
         upper = rng.uniform(0.3, 2.0, n) if form == "box" or rng.random() < 0.4 else np.full(n, INF)
         if form == "==":
             upper = upper + total
-        if form == "free":
-            upper, costs = np.full(n, INF), abs(costs)
+        if form == "wide":
+            upper, costs = np.full(n, 100.0), abs(costs)
         parameters = (float(rng.uniform(0.1, 3.0)), float(rng.choice([0.0, 0.1, 2.0])))
         share = rng.dirichlet(np.ones(n)) * (total if total is not None else 1.0)
         activity += usage @ np.minimum(share, upper)
@@ -185,14 +183,13 @@ def test_the_bound_of_logarithms_is_that_of_the_general_search(seed):
         y = rng.exponential(2.0, logs.store.rows.size) * (rng.random(logs.store.rows.size) < 0.8)
         first, second = price(logs.store, y), price(others.store, y)
         assert first.request_bound == pytest.approx(second.request_bound, rel=1e-9, abs=1e-9)
-        assert first.violation == pytest.approx(second.violation, rel=1e-6, abs=1e-9)
 
 
 def fair_program(weights, capacity: float) -> ContinualProgram:
     program = ContinualProgram()
     program.add_resource("r", capacity)
     for k, weight in enumerate(weights):
-        program.add_request(k, [0.0], {"r": 1.0}, term=LogTerm(weight))
+        program.add_request(k, [0.0], {"r": 1.0}, term=LogTerm(weight), upper=1e3)
     return program
 
 
@@ -225,7 +222,7 @@ def test_optimality_conditions_of_a_market(seed):
         program.add_resource(j, 1.0)
     for i in range(6):
         usage = {j: ([j], [1.0]) for j in range(4)}
-        program.add_request(i, np.zeros(4), usage, term=LogTerm(budgets[i], image=utility[i]))
+        program.add_request(i, np.zeros(4), usage, term=LogTerm(budgets[i], image=utility[i]), upper=1e3)
     solution = make_solver("copter", tolerance=1e-9).solve(program)
     assert solution.status is Status.OPTIMAL
     prices = np.array([solution.price[j] for j in range(4)])
@@ -249,9 +246,7 @@ def test_any_prices_give_a_bound(seed):
         for i, slot in enumerate(program.resource_slots):
             low = -rng.exponential() if np.isfinite(plain.lower[i]) else 0.0
             y[slot] = low + rng.exponential(3.0)
-        proof = certify(store, NOTHING, y)
-        if proof.absolute.dual == 0:
-            assert proof.bound <= optimum + 1e-6 * max(1.0, abs(optimum))
+        assert certify(store, NOTHING, y).bound <= optimum + 1e-6 * max(1.0, abs(optimum))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -290,7 +285,7 @@ def test_proximal_and_touching_points(cls):
 def one_term(term):
     program = ContinualProgram()
     program.add_resource("r", 1.0)
-    program.add_request(0, [0.0], {"r": 1.0}, term=term)
+    program.add_request(0, [0.0], {"r": 1.0}, term=term, upper=1e3)
     batch = TermBatch.of(program.store)
     return batch.phi, batch.table
 
@@ -352,7 +347,7 @@ def test_terms_of_requests_that_come_and_go_keep_their_parameters():
             del known[gone]
         n = int(rng.integers(1, 40))
         weight, image = float(rng.random()), rng.random(n)
-        program.add_request(k, np.zeros(n), {"r": 1.0}, term=LogTerm(weight, image=image))
+        program.add_request(k, np.zeros(n), {"r": 1.0}, term=LogTerm(weight, image=image), upper=1e3)
         known[k] = weight, image
     ids = list(known)
     program.update_requests(ids[::2], terms={"weight": [10.0 * known[k][0] for k in ids[::2]]})
@@ -385,8 +380,8 @@ def test_wrong_parameters_of_many_are_rejected(terms, subject, field):
 
 def test_parameters_are_for_terms_of_one_class():
     program = fair_program([1.0, 2.0], 1.0)
-    program.add_request("none", [0.0], {"r": 1.0})
-    program.add_request("other", [0.0], {"r": 1.0}, term=Quadratic(1.0, 1.0, 1.0))
+    program.add_request("none", [0.0], {"r": 1.0}, upper=1e3)
+    program.add_request("other", [0.0], {"r": 1.0}, term=Quadratic(1.0, 1.0, 1.0), upper=1e3)
     for id, why in (("none", "no convex term"), ("other", "another class")):
         with pytest.raises(EditError, match=why) as caught:
             program.update_requests([0, id, 1], terms={"weight": [1.0, 1.0, 1.0]})
@@ -426,7 +421,7 @@ def test_without_weight_a_term_is_nothing():
 def test_wrong_terms_are_rejected_and_nothing_is_applied(term, field):
     program = ContinualProgram()
     program.add_resource("r", 1.0)
-    program.add_request("old", [1.0, 2.0], {"r": 1.0})
+    program.add_request("old", [1.0, 2.0], {"r": 1.0}, upper=1e3)
     for edit in (
         lambda: program.add_request("new", [0.0, 0.0], {"r": 1.0}, term=term),
         lambda: program.update_request("old", costs=[5.0, 5.0], term=term),

@@ -11,7 +11,7 @@ def test_the_largest_share_of_links_that_one_demand_fills(unit):
     program = ContinualProgram()
     for link in ("used", "idle"):
         program.add_resource(link, 0.0)
-    program.add_request("theta", [1 / unit], {"used": [-3.7], "idle": [-0.5]})
+    program.add_request("theta", [1 / unit], {"used": [-3.7], "idle": [-0.5]}, upper=unit)
     program.add_request("demand", [0.0], {"used": [1.0]}, total=0.01 * unit, relation="==")
     solution = make_solver("copter-newton").solve(program)
     assert solution.status is Status.OPTIMAL

@@ -26,7 +26,7 @@ from support.large_programs import large, wide
 from support.random_programs import random_edits, random_program
 from support.rich_program import edit, rich
 from support.shockwave_cases import windows
-from support.strategies import KINDS, make_infeasible, make_unbounded, random_plain
+from support.strategies import KINDS, make_infeasible, random_plain
 
 PARTS = (1, 3, 8)
 SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))
@@ -35,7 +35,7 @@ PARTIAL = ProximalTuning(partial=PartialTuning(columns_from=0, rows_from=0))
 
 def answer(solution):
     """All that a solve came to, to be compared bit by bit."""
-    ray = solution.ray and (solution.ray.kind, solution.ray.value, solution.ray.residual)
+    ray = solution.ray and solution.ray.value
     figures = (
         solution.status,
         solution.objective,
@@ -80,13 +80,12 @@ def test_random_programs(seed, tuning):
     same_for_all(lambda: rounds_of_random(seed, tuning), parts=(1, 5))
 
 
-@pytest.mark.parametrize("spoil", [make_infeasible, make_unbounded])
 @pytest.mark.parametrize("seed", range(6))
-def test_programs_without_an_optimum(seed, spoil):
+def test_programs_without_an_optimum(seed):
     def play():
         rng = np.random.default_rng(seed)
         plain = random_plain(rng, KINDS[seed % len(KINDS)])
-        spoil(rng, plain)
+        make_infeasible(rng, plain)
         return answer(ProximalPoint(tolerance=1e-8).solve(plain.build()))
 
     same_for_all(play)

@@ -126,7 +126,7 @@ def test_a_set_of_all_columns_leaves_nothing_for_a_third_pass():
 def test_the_lightest_column_is_that_of_each_request():
     program, _ = choices(5, 12)
     program.add_request("own", np.ones(10), {0: np.arange(10.0, 0.0, -1.0).tolist()}, total=1.0)
-    program.add_request("free", np.ones(10), {0: [1.0] * 10})  # no sum row
+    program.add_request("free", np.ones(10), {0: [1.0] * 10}, upper=1e3)  # no sum row
     program.add_request("few", np.ones(3), {0: [1.0] * 3}, total=1.0)  # all its columns are looked at anyway
     slot, column = lightest(program.store)
     assert dict(zip(slot.tolist(), column.tolist(), strict=True)) == {

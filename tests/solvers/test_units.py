@@ -102,19 +102,6 @@ def test_a_total_that_nobody_can_use_hides_nothing(name, status):
         assert solution.objective == pytest.approx(5.0, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "status"),
-    [("copter", Status.UNBOUNDED), ("copter-cd", Status.UNPROVED), ("copter-newton", Status.UNPROVED)],
-)
-def test_a_large_objective_hides_no_ray_of_another_part(name, status):
-    program = ContinualProgram()
-    program.add_request("big", [-1.0], {}, total=1e6)
-    program.add_resource("tie", 1e-3)
-    program.add_request("down", [-1.0], {"tie": 1.0})
-    program.add_request("up", [0.5], {"tie": -1.0})
-    assert make_solver(name).solve(program).status is status
-
-
 def test_a_chain_of_a_large_bound_has_no_ray():
     program = ContinualProgram()
     program.add_resource("a", np.inf, lower=1e9)
@@ -122,14 +109,14 @@ def test_a_chain_of_a_large_bound_has_no_ray():
         program.add_resource(tie, 1.0)
     for request, usage in (("x", "ab"), ("w0", "bc"), ("w1", "cd"), ("w2", "d")):
         signs = (1.0, 1.0) if request == "x" else (-1.0, 1.0)
-        program.add_request(request, [1.0], dict(zip(usage, signs, strict=False)))
+        program.add_request(request, [1.0], dict(zip(usage, signs, strict=False)), upper=1e10)
     assert farkas_ray(program, np.array([-1.0, 0.0, 0.0, 0.0])) is None
     assert make_solver("copter").solve(program).objective == pytest.approx(4e9 - 6, rel=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [0, 2])
+@pytest.mark.parametrize("wrong", [0, 1])
 def test_a_figure_that_is_not_known_is_not_within_a_tolerance(wrong):
-    figures = [np.nan if part == wrong else 0.0 for part in range(3)]
+    figures = [np.nan if part == wrong else 0.0 for part in range(2)]
     unknown = Residuals(*figures)
     assert not replace(UNKNOWN, bound=0.0, relative=unknown, absolute=unknown).within(0.5)
 

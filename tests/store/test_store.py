@@ -166,12 +166,12 @@ def test_columns_are_freed_with_the_last_that_points_at_them():
     program = ContinualProgram()
     program.add_resource("r", 1.0)
     template = program.share_columns({"r": 1.0}, 6)
-    program.add_request("a", np.zeros(6), template)
+    program.add_request("a", np.zeros(6), template, upper=1e3)
     program.forget(template)
     assert program.nnz == 6
     program.remove_request("a")
     assert (program.store.entries.garbage, program.store.pointers.garbage) == (6, 7)
-    program.add_request("b", np.zeros(6), {"r": 1.0})
+    program.add_request("b", np.zeros(6), {"r": 1.0}, upper=1e3)
     assert (program.store.entries.garbage, program.store.entries.used) == (0, 6)
 
 
@@ -246,7 +246,7 @@ def test_dropped_rows_are_purged_and_their_slots_used_again():
 def test_a_row_of_the_same_name_begins_without_the_old_entries():
     program = ContinualProgram()
     program.add_resource("r", 1.0)
-    program.add_request("q", [1.0], {"r": 1.0})
+    program.add_request("q", [1.0], {"r": 1.0}, upper=1e3)
     program.remove_resources("r")
     program.add_resource("r", 9.0)
     assert (program.nnz, program.resources["r"]) == (0, (-np.inf, 9.0))
@@ -256,7 +256,7 @@ def test_a_row_of_the_same_name_begins_without_the_old_entries():
 def test_scale_and_override_come_back_exactly():
     program = ContinualProgram()
     costs = [0.1, 0.2, 0.3]
-    program.add_request("q", costs, {}, scale=3.0, override={1: 7.7})
+    program.add_request("q", costs, {}, scale=3.0, override={1: 7.7}, upper=1e3)
     for scale in (0.7, 1e-9, 1e9, 1.0 / 3.0):
         program.update_request("q", scale=scale)
         assert program.requests["q"].costs.tolist() == [scale * 0.1, 7.7, scale * 0.3]
@@ -288,7 +288,7 @@ def test_edits_stamp_what_they_change_and_nothing_else():
 
 def test_sum_row_kinds():
     program = ContinualProgram()
-    program.add_request("none", [1.0], {})
+    program.add_request("none", [1.0], {}, upper=1e3)
     program.add_request("at most", [1.0], {}, total=2.0)
     program.add_request("exactly", [1.0], {}, total=3.0, relation="==")
     table = program.store.requests
@@ -379,7 +379,7 @@ def test_numbers_may_lie_as_they_like(way):
     costs = given([1.0, 2.0, 3.0, 4.0, 5.0])
     program.add_requests(["a", "b"], costs, given([2, 3], np.int64), matrix, totals=given([1.0, 2.0]))
     program.add_request(
-        "c", given([6.0, 7.0]), {"r": (given([1], np.int64), given([8.0])), "s": given([0.0, 9.0])}
+        "c", given([6.0, 7.0]), {"r": (given([1], np.int64), given([8.0])), "s": given([0.0, 9.0])}, upper=1e3
     )
     program.update_requests(
         ["b", "a"],
@@ -398,7 +398,7 @@ def test_coefficients_may_come_unsorted_and_zeros_are_not_kept():
     program.add_resource("s", 9.0)
     columns, values = np.array([3, 0, 2]), np.array([1.0, 0.0, 5.0])
     program.add_request(
-        "a", np.zeros(4), {"s": (columns, values), "r": (np.array([1, 3]), np.array([0.0, 2.0]))}
+        "a", np.zeros(4), {"s": (columns, values), "r": (np.array([1, 3]), np.array([0.0, 2.0]))}, upper=1e3
     )
     assert program.nnz == 3
     assert compile_program(program).A.toarray().tolist() == [[0, 0, 0, 2], [0, 0, 5, 1]]

@@ -50,7 +50,7 @@ def test_any_edits_leave_what_was_given(seed, edits):
             two = [matrix, columns_of(rng, bool(rng.integers(2)))]
             ids = [f"{number} {k}" for k in range(2)]
             joined = csc_array(np.concatenate([each.toarray() for each in two], axis=1))
-            program.add_requests(ids, np.zeros(2 * COLUMNS), [COLUMNS] * 2, joined)
+            program.add_requests(ids, np.zeros(2 * COLUMNS), [COLUMNS] * 2, joined, upper=1e3)
             requests |= dict(zip(ids, two, strict=True))
             continue
         chosen = sorted(requests)[int(rng.integers(len(requests)))]
@@ -72,7 +72,7 @@ def test_dropped_rows_are_purged_from_usages_of_both_kinds():
     for k in range(40):
         rows = np.sort(rng.choice(200, 30, replace=False))
         values = np.ones(30) if k % 2 else rng.integers(2, 9, 30).astype(float)
-        program.add_request(k, [1.0], dict(zip(rows.tolist(), values.tolist(), strict=True)))
+        program.add_request(k, [1.0], dict(zip(rows.tolist(), values.tolist(), strict=True)), upper=1e3)
         ones[k] = dict(zip(rows.tolist(), values.tolist(), strict=True))
     for row in range(150):
         program.remove_resources(row)

@@ -21,7 +21,7 @@ def test_a_view_is_kept_until_an_edit():
     assert view_of(program.store) is view
     make_solver("copter").solve(program)
     assert view_of(program.store) is view
-    program.add_request("new", [1.0], {})
+    program.add_request("new", [1.0], {}, upper=1e3)
     after = view_of(program.store)
     assert after is not view and after.n_columns.size == view.n_columns.size + 1
 

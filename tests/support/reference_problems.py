@@ -71,8 +71,8 @@ def mixed_scales() -> ContinualProgram:
     program = ContinualProgram()
     program.add_resource("small", 1e-3)
     program.add_resource("large", 1e6)
-    program.add_request("a", [-2.0], {"small": [1e-3]})
-    program.add_request("b", [-3.0], {"large": [1e6]})
+    program.add_request("a", [-2.0], {"small": [1e-3]}, upper=1e3)
+    program.add_request("b", [-3.0], {"large": [1e6]}, upper=1e3)
     return program
 
 
@@ -86,7 +86,7 @@ def beale() -> ContinualProgram:
         "second": [1 / 2, -90.0, -1 / 50, 3.0],
         "third": ([2], [1.0]),
     }
-    program.add_request("x", [-3 / 4, 150.0, -1 / 50, 6.0], usage)
+    program.add_request("x", [-3 / 4, 150.0, -1 / 50, 6.0], usage, upper=1e3)
     return program
 
 
@@ -96,7 +96,10 @@ def klee_minty() -> ContinualProgram:
     for row, upper in ((0, 1.0), (1, 100.0), (2, 10_000.0)):
         program.add_resource(row, upper)
     program.add_request(
-        "x", [-100.0, -10.0, -1.0], {0: ([0], [1.0]), 1: ([0, 1], [20.0, 1.0]), 2: [200.0, 20.0, 1.0]}
+        "x",
+        [-100.0, -10.0, -1.0],
+        {0: ([0], [1.0]), 1: ([0, 1], [20.0, 1.0]), 2: [200.0, 20.0, 1.0]},
+        upper=1e5,
     )
     return program
 
@@ -122,7 +125,7 @@ def equalities() -> ContinualProgram:
     program.add_resource("first", 3.0, lower=3.0)
     program.add_resource("second", 2.0, lower=2.0)
     for id, cost, rows in (("a", 2.0, ["first"]), ("b", 5.0, ["first", "second"]), ("c", 1.0, ["second"])):
-        program.add_request(id, [cost], {row: [1.0] for row in rows})
+        program.add_request(id, [cost], {row: [1.0] for row in rows}, upper=1e3)
     return program
 
 
@@ -130,7 +133,7 @@ def covering() -> ContinualProgram:
     """At least 4 of a and b, at most 3 of the cheaper b: 3 * 2 + 1 * 3; a lower bound has a price < 0."""
     program = ContinualProgram()
     program.add_resource("demand", INF, lower=4.0)
-    program.add_request("a", [3.0], {"demand": [1.0]})
+    program.add_request("a", [3.0], {"demand": [1.0]}, upper=1e3)
     program.add_request("b", [2.0], {"demand": [1.0]}, upper=3.0)
     return program
 
@@ -149,7 +152,7 @@ def redundant() -> ContinualProgram:
     for row in range(3):
         program.add_resource(row, 5.0)
     program.add_resource("loose", 100.0)
-    program.add_request("x", [-1.0, -1.0], dict.fromkeys([0, 1, 2, "loose"], [1.0, 1.0]))
+    program.add_request("x", [-1.0, -1.0], dict.fromkeys([0, 1, 2, "loose"], [1.0, 1.0]), upper=1e3)
     return program
 
 
@@ -190,20 +193,12 @@ def infeasible_bounds() -> ContinualProgram:
     return program
 
 
-def unbounded() -> ContinualProgram:
-    """A column that earns, uses what another gives back, and has no bound."""
-    program = ContinualProgram()
-    program.add_resource("gpu", 1.0)
-    program.add_request("x", [-2.0, 1.0], {"gpu": [1.0, -1.0]})
-    return program
-
-
 def proportional() -> ContinualProgram:
     """min -log a - 2 log b, a + b <= 3: a = 1 / p, b = 2 / p with the price p = 1."""
     program = ContinualProgram()
     program.add_resource("gpu", 3.0)
-    program.add_request("a", [0.0], {"gpu": [1.0]}, term=LogTerm(1.0))
-    program.add_request("b", [0.0], {"gpu": [1.0]}, term=LogTerm(2.0))
+    program.add_request("a", [0.0], {"gpu": [1.0]}, term=LogTerm(1.0), upper=1e3)
+    program.add_request("b", [0.0], {"gpu": [1.0]}, term=LogTerm(2.0), upper=1e3)
     return program
 
 
@@ -224,6 +219,5 @@ REFERENCES = [
     Reference(no_rows, -13.0, x={"x": [1.0, 0.0, 4.0]}),
     Reference(infeasible_rows, status="infeasible"),
     Reference(infeasible_bounds, status="infeasible"),
-    Reference(unbounded, status="unbounded"),
     Reference(proportional, -2.0 * np.log(2.0), prices={"gpu": 1.0}, x={"a": [1.0], "b": [2.0]}, terms=True),
 ]

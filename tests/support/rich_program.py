@@ -24,7 +24,7 @@ def rich() -> ContinualProgram:
     program.add_request("own", [-3.0, -1.0], {"b": 1.0}, total=2.0, upper=[1.0, 1.5], override={1: -4.0})
     program.add_request("late", [-1.0] * 4, {"a": 0.5, "b": [1.0, 0.0, 1.0, 2.0]}, total=1.0, start={2: 1.0})
     program.add_request(
-        "log", [0.0, 0.0], {("rack", 1): 1.0}, term=LogTerm(2.0, 0.1, [1.0, 3.0]), integral=True
+        "log", [0.0, 0.0], {("rack", 1): 1.0}, term=LogTerm(2.0, 0.1, [1.0, 3.0]), integral=True, upper=1e3
     )
     program.update_requests(["log"], terms={"weight": [2.5]})
     program.add_request("moved", [-1.0, -2.0], {"a": 1.0}, total=1.0, columns=["u", "v"])

@@ -12,7 +12,7 @@ from copter.store.slabs import GrowableArrays, SlotTable
 from copter.store.store import ConstraintStore
 from rounds.mirror import Mirror
 from rounds.mirror import Request as PlainRequest
-from support.numpy_twins import INF
+from support.numpy_twins import INF, Model
 
 KINDS = ("packing", "mixed", "degenerate", "boxes", "wide", "general")
 """Kinds of random feasible and bounded programs."""
@@ -26,9 +26,24 @@ class PlainProgram(Mirror):
         self.resources = {} if resources is None else resources
         self.requests = {} if requests is None else requests
 
+    def bounded(self, far: float = 1e3) -> PlainProgram:
+        """Give columns with neither a bound nor a sum row a bound; return the program."""
+        for request in self.requests.values():
+            if request.total is None and isinstance(request.upper, list):
+                request.upper = [far if np.isinf(bound) else bound for bound in request.upper]
+            elif request.total is None and np.isinf(request.upper):
+                request.upper = far
+        return self
+
+    def model(self) -> Model:
+        """The program as matrices."""
+        self.bounded()
+        return super().model()
+
     def build(self, program: ContinualProgram | None = None) -> ContinualProgram:
         """A program that holds the same, beside what was there."""
         program = ContinualProgram() if program is None else program
+        self.bounded()
         for id, (lower, upper) in self.resources.items():
             program.add_resource(id, upper, lower=lower)
         fields = ("total", "relation", "upper", "scale", "override", "integral")
@@ -118,7 +133,7 @@ def random_plain(rng: np.random.Generator, kind: str) -> PlainProgram:
             for j, v in request.usage[f"r{i}"].items():
                 c[j] -= y[i] * v
         request.costs = c.tolist()
-    return plain
+    return plain.bounded()
 
 
 def row_bounds(kind: str, at: float, below: float, above: float) -> tuple[float, float]:
@@ -150,23 +165,7 @@ def make_infeasible(rng: np.random.Generator, plain: PlainProgram) -> str:
         usage = {f"cycle{i}": {i: 1.0, (i + 1) % 3: -1.0} for i in range(3)}
         plain.requests["bad"] = PlainRequest([1.0] * 3, usage)
         plain.resources.update({f"cycle{i}": (-INF, -1.0) for i in range(3)})
-    return way
-
-
-def make_unbounded(rng: np.random.Generator, plain: PlainProgram) -> str:
-    """Make a feasible program unbounded in one of several ways; returns which."""
-    way = str(rng.choice(["column", "pair", "two sided"]))
-    if way == "column":
-        row = str(rng.choice(list(plain.resources)))
-        plain.resources[row] = (plain.resources[row][0], INF)
-        plain.requests["ray"] = PlainRequest([-1.0], {row: {0: 1.0}})
-    elif way == "pair":  # only together do they stay within the equation
-        plain.resources["tie"] = (0.0, 0.0)
-        plain.requests["ray"] = PlainRequest([1.0], {"tie": {0: 2.0}})
-        plain.requests["ray 2"] = PlainRequest([-1.0], {"tie": {0: -1.0}})
-    else:
-        plain.resources["tie"] = (-1.0, 4.0)
-        plain.requests["ray"] = PlainRequest([0.5, -2.0], {"tie": {0: 1.0, 1: -1.5}})
+    plain.bounded()
     return way
 
 
@@ -177,7 +176,7 @@ coefficients = st.sampled_from([1.0, 0.0, 2.0, 0.5, 3.0, -1.0])
 capacities = st.integers(0, 12).map(float)
 counts = st.integers(0, 4).map(float)
 sizes = st.integers(1, 10)
-uppers = st.sampled_from([1.0, 2.5, INF, 0.0, 4.0])
+uppers = st.sampled_from([1.0, 2.5, 9.0, 0.0, 4.0])
 totals = st.sampled_from([1.0, None, 0.0, 3.0, None, 2.0, 5.0])
 relations = st.sampled_from(["<=", "=="])
 scales = st.sampled_from([1.0, 0.25, 0.5, 2.0, 3.0])

@@ -121,8 +121,6 @@ class Polynomial(ConvexTerm):
 class Barrier(ConvexTerm):
     """1 / (1 + t), without a parameter."""
 
-    recession = 0.0
-
     def __init__(self):
         super().__init__(1.0)
 
@@ -151,7 +149,7 @@ def test_classes_with_any_number_of_parameters_share_a_row(name):
     coefficients = (0.1, 0.0, 0.0, 0.3, 0.0, 0.2, 0.5, -9.0)
     terms = Polynomial(*coefficients), Barrier(), LogTerm(2.0, 0.5), Square(0.5)
     for k, term in enumerate(terms):
-        program.add_request(k, [-4.0 if k == 3 else 0.0], {"r": 1.0}, term=term)
+        program.add_request(k, [-4.0 if k == 3 else 0.0], {"r": 1.0}, term=term, upper=4.0)
     solution = make_solver(name, tolerance=1e-10).solve(program)
     x, price = [float(solution.x[k][0]) for k in range(4)], solution.price["r"]
     assert sum(x) == pytest.approx(3.0)

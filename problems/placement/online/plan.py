@@ -202,7 +202,9 @@ class ReservationPlanner:
         self._known.add(key)
         usage = {("class", group): [1.0]}
         usage |= {("kind", int(kind)): [float(counts[kind])] for kind in np.flatnonzero(counts)}
-        self._program.add_request(len(self.patterns), [-float(counts @ self._worth)], usage=usage)
+        # the class has half as many servers, so its row has the price, not the bound
+        worth, most = float(counts @ self._worth), 2.0 * self._members[group].size
+        self._program.add_request(len(self.patterns), [-worth], usage=usage, upper=most)
         self.patterns.append(_Pattern(group, kinds.copy(), gpus.copy()))
         return 1
 
