@@ -42,6 +42,7 @@ from copter.program.records import (
     Resources,
 )
 from copter.program.sense import Sense, checked_sense
+from copter.program.series import plain
 from copter.program.table import read_table
 from copter.program.usage import Usage
 from copter.program.validation import check_single, costs_of_one, is_vector, number
@@ -257,7 +258,7 @@ class ContinualProgram:
         """
         ids = self._resources.listed(ids)
         slots = self._resources.slots(ids, "remove_resources")
-        self.apply(Edit("remove_resources", slots=slots, ids=ids))
+        self.apply(Edit("remove_resources", slots=slots, ids=plain(ids)))
 
     # ---- columns and costs that requests share ----------------------------------------------------------
 
@@ -818,7 +819,7 @@ class ContinualProgram:
         """
         ids = self._requests.listed(ids)
         slots = self._requests.slots(ids, "remove_requests")
-        self.apply(Edit("remove_requests", slots=slots, ids=ids))
+        self.apply(Edit("remove_requests", slots=slots, ids=plain(ids)))
 
     @exclusive
     def price_moves(
