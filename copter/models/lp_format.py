@@ -60,7 +60,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _ODD_ENDS = ",;"
-_PAIRS = ("()", "{}")
+_PAIRS = (("(", ")"), ("{", "}"))
 _PLAIN_NUMBER = "a number has a decimal point and no separators, for example 1234.5"
 _RELATION = {"<": "<=", "=<": "<=", ">": ">=", "=>": ">="}
 
