@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError
 from copter.program.index import listed
 from copter.program.names import Names, Numbers, check_names
-from copter.program.parse import Parser
+from copter.program.parse import Parser, usual_bounds
 from copter.program.sense import in_sense
 from copter.program.series import by_id, by_name
 from copter.program.usage import Compressed
@@ -265,7 +265,7 @@ def _replacement(
         if limit is not None or bounds is not None:
             old_bounds = upper_bounds_of(store, slots) if bounds is None else bounds
             if limit is None:
-                limit = _usual_bounds(old_bounds, named.begin)[named.owner]
+                limit = usual_bounds(store, slots)[1][named.owner]
             bounds = np.concatenate((old_bounds, limit))
     entries = slice_indices((counts.cumsum() - counts)[source], counts[source])
     pointer = np.concatenate(([0], counts[source].cumsum()))
@@ -283,12 +283,6 @@ def _replacement(
         labels=ColumnNames.of(labels),
         kept=Runs(widths, kept),
     )
-
-
-def _usual_bounds(bounds: NDArray[np.float64], begin: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the upper bound that all columns of a request have, or infinity if they differ; shape (k,)."""
-    low, high = np.minimum.reduceat(bounds, begin), np.maximum.reduceat(bounds, begin)
-    return np.where(low == high, high, np.inf)
 
 
 def _overrides(

@@ -53,6 +53,7 @@ from copter.program.validation import (
 )
 from copter.store.edit import OWN, ColumnNames, Edit, EditedColumns, Entries, Runs
 from copter.store.executor import Part
+from copter.store.reading import upper_bounds
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 
@@ -268,7 +269,9 @@ class Parser:
         restated = terms is not KEEP and isinstance(terms, Mapping)
         if terms is not KEEP and not restated:
             given["terms"] = terms_of(label, ids, terms, widths)
-        if upper is not None:
+        if upper is None and usage is not None and (store.requests.upper_start[slots] >= 0).any():
+            given["upper"] = Runs(widths, np.repeat(usual_bounds(store, slots)[1], widths))
+        elif upper is not None:
             bound = uppers_of(label, ids, _by_column(label, "upper", upper, ids, widths), widths)
             given["upper"] = _runs(widths, bound)
         if scales is not None:
@@ -493,7 +496,7 @@ class Parser:
     ) -> None:
         """Raise EditError if an edit replaces columns and does not give all data that depend on them.
 
-        These data are the costs, upper bounds that were given per column, and the image of a convex term.
+        These data are the costs, upper bounds that differ between columns, and the image of a convex term.
         """
         store, costs, names = self.store, new["costs"], new["columns"]
         if new["usage"] is None:
@@ -502,11 +505,9 @@ class Parser:
             return
         if costs is None:
             raise EditError(label, "costs", costs, "must be given together with a new usage")
-        if upper is None:
-            own = store.requests.upper_start[slots] >= 0
-            if own.any():
-                why = "was given per column and must be given again with a new usage"
-                raise EditError(ids[int(own.argmax())], "upper", None, why)
+        if upper is None and not (usual := usual_bounds(store, slots))[0].all():
+            why = "differs between the columns and must be given again with a new usage"
+            raise EditError(ids[int(usual[0].argmin())], "upper", None, why)
         if store.terms and (term is KEEP or isinstance(term, Mapping)):
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 if slot in store.terms:
@@ -590,6 +591,19 @@ def _kept(
         found += known[pair]
     kept = np.array(found, np.int64)
     return Runs(widths, kept) if (kept >= 0).any() else None
+
+
+def usual_bounds(
+    store: ConstraintStore, slots: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which requests have the same upper bound for all columns, and this bound (else infinity)."""
+    table = store.requests
+    if (table.upper_start[slots] < 0).all():
+        return np.ones(slots.size, np.bool_), table.upper[slots]
+    widths = table.n_columns[slots]
+    bounds, begin = upper_bounds(store, slots), widths.cumsum() - widths
+    low, high = np.minimum.reduceat(bounds, begin), np.maximum.reduceat(bounds, begin)
+    return low == high, np.where(low == high, high, np.inf)
 
 
 def _given_costs_at(

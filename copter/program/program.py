@@ -566,8 +566,8 @@ class ContinualProgram:
         """Change a request; arguments that are not given leave their part unchanged.
 
         New ``costs`` of another length need a new ``usage``, too. A new usage has no overrides and no names
-        until they are given. It needs ``upper`` again if the bounds were given per column. Its warm start is
-        ``start``, or else the values in the last allocation of the columns whose names stay.
+        until they are given. It needs ``upper`` again if the old columns have different bounds. Its warm start
+        is ``start``, or else the values in the last allocation of the columns whose names stay.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ class SeriesIds(list[Hashable]):
 
 
 @functools.cache
-def _has_index(kind: Hashable) -> bool:
+def _has_index(kind: Any) -> bool:
     return hasattr(kind, "reindex") and hasattr(kind, "index")
 
 
