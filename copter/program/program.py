@@ -566,8 +566,8 @@ class ContinualProgram:
         """Change a request; arguments that are not given leave their part unchanged.
 
         New ``costs`` of another length need a new ``usage``, too. A new usage has no overrides and no names
-        until they are given. It needs ``upper`` again if the old columns have different bounds. Its warm start
-        is ``start``, or else the values in the last allocation of the columns whose names stay.
+        until they are given. It needs ``upper`` again if the old columns have different bounds. Its warm
+        start is ``start``, or else the values in the last allocation of the columns whose names stay.
 
         Parameters
         ----------
@@ -705,9 +705,10 @@ class ContinualProgram:
 
         The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. It has one row
         for each column of a request and each resource that this column uses; ``use`` is the coefficient. A
-        column that uses no resource has one row, whose resource is None, NaN or ``""``. All rows of a column
-        have the same cost. Requests, and the columns of each request, are added in the order of their first
-        rows. Columns have the names of the table, unless these are the numbers from 0 on.
+        column that uses no resource has one row, whose resource is None, NaN or ``""`` and whose use is 0 or
+        missing. All rows of a column have the same cost. Requests, and the columns of each request, are added
+        in the order of their first rows. Columns have the names of the table, unless these are the numbers
+        from 0 on.
 
         Parameters
         ----------
