@@ -32,13 +32,13 @@ class SeriesIds(list[Hashable]):
 
 
 @functools.cache
-def _has_index(kind: Any) -> bool:
+def _has_index(kind: Hashable) -> bool:
     return hasattr(kind, "reindex") and hasattr(kind, "index")
 
 
 def is_series(given: Any) -> bool:
     """Return whether an argument is a pandas Series, or an object with the same methods."""
-    return _has_index(type(given)) and given.ndim == 1
+    return _has_index(type(given)) and given.ndim == 1  # type: ignore[arg-type]  # classes are hashable
 
 
 def plain(ids: Sequence[Hashable]) -> Sequence[Hashable]:

@@ -6,8 +6,8 @@ each round it checks the protocol of :class:`copter.rounds.domain.Domain`:
 ======================== ===================================================================================
 feasible                 no answer exceeds a resource or the total of a request, computed from the program's
                          arrays
-bound                    the solver's bound is below, and its objective above, the optimum that HiGHS finds
-                         for a new copy of the program, within the tolerance
+bound                    the solver's bound is below, and the objectives of solution and answer are above, the
+                         optimum that HiGHS finds for a new copy of the program, within the tolerance
 unchanged                ``round``, ``fallback``, ``figures`` and ``events`` change nothing
 late                     a round whose solver or rounding uses up the deadline, or that has no allocation,
                          falls back to a feasible answer
@@ -39,6 +39,7 @@ import numpy as np
 import copter.clock
 from copter.errors import CopterError, DomainError, NoAllocationError
 from copter.program.program import ContinualProgram
+from copter.program.sense import in_sense
 from copter.rounds.named import fresh
 from copter.rounds.record import RoundRecord
 from copter.rounds.rounds import Rounds, drawn_events
@@ -270,6 +271,9 @@ class _Run:
             return
         found, best = solution.certificate, exact.certificate.objective  # costs, in both senses
         size = max(1.0, abs(best), solution.gap_denominator)
+        if (best - in_sense(record.objective, program.sense)) / size > _TOLERANCE:
+            why = f"the answer has the objective {record.objective!r}, but the optimum is {exact.objective!r}"
+            raise CheckFailedError("bound", why)
         below = (found.bound - best) / size
         above = (best - found.objective) / size
         if below > _TOLERANCE or (above > _TOLERANCE and solution.primal_residual <= _TOLERANCE * 1e-3):

@@ -113,6 +113,13 @@ class Wishful(Machines):
         return dataclasses.replace(found, bound=found.objective + 10.0)
 
 
+class Boasting(Machines):
+    """Says that its answers are better than they can be."""
+
+    def objective(self, answer: Any) -> float:
+        return -1.0
+
+
 @pytest.mark.parametrize(
     ("make", "check", "why"),
     [
@@ -123,6 +130,7 @@ class Wishful(Machines):
         (Forgetful, "error|restart|raised", ""),
         (Swallowing, "raised", "ValueError: always"),
         (Wishful, "bound", "HiGHS"),
+        (Boasting, "bound", "the answer has the objective -1.0, but the optimum is"),
     ],
 )
 def test_a_broken_promise_is_found(make: Any, check: str, why: str) -> None:
