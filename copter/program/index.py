@@ -206,7 +206,8 @@ def listed(ids: Ids) -> Sequence[Hashable]:
     if isinstance(ids, _REMEMBERED):
         return ids
     if isinstance(ids, Mapping):
-        raise _no_id(ids)
+        why = "must be an id or a sequence of ids, and not a mapping; give its keys here"
+        raise ArgumentTypeError("ids", "type", type(ids).__name__, why)
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         return [ids]
     return SeriesIds(ids) if is_series(ids) else list(ids)

@@ -459,7 +459,7 @@ class ContinualProgram:
             relation=relation,
             upper=[upper] if is_vector(upper) else upper,
             scales=scale,
-            overrides=[override] if override else None,
+            overrides=None if override is None else [override],
             integral=integral,
             starts=None if start is None else [start],
             terms=None if term is None else [term],

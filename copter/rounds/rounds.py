@@ -15,7 +15,7 @@ import asyncio
 import copy
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any, NamedTuple
@@ -129,6 +129,8 @@ class Rounds:
         journal: str | PathLike[str] | None = None,
         metrics: bool | Metrics = False,
     ) -> None:
+        if isinstance(domain, type):
+            raise DomainError(f"Rounds needs an instance of {domain.__name__} and not the class itself")
         for name in _NEEDED:
             if not hasattr(domain, name):
                 raise DomainError(f"{type(domain).__name__} must have {name}; see copter.Domain")
@@ -191,7 +193,7 @@ class Rounds:
         trial: Any = copy.deepcopy(self.domain)
         rounds, rng = Rounds(trial, copy.deepcopy(self.solver)), np.random.default_rng(0)
         for _ in range(_WARM_UP_ROUNDS):
-            rounds.play(*(trial.events(rng) if hasattr(trial, "events") else ()))
+            rounds.play(*(drawn_events(trial, rng) if hasattr(trial, "events") else ()))
             trial.fallback(None)
 
     # ---- a round ---------------------------------------------------------------------------------
@@ -508,7 +510,11 @@ def drawn_events(domain: Any, rng: np.random.Generator) -> tuple[Any, ...]:
     """Return random events of one more round from a domain; raise DomainError if it has no ``events``."""
     if not hasattr(domain, "events"):
         raise DomainError(f"{type(domain).__name__} must have events(rng), which returns random events")
-    return tuple(domain.events(rng))
+    events = domain.events(rng)
+    if not isinstance(events, Iterable):
+        why = "must return an iterable of events, which is empty if there are none"
+        raise DomainError(f"{type(domain).__name__}.events returned {events!r}; it {why}")
+    return tuple(events)
 
 
 def _left(clock: Clock) -> float | None:

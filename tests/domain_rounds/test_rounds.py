@@ -400,6 +400,18 @@ class TestOptional:
         record = Rounds(Unsolved(dict)).play("a")
         assert record.objective == 0.0 and math.isnan(record.gap) and math.isnan(record.relaxation_gap)
 
+    def test_a_class_instead_of_a_domain(self) -> None:
+        with pytest.raises(DomainError, match="Rounds needs an instance of Pumps and not the class itself"):
+            Rounds(Pumps)  # type: ignore[arg-type]
+
+    def test_events_that_are_no_events(self) -> None:
+        class Nothing(Pumps):
+            def events(self, rng: Any) -> Any:
+                return None
+
+        with pytest.raises(DomainError, match=r"Nothing\.events returned None; it must return an iterable"):
+            Rounds(Nothing(dict)).warm_up()
+
     def test_an_objective_must_not_edit_the_program(self) -> None:
         class Editing(Pumps):
             def objective(self, answer: Any) -> float:
