@@ -218,9 +218,14 @@ class InputError(FileError):
 
 
 def choices(wrong: str, known: Iterable[str]) -> str:
-    """Return a text about an unknown name: the most similar known name, and all known names."""
+    """Return a text about an unknown name: the most similar known name, and all known names.
+
+    If only one name begins with the unknown name, it is the most similar.
+    """
     names = list(known)
-    near = difflib.get_close_matches(wrong, names, n=1)
+    near = [name for name in names if len(wrong) > 2 and name.startswith(wrong)]
+    if len(near) != 1:
+        near = difflib.get_close_matches(wrong, names, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"{hint}there are: {', '.join(names)}"
 

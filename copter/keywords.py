@@ -12,7 +12,18 @@ from copter.errors import choices
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
-_MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size": "sizes"}
+_MEANT = {
+    **dict.fromkeys(("capacity", "capacities", "ub", "bound", "bounds", "limit"), "upper"),
+    **dict.fromkeys(("demand", "coefficients", "coeffs", "resources"), "usage"),
+    **dict.fromkeys(("tol", "rtol", "eps", "epsilon", "accuracy", "precision", "gap"), "tolerance"),
+    **dict.fromkeys(("timeout", "time_limit", "timelimit", "max_time", "limit_s", "seconds"), "deadline"),
+    **dict.fromkeys(("max_iter", "maxiter", "max_iterations"), "iteration_limit"),
+    **dict.fromkeys(("workers", "n_jobs", "num_threads", "n_threads", "cores"), "threads"),
+    **dict.fromkeys(("name", "names"), "columns"),
+    **dict.fromkeys(("objective", "c"), "costs"),
+    **dict.fromkeys(("x0", "initial"), "start"),
+    **{"size": "sizes", "lb": "lower", "rhs": "total", "method": "engine"},
+}
 """Keywords that users write by mistake, and the keywords that they mean."""
 
 
@@ -20,7 +31,8 @@ def check_keywords(call: str, given: Iterable[str], known: Collection[str]) -> N
     """Raise a TypeError about a call if a keyword is unknown."""
     for name in given:
         if name not in known:
-            why = choices(_MEANT.get(name, name), known) if known else "it takes no keywords"
+            meant = _MEANT.get(name, name)
+            why = choices(meant if meant in known else name, known) if known else "it takes no keywords"
             raise TypeError(f"{call}() got an unexpected keyword argument {name!r}; {why}")
 
 

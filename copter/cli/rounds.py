@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from copter.cli.command import BenchOptions, CommandOptions, RunOptions, command
-from copter.cli.console import print_json, seconds, table
+from copter.cli.console import print_json, progress, say, seconds, table
 from copter.cli.options import Deadline, SolverName
 
 if TYPE_CHECKING:
@@ -34,22 +34,40 @@ class CheckOptions(CommandOptions):
 
     domain: _Domain
     rounds: _Rounds = 100
+    seconds: Annotated[
+        float, typer.Option(min=0.0, help="Time limit; no round begins later, and the first one always ends.")
+    ] = 45.0
     solver: SolverName = "copter"
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False
 
 
 def check(options: CheckOptions) -> None:
     """Check a domain; if a check fails, exit with 1 and print the smallest failing sequence of events."""
-    from copter.rounds.check import check_domain
+    from copter.rounds.check import KINDS, check_domain
     from copter.rounds.named import domain_named
 
     make = domain_named(options.domain)
-    counts = check_domain(make, rounds=options.rounds, seed=options.seed, solver=options.solver)
+    bar = progress("{task.fields[now]}", quiet=options.as_json)
+    with bar:
+        task = bar.add_task("rounds", total=options.rounds, now="")
+        counts = check_domain(
+            make,
+            rounds=options.rounds,
+            seed=options.seed,
+            solver=options.solver,
+            seconds=options.seconds,
+            progress=lambda played, now: bar.update(task, completed=played, now=now),
+        )
+        played = sum(counts[kind] for kind in KINDS)
+        bar.update(task, completed=played, now="")
     if options.as_json:
-        print_json({"domain": options.domain, "passed": True, "counts": dict(counts)})
+        wanted = {"rounds": played, "rounds_wanted": options.rounds}
+        print_json({"domain": options.domain, "passed": True, **wanted, "counts": dict(counts)})
         return
     rows = [(name, str(count)) for name, count in counts.items()]
     table(f"{options.domain} passed all checks", ("kind of round, or check", "count"), rows)
+    if played < options.rounds:
+        say(f"played {played} of {options.rounds} rounds in {options.seconds:g} s; --seconds sets the limit")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,6 +116,6 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
 def _named(lp: GeneralLP) -> GeneralLP:
     """Return the LP with a valid name for every column and row."""
     m, n = lp.A.shape
-    columns = safe_names(lp.column_names or (f"x{j}" for j in range(n)))
-    rows = safe_names(lp.row_names or (f"r{i}" for i in range(m)), reserved=(mps.OBJECTIVE,))
+    columns = safe_names(lp.column_names or (f"x{j}" for j in range(n)), reserved=mps.RESERVED)
+    rows = safe_names(lp.row_names or (f"r{i}" for i in range(m)), reserved=mps.RESERVED)
     return replace(lp, column_names=columns, row_names=rows)

@@ -17,12 +17,17 @@ and objectives that it cannot parse. An example of a file:
 
 A name may have indices in brackets without blanks, as in x[0,1], and a / before a letter. A row ends with its
 line, unless a sign or a relation ends this line or begins the next line.
+
+CPLEX also allows names such as ,5 and (x and y; but nearly all of these result from a decimal comma, a
+thousands separator, a parenthesis or another language. The reader rejects them: else x >= 2,5 would be
+x - 2 (,5) >= 0.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,7 +59,24 @@ _TOKEN = re.compile(
     r"(?:[^\s+\-*/^<>=:\[\]\\]|\[[^\s\[\]\\]*\]|/(?=[^\s\d.+\-*/^<>=:\[\]\\]))*)|(?P<mark>.))",
     re.ASCII,
 )
+_ODD_ENDS = ",;"
+_PAIRS = (("(", ")"), ("{", "}"))
+_PLAIN_NUMBER = "a number has a decimal point and no separators, for example 1234.5"
 _RELATION = {"<": "<=", "=<": "<=", ">": ">=", "=>": ">="}
+
+
+def _wrong_name(word: str) -> str:
+    """Return the reason why a word cannot be a name; empty for a valid name."""
+    if word[0] in _ODD_ENDS or word[-1] in _ODD_ENDS:
+        return f"a name must not begin or end with a comma or a semicolon; {_PLAIN_NUMBER}"
+    if word[0] in "(){}" or any(word.count(left) != word.count(right) for left, right in _PAIRS):
+        return "parentheses must be balanced within a name, and must not begin it"
+    for letter in word:
+        if not (letter.isascii() or letter.isalnum() or unicodedata.category(letter)[0] == "M"):
+            return f"a name must not have the character {letter!r}"
+    if not (word[0].isascii() or word[0].isalpha()):
+        return f"a name must not begin with {word[0]!r}"
+    return "" if any(letter.isalnum() or letter == "_" for letter in word) else "a name must have a letter"
 
 
 @dataclass
@@ -155,6 +177,14 @@ class _Reader:
             if kind == "name" and is_number(word):  # inf, and NaN
                 word = str(self.source.number(line, word))
                 kind = "number"
+            if kind == "name" and (why := _wrong_name(word)):
+                raise self._error(line, f"{text[: match.end()].split()[-1]!r}: {why}")
+            if found and found[-1].kind == "number" and kind in ("number", "name"):
+                joined = match.start(kind) == place
+                if kind == "number" or (joined and not word[0].isalpha()):
+                    between = "" if joined else " "
+                    shown = f"'{found[-1].text}{between}{word}'"
+                    raise self._error(line, f"{shown} is not a number; {_PLAIN_NUMBER}")
             found.append(_Token(kind, _RELATION.get(word, word), line, not found))
             place = match.end()
         return found

@@ -364,6 +364,9 @@ class _Reader:
 
 OBJECTIVE = "Obj"
 """Name of the objective row in written files."""
+_SETS = ("RHS_V", "RANGE", "BOUND")
+RESERVED = (OBJECTIVE, *_SETS, "'MARKER'", "'INTORG'", "'INTEND'", "NAME", "OBJSENSE")
+"""Names that no row or column has in a written file, because HiGHS or copter would misread the file."""
 
 
 def text_of(lp: GeneralLP) -> str:
@@ -380,13 +383,13 @@ def text_of(lp: GeneralLP) -> str:
     lines += [f" {kind}  {name}" for name, (kind, _, _) in zip(lp.row_names, sides, strict=True)]
     lines += ["COLUMNS", *_columns(lp, sign), "RHS"]
     right = [(OBJECTIVE, -sign * lp.offset), *zip(lp.row_names, (side for _, side, _ in sides), strict=True)]
-    lines += [f"    RHS_V {name} {_number(value)}" for name, value in right if value]
+    lines += [f"    {_SETS[0]} {name} {_number(value)}" for name, value in right if value]
     ranges = [(name, value) for name, (_, _, value) in zip(lp.row_names, sides, strict=True) if value]
     if ranges:
-        lines += ["RANGES", *(f"    RANGE {name} {_number(value)}" for name, value in ranges)]
+        lines += ["RANGES", *(f"    {_SETS[1]} {name} {_number(value)}" for name, value in ranges)]
     lines += ["BOUNDS"]
     boxes = zip(lp.column_names, lp.lower.tolist(), lp.upper.tolist(), lp.integral.tolist(), strict=True)
-    lines += [f" {kind} BOUND {name}{value}" for name, *box in boxes for kind, value in _box(*box)]
+    lines += [f" {kind} {_SETS[2]} {name}{value}" for name, *box in boxes for kind, value in _box(*box)]
     return "\n".join([*lines, "ENDATA", ""])
 
 

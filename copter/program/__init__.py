@@ -4,6 +4,7 @@ Read `program.py` first. Every edit method parses its arguments into one `Edit` 
 
 - `validation.py` checks single values, `forms.py` values for many requests, and `usage.py` columns.
 - `index.py` maps ids to slots of the store. `names.py` keeps the names of columns.
+- `series.py` puts the values of a pandas Series in the order of the ids.
 - `handles.py` has the handles of shared columns and shared costs.
 - `records.py` has the records that `program.requests[...]` and `program.resources[...]` return.
 - `bounded.py` rejects edits that leave a column without a bound, and `guard.py` rejects concurrent use.

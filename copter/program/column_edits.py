@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError
 from copter.program.index import listed
 from copter.program.names import Names, Numbers, check_names
-from copter.program.parse import Parser
+from copter.program.parse import Parser, usual_bounds
 from copter.program.sense import in_sense
+from copter.program.series import by_id, by_name
 from copter.program.usage import Compressed
 from copter.program.validation import cost_vector, is_vector, number, term_of, upper_bounds
 from copter.store.edit import OWN, ColumnNames, Edit, EditedColumns, Entries, Runs
@@ -30,7 +31,9 @@ class _Named(NamedTuple):
     """Columns that an edit names, and their requests.
 
     `ids`, `slots`, `widths` and `names` (k,) describe the k distinct requests. `owner` (m,) has the position
-    of the request of each column among these. `given` (m,) has the names or numbers of the columns.
+    of the request of each column among these. `given` (m,) has the names or numbers of the columns. `labels`
+    (m,) has what the index of a Series may have: the names for one request, else the requests. It is None if
+    one request has columns without names.
     """
 
     ids: list[Hashable]
@@ -39,6 +42,7 @@ class _Named(NamedTuple):
     names: list[Names]
     owner: NDArray[np.int64]
     given: Sequence[Any]
+    labels: Sequence[Any] | None
 
     @property
     def begin(self) -> NDArray[np.int64]:
@@ -60,7 +64,7 @@ def added_columns(
     if not m:
         return None
     cost = in_sense(_one_each(named, "costs", costs), parser.sense)
-    own = parser.compressed(_subject(label, named), usage, m)
+    own = _compressed(parser, label, named, usage)
     bound = _uppers(named, upper)
     whole = int(named.widths.sum())
     # The new columns of a request follow its old columns.
@@ -116,7 +120,7 @@ def changed_columns(
                 values[places] = new
                 given[field] = Runs(named.widths, values)
         return Edit("update_requests", slots=named.slots, **given)
-    own = parser.compressed(_subject(label, named), usage, m)
+    own = _compressed(parser, label, named, usage)
     if cost is None:
         cost = given_costs(store, named.slots)[places]
     if bound is None:
@@ -135,28 +139,33 @@ def _named(parser: Parser, label: str, requests: Any, names: Any, counted: Any) 
     For columns without names, `counted` is a sequence with one entry for each column.
     """
     one = parser.requests.is_one(requests)
+    if not one:
+        requests = parser.requests.listed(requests)
+        names = by_id(label, "names", names, requests)
     given = None if names is None else listed(names)
     if one:
         m = len(given) if given is not None else 1 if counted is None else len(counted)
         ids, owner = [requests], np.zeros(m, np.int64)
     else:
-        each = parser.requests.listed(requests)
-        m = len(each)
-        ids = parser.requests.distinct(each)
+        m = len(requests)
+        ids = parser.requests.distinct(requests)
         place = {id: k for k, id in enumerate(ids)}
-        owner = np.array([place[id] for id in each], np.int64)
+        owner = np.array([place[id] for id in requests], np.int64)
     if given is None:
         given = [None] * m
     if len(given) != m:
         raise EditError(label, "names", len(given), f"must have one for each of {m} columns")
     slots = parser.requests.slots(ids, label)
     widths = parser.store.requests.n_columns[slots]
-    return _Named(ids, slots, widths, [parser.names.of(slot) for slot in slots.tolist()], owner, given)
+    names = [parser.names.of(slot) for slot in slots.tolist()]
+    labels = requests if not one else given if names[0] is not None else None
+    return _Named(ids, slots, widths, names, owner, given, labels)
 
 
-def _subject(label: Hashable, named: _Named) -> Hashable:
-    """Return the subject of errors that concern no single column: the request or the edit method."""
-    return named.ids[0] if len(named.ids) == 1 else label
+def _compressed(parser: Parser, label: Hashable, named: _Named, usage: Any) -> Compressed:
+    """Return the coefficients of the named columns."""
+    subject = named.ids[0] if len(named.ids) == 1 else label  # of errors that concern no single column
+    return parser.compressed(subject, by_name(subject, "usage", usage, named.labels), len(named.given))
 
 
 def _places(named: _Named) -> NDArray[np.int64]:
@@ -203,7 +212,7 @@ def _one_each(named: _Named, field: str, given: float | ArrayLike) -> NDArray[np
     """Return one cost for each named column."""
     m = len(named.given)
     if is_vector(given):
-        each: Any = given
+        each = by_name(named.of(0), field, given, named.labels)
     else:
         each = np.full(m, number(named.of(0), field, given))
     return cost_vector(named.of(0), field, each, m, owner=([named.of(k) for k in range(m)], None))
@@ -214,6 +223,7 @@ def _uppers(named: _Named, upper: Any) -> NDArray[np.float64] | None:
     if upper is None:
         return None
     m = len(named.given)
+    upper = by_name(named.of(0), "upper", upper, named.labels)
     bound = upper_bounds(named.of(0), upper, m, owner=([named.of(k) for k in range(m)], None))
     return np.broadcast_to(bound, m)
 
@@ -255,7 +265,7 @@ def _replacement(
         if limit is not None or bounds is not None:
             old_bounds = upper_bounds_of(store, slots) if bounds is None else bounds
             if limit is None:
-                limit = _usual_bounds(old_bounds, named.begin)[named.owner]
+                limit = usual_bounds(store, slots)[1][named.owner]
             bounds = np.concatenate((old_bounds, limit))
     entries = slice_indices((counts.cumsum() - counts)[source], counts[source])
     pointer = np.concatenate(([0], counts[source].cumsum()))
@@ -273,12 +283,6 @@ def _replacement(
         labels=ColumnNames.of(labels),
         kept=Runs(widths, kept),
     )
-
-
-def _usual_bounds(bounds: NDArray[np.float64], begin: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the upper bound that all columns of a request have, or infinity if they differ; shape (k,)."""
-    low, high = np.minimum.reduceat(bounds, begin), np.maximum.reduceat(bounds, begin)
-    return np.where(low == high, high, np.inf)
 
 
 def _overrides(

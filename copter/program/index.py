@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import ArgumentTypeError, EditError, UnknownIdError
+from copter.program.series import SeriesIds, is_series, plain
 
 Ids: TypeAlias = Hashable | Iterable[Hashable]
 """One id, or several."""
@@ -121,6 +122,7 @@ class Index:
         comparison. Raise EditError if an id is unknown (:class:`copter.errors.UnknownIdError`) or given
         twice.
         """
+        ids = plain(ids)
         if type(ids) is type(self._asked) and len(ids) >= _MANY and ids == self._asked:
             return self._answer
         try:
@@ -204,10 +206,11 @@ def listed(ids: Ids) -> Sequence[Hashable]:
     if isinstance(ids, _REMEMBERED):
         return ids
     if isinstance(ids, Mapping):
-        raise _no_id(ids)
+        why = "must be an id or a sequence of ids, and not a mapping; give its keys here"
+        raise ArgumentTypeError("ids", "type", type(ids).__name__, why)
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         return [ids]
-    return list(ids)
+    return SeriesIds(ids) if is_series(ids) else list(ids)
 
 
 def _distinct(slots: NDArray[np.int64]) -> bool:

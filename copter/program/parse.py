@@ -31,6 +31,7 @@ from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Index
 from copter.program.names import Names, NameTable, Numbers, labels_of, names_of
 from copter.program.sense import Sense, in_sense
+from copter.program.series import all_by_id, by_id, by_name, is_series, plain, runs_by_id
 from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import (
     all_are,
@@ -52,6 +53,7 @@ from copter.program.validation import (
 )
 from copter.store.edit import OWN, ColumnNames, Edit, EditedColumns, Entries, Runs
 from copter.store.executor import Part
+from copter.store.reading import upper_bounds
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 
@@ -117,7 +119,7 @@ class Parser:
         self.resources.check_new(ids, label)
         given = [_one_each(label, field, each, ids) for field, each in (("lower", lower), ("upper", upper))]
         low, high = row_bounds_of(label, ids, (given[0], given[1]), (_NONE, _NONE))
-        return Edit("add_resources", ids=ids, lower=low, upper=high)
+        return Edit("add_resources", ids=plain(ids), lower=low, upper=high)
 
     def new_bounds(
         self,
@@ -188,9 +190,15 @@ class Parser:
     ) -> Edit | None:
         """Return the edit of ``add_requests``; None without requests."""
         self.requests.check_new(ids, label)
+        sizes, totals, relation, scales, overrides, integral, starts, terms, columns, usage = all_by_id(
+            label, ids, sizes=sizes, totals=totals, relation=relation, scales=scales, overrides=overrides,
+            integral=integral, starts=starts, terms=terms, columns=columns, usage=usage,
+        )  # fmt: skip
+        costs = _by_column(label, "costs", costs, ids, sizes)
+        costs, upper, usage = _by_name(ids, costs, upper, usage, columns)
         cost, kinds, amounts = self._new_columns_and_rows(label, ids, (costs, sizes), totals, relation)
         widths = cost.sizes
-        bound = uppers_of(label, ids, upper, widths)
+        bound = uppers_of(label, ids, _by_column(label, "upper", upper, ids, widths), widths)
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flags_of(label, ids, integral)
         names, numbers = self._new_names(label, ids, columns, usage, widths), Numbers()
@@ -198,7 +206,7 @@ class Parser:
         starts = numbers.numbered("start", ids, starts, names)
         edit = Edit(
             "add_requests",
-            ids=ids,
+            ids=plain(ids),
             sizes=widths,
             costs=cost.runs,
             vectors=cost.vectors,
@@ -238,6 +246,13 @@ class Parser:
         """Return the edit of ``update_requests``; None without requests."""
         store = self.store
         slots = self.requests.slots(ids, label)
+        sizes, totals, relation, scales, overrides, integral, starts, terms, columns, usage = all_by_id(
+            label, ids, sizes=sizes, totals=totals, relation=relation, scales=scales, overrides=overrides,
+            integral=integral, starts=starts, terms=terms, columns=columns, usage=usage,
+        )  # fmt: skip
+        if self.names or usage is not None:
+            names = self.names.of_many(slots) if usage is None else columns
+            costs, upper, usage = _by_name(ids, costs, upper, usage, names)
         if usage is not None or columns is not None:
             new = {"usage": usage, "costs": costs, "columns": columns}
             self._check_replacement(label, ids, slots, new, upper, terms)
@@ -254,8 +269,10 @@ class Parser:
         restated = terms is not KEEP and isinstance(terms, Mapping)
         if terms is not KEEP and not restated:
             given["terms"] = terms_of(label, ids, terms, widths)
-        if upper is not None:
-            bound = uppers_of(label, ids, upper, widths)
+        if upper is None and usage is not None and (store.requests.upper_start[slots] >= 0).any():
+            given["upper"] = Runs(widths, np.repeat(usual_bounds(store, slots)[1], widths))
+        elif upper is not None:
+            bound = uppers_of(label, ids, _by_column(label, "upper", upper, ids, widths), widths)
             given["upper"] = _runs(widths, bound)
         if scales is not None:
             given["scales"] = scales_of(label, ids, scales)
@@ -276,7 +293,7 @@ class Parser:
         """Return the edit of ``price_moves``: overrides that charge for leaving the given columns."""
         label, store = "price_moves", self.store
         slots = self.requests.slots(ids, label)
-        columns = self._places(ids, slots, columns)
+        columns = self._places(ids, slots, by_id(label, "columns", columns, ids))
         column = places_of(label, ids, columns, store.requests.n_columns[slots])
         price = prices_of(label, ids, _one_each(label, "prices", prices, ids))
         if not ids:
@@ -418,6 +435,7 @@ class Parser:
         if costs is None:
             raise EditError(label, "sizes", sizes, "must be given together with costs")
         widths = self.store.requests.n_columns[slots]
+        costs = _by_column(label, "costs", costs, ids, sizes if new else widths)
         shared = self._shared_costs(label, ids, costs, sizes)
         if shared is not None:
             _check_widths(ids, "costs", shared.sizes, shared.sizes if new else widths)
@@ -478,7 +496,7 @@ class Parser:
     ) -> None:
         """Raise EditError if an edit replaces columns and does not give all data that depend on them.
 
-        These data are the costs, upper bounds that were given per column, and the image of a convex term.
+        These data are the costs, upper bounds that differ between columns, and the image of a convex term.
         """
         store, costs, names = self.store, new["costs"], new["columns"]
         if new["usage"] is None:
@@ -487,11 +505,9 @@ class Parser:
             return
         if costs is None:
             raise EditError(label, "costs", costs, "must be given together with a new usage")
-        if upper is None:
-            own = store.requests.upper_start[slots] >= 0
-            if own.any():
-                why = "was given per column and must be given again with a new usage"
-                raise EditError(ids[int(own.argmax())], "upper", None, why)
+        if upper is None and not (usual := usual_bounds(store, slots))[0].all():
+            why = "differs between the columns and must be given again with a new usage"
+            raise EditError(ids[int(usual[0].argmin())], "upper", None, why)
         if store.terms and (term is KEEP or isinstance(term, Mapping)):
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 if slot in store.terms:
@@ -577,6 +593,19 @@ def _kept(
     return Runs(widths, kept) if (kept >= 0).any() else None
 
 
+def usual_bounds(
+    store: ConstraintStore, slots: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which requests have the same upper bound for all columns, and this bound (else infinity)."""
+    table = store.requests
+    if (table.upper_start[slots] < 0).all():
+        return np.ones(slots.size, np.bool_), table.upper[slots]
+    widths = table.n_columns[slots]
+    bounds, begin = upper_bounds(store, slots), widths.cumsum() - widths
+    low, high = np.minimum.reduceat(bounds, begin), np.maximum.reduceat(bounds, begin)
+    return low == high, np.where(low == high, high, np.inf)
+
+
 def _given_costs_at(
     part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -599,6 +628,30 @@ def _runs(widths: NDArray[np.int64], bound: float | NDArray[np.float64]) -> floa
     return Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
 
 
+def _by_name(ids: Sequence[Hashable], costs: Any, upper: Any, usage: Any, names: Any) -> list[Any]:
+    """Return costs, bounds and usage with each Series that one request has in the order of its column names.
+
+    `names` has the names of each request or None. Without names, new columns have those of shared columns.
+    """
+    given = [costs, upper, usage]
+    if names is None and isinstance(usage, (list, tuple, SharedColumns)):
+        each = [usage] * len(ids) if isinstance(usage, SharedColumns) else usage
+        names = [own.names if isinstance(own, SharedColumns) else None for own in each]
+    if not isinstance(names, (list, tuple)) or len(names) != len(ids) or all(own is None for own in names):
+        return given
+    for k, field in enumerate(("costs", "upper", "usage")):
+        if isinstance(given[k], (list, tuple)) and len(given[k]) == len(ids):
+            given[k] = [by_name(id, field, *own) for id, *own in zip(ids, given[k], names, strict=True)]
+    return given
+
+
+def _by_column(label: Hashable, field: str, given: Any, ids: Sequence[Hashable], sizes: Any) -> Any:
+    """Return the values of a Series, which has one value for each id or one for each column."""
+    if not is_series(given) or sizes is None or len(given) == len(ids):
+        return by_id(label, field, given, ids)
+    return runs_by_id(label, field, given, ids, sizes)
+
+
 def _check_widths(
     ids: Sequence[Hashable], field: str, given: NDArray[np.int64], widths: NDArray[np.int64]
 ) -> None:
@@ -611,5 +664,5 @@ def _check_widths(
 
 def _one_each(label: Hashable, field: str, given: Any, ids: Sequence[Hashable]) -> Any:
     if is_vector(given):
-        return given
+        return by_id(label, field, given, ids)
     return np.full(len(ids), number(ids[0] if len(ids) == 1 else label, field, given))

@@ -43,6 +43,7 @@ from copter.program.records import (
     Resources,
 )
 from copter.program.sense import Sense, checked_sense
+from copter.program.series import plain
 from copter.program.table import read_table
 from copter.program.usage import Usage
 from copter.program.validation import check_single, costs_of_one, is_vector, number
@@ -258,7 +259,7 @@ class ContinualProgram:
         """
         ids = self._resources.listed(ids)
         slots = self._resources.slots(ids, "remove_resources")
-        self.apply(Edit("remove_resources", slots=slots, ids=ids))
+        self.apply(Edit("remove_resources", slots=slots, ids=plain(ids)))
 
     # ---- columns and costs that requests share ----------------------------------------------------------
 
@@ -460,7 +461,7 @@ class ContinualProgram:
             relation=relation,
             upper=[upper] if is_vector(upper) else upper,
             scales=scale,
-            overrides=[override] if override else None,
+            overrides=None if override is None else [override],
             integral=integral,
             starts=None if start is None else [start],
             terms=None if term is None else [term],
@@ -567,8 +568,8 @@ class ContinualProgram:
         """Change a request; arguments that are not given leave their part unchanged.
 
         New ``costs`` of another length need a new ``usage``, too. A new usage has no overrides and no names
-        until they are given. It needs ``upper`` again if the bounds were given per column. Its warm start is
-        ``start``, or else the values in the last allocation of the columns whose names stay.
+        until they are given. It needs ``upper`` again if the old columns have different bounds. Its warm
+        start is ``start``, or else the values in the last allocation of the columns whose names stay.
 
         Parameters
         ----------
@@ -706,9 +707,10 @@ class ContinualProgram:
 
         The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. It has one row
         for each column of a request and each resource that this column uses; ``use`` is the coefficient. A
-        column that uses no resource has one row, whose resource is None, NaN or ``""``. All rows of a column
-        have the same cost. Requests, and the columns of each request, are added in the order of their first
-        rows. Columns have the names of the table, unless these are the numbers from 0 on.
+        column that uses no resource has one row, whose resource is None, NaN or ``""`` and whose use is 0 or
+        missing. All rows of a column have the same cost. Requests, and the columns of each request, are added
+        in the order of their first rows. Columns have the names of the table, unless these are the numbers
+        from 0 on.
 
         Parameters
         ----------
@@ -820,7 +822,7 @@ class ContinualProgram:
         """
         ids = self._requests.listed(ids)
         slots = self._requests.slots(ids, "remove_requests")
-        self.apply(Edit("remove_requests", slots=slots, ids=ids))
+        self.apply(Edit("remove_requests", slots=slots, ids=plain(ids)))
 
     @exclusive
     def price_moves(

@@ -66,6 +66,12 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
     series = _series(label, table)
     requests, ids = _numbered(label, "request", series["request"])
     given, names = _numbered(label, "column", series["column"])
+    for name, found, numbers in (("request", ids, requests), ("column", names, given)):
+        row = _first(np.array([_is_missing(each) for each in found], np.bool_)[numbers])
+        if row is not None:
+            raise EditError(
+                label, name, found[numbers[row]], f"must be an id; row {row} of the table has none"
+            )
     first, pair = _distinct(requests * len(names) + given)
     order = np.argsort(requests[first], kind="stable")  # within a request, by the first row
     first, place = first[order], np.empty_like(order)
@@ -94,7 +100,16 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
     if row is not None:
         id = used[which[row]]
         raise error(row, "resource", id, resources.missing(id))
-    uses = np.flatnonzero(known != _NOTHING)
+    nothing = known == _NOTHING
+    row = _first(nothing & (np.bincount(column)[column] > 1))
+    if row is not None:
+        raise error(
+            row, "resource", used[which[row]], "must be a resource, because the column has other rows"
+        )
+    row = _first(nothing & (use != 0.0) & ~np.isnan(use))
+    if row is not None:
+        raise error(row, "use", float(use[row]), "must be 0 or missing, because the row has no resource")
+    uses = np.flatnonzero(~nothing)
     row = _first(~(abs(use[uses]) <= LARGEST_COST))
     if row is not None:
         row = int(uses[row])
@@ -256,9 +271,14 @@ def _floats(label: str, name: str, values: list[Any] | NDArray[Any]) -> NDArray[
 
 
 def _is_nothing(resource: Any) -> bool:
-    """Return whether an entry is None, an empty text or a missing value: the column uses no resource."""
+    """Return whether an entry is an empty text or missing: the column uses no resource."""
+    return _is_missing(resource) or resource == ""
+
+
+def _is_missing(entry: Any) -> bool:
+    """Return whether an entry is None, NaN, or the missing value of another library."""
     try:
-        return resource is None or resource == "" or bool(resource != resource)  # NaN
+        return entry is None or bool(entry != entry)
     except TypeError:  # pandas.NA
         return True
 

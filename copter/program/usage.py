@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.program.validation import LARGEST_COST, coefficients_of
+from copter.program.validation import LARGEST_COST, coefficients_of, is_vector
 from copter.store.kernels import compress, sound_columns
 from copter.store.slabs import contiguous
 
@@ -61,6 +61,9 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
     for resource, coefficients in usage.items():
         if resource not in resources:
             raise EditError(subject, "usage", resource, resources.missing(resource))
+        if isinstance(coefficients, tuple) and not (len(coefficients) == 2 and is_vector(coefficients[0])):
+            why = "a tuple must be a pair (columns, values); one coefficient of each column is a list"
+            raise EditError(subject, f"usage[{resource!r}]", coefficients, why)
         column, value = coefficients_of(subject, resource, coefficients, n)
         rows.append(resources.slot(resource))
         columns.append(column)

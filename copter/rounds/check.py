@@ -6,8 +6,8 @@ each round it checks the protocol of :class:`copter.rounds.domain.Domain`:
 ======================== ===================================================================================
 feasible                 no answer exceeds a resource or the total of a request, computed from the program's
                          arrays
-bound                    the solver's bound is below, and its objective above, the optimum that HiGHS finds
-                         for a new copy of the program, within the tolerance
+bound                    the solver's bound is below, and the objectives of solution and answer are above, the
+                         optimum that HiGHS finds for a new copy of the program, within the tolerance
 unchanged                ``round``, ``fallback``, ``figures`` and ``events`` change nothing
 late                     a round whose solver or rounding uses up the deadline, or that has no allocation,
                          falls back to a feasible answer
@@ -19,6 +19,9 @@ restart                  a domain that continues from the journal has the same p
 ======================== ===================================================================================
 
 For a failure, the run searches for a smaller one: it leaves out events as long as the same check fails.
+
+Events with invalid numbers are applied to copies of the domain, which takes most of the time. At most
+:data:`_DAMAGED` of the possible copies of an event are tried.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import numpy as np
@@ -39,6 +43,7 @@ import numpy as np
 import copter.clock
 from copter.errors import CopterError, DomainError, NoAllocationError
 from copter.program.program import ContinualProgram
+from copter.program.sense import in_sense
 from copter.rounds.named import fresh
 from copter.rounds.record import RoundRecord
 from copter.rounds.rounds import Rounds, drawn_events
@@ -52,6 +57,10 @@ _TOLERANCE = 1e-5
 """Tolerance of the solver, and relative tolerance of its bound and objective."""
 _SHRINKING = 200
 """Largest number of runs that search for a smaller failure."""
+_DAMAGED = 16
+"""Largest number of invalid copies of an event."""
+_EXTRA = 0.25
+"""Share of the time limit that the search for a smaller failure may use in any case."""
 _LONG = 1e6
 """Seconds by which a clock is advanced to make a round late."""
 
@@ -91,8 +100,18 @@ KINDS = ("plain", "late solver", "late rounding", "no allocation", "broken round
 """Kinds of checked rounds; all of them also apply invalid events."""
 
 
+Progress: TypeAlias = Callable[[int, str], None]
+"""Function of the number of rounds that were played, and of a text that says what is done next."""
+
+
 def check_domain(
-    make: Callable[[], Any], *, rounds: int = 100, seed: int = 0, solver: str = "copter"
+    make: Callable[[], Any],
+    *,
+    rounds: int = 100,
+    seed: int = 0,
+    solver: str = "copter",
+    seconds: float | None = None,
+    progress: Progress = lambda played, now: None,
 ) -> Counter[str]:
     """Play random rounds of a domain and check the protocol.
 
@@ -104,6 +123,11 @@ def check_domain(
         Number of rounds, and seed of the events and of the kinds of rounds.
     solver : str
         Name that `copter solvers` lists.
+    seconds : float, optional
+        Time limit: no round begins later, and the present round tries no more invalid events. The search for
+        a smaller failure may take a quarter of it longer. None for no limit.
+    progress : callable, optional
+        Function that is called before each part with the number of rounds that were played and a text.
 
     Returns
     -------
@@ -118,31 +142,57 @@ def check_domain(
         If the domain has no ``events``, or its answers cannot be checked.
     """
     steps: list[_Step] = []
+    limit = _Limit(math.inf if seconds is None else seconds)
     try:
-        return _Run(make, solver, seed).play_random(rounds, steps)
+        return _Run(make, solver, seed, limit).play_random(rounds, steps, progress)
     except CheckFailedError as failed:
-        raise _smallest(failed, steps, make, solver, seed) from failed
+        limit.extend(_EXTRA)
+        played, check = len(steps) - 1, failed.check
+
+        def tell(tried: int, left: int) -> None:
+            progress(played, f"{check} failed; smaller failures tried: {tried}, events left: {left}")
+
+        raise _smallest(failed, steps, lambda: _Run(make, solver, seed, limit), limit, tell) from failed
+
+
+class _Limit:
+    """Time limit, in seconds from now, that does not use the clock of the rounds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self._until = seconds, monotonic() + seconds
+
+    def over(self) -> bool:
+        """Return whether the time is up."""
+        return monotonic() >= self._until
+
+    def extend(self, share: float) -> None:
+        """Leave at least a share of the time limit from now on."""
+        self._until = max(self._until, monotonic() + share * self.seconds)
 
 
 class _Run:
     """Run of checked rounds of a new domain."""
 
-    def __init__(self, make: Callable[[], Any], solver: str, seed: int) -> None:
-        self.make, self.seed, self.counts = make, seed, Counter[str]()
+    def __init__(self, make: Callable[[], Any], solver: str, seed: int, limit: _Limit) -> None:
+        self.make, self.seed, self.limit, self.counts = make, seed, limit, Counter[str]()
         self.domain = fresh(make)
         self.solver: Solver = make_solver(solver, tolerance=_TOLERANCE)
         self.rounds = Rounds(self.domain, self.solver)
 
-    def play_random(self, rounds: int, steps: list[_Step]) -> Counter[str]:
-        """Play rounds with random events, and append them to ``steps``."""
+    def play_random(self, rounds: int, steps: list[_Step], progress: Progress) -> Counter[str]:
+        """Play rounds with random events until the time is up, and append them to ``steps``."""
         rng = np.random.default_rng(self.seed)
         for number in range(rounds):
+            if number and self.limit.over():
+                break
             before = _state_of(self.domain)
             events = drawn_events(self.domain, rng)
             if _state_of(self.domain) != before:
                 raise CheckFailedError("unchanged", "events changed the domain")
             kind = KINDS[number % len(KINDS)] if number < len(KINDS) else str(rng.choice(KINDS))
             steps.append(_Step(events, kind))
+            size = "" if self.domain.program is None else f", requests: {len(self.domain.program)}"
+            progress(number, f"{kind} round (events: {len(events)}{size})")
             self.play(steps[-1])
         return self.counts
 
@@ -229,9 +279,13 @@ class _Run:
 
         A rejected event must not change the domain.
         """
-        for other in (event, *_damaged(event)):
-            copied = copy.deepcopy(self.domain)
-            before = _state_of(copied)
+        copied, before = None, b""
+        for other in (event, *_spread([*_damaged(event)], _DAMAGED)):
+            if self.limit.over():
+                return
+            if copied is None:
+                copied = copy.deepcopy(self.domain)
+                before = _state_of(copied)
             try:
                 copied.apply(other)
             except Exception as error:
@@ -239,6 +293,8 @@ class _Run:
                 if _state_of(copied) != before:
                     why = f"event {other!r} was rejected ({error}) and changed the domain"
                     raise CheckFailedError("error", why) from error
+            else:
+                copied = None  # another event needs another copy
 
     def _check_answer(self, record: RoundRecord, domain: Any = None) -> None:
         """Check that an answer and the next fallback are feasible, and that checking changes nothing."""
@@ -270,6 +326,10 @@ class _Run:
             return
         found, best = solution.certificate, exact.certificate.objective  # costs, in both senses
         size = max(1.0, abs(best), solution.gap_denominator)
+        stated = record.path == "solved" and callable(getattr(self.domain, "objective", None))
+        if stated and (best - in_sense(record.objective, program.sense)) / size > _TOLERANCE:
+            why = f"the answer has the objective {record.objective!r}, but the optimum is {exact.objective!r}"
+            raise CheckFailedError("bound", why)
         below = (found.bound - best) / size
         above = (best - found.objective) / size
         if below > _TOLERANCE or (above > _TOLERANCE and solution.primal_residual <= _TOLERANCE * 1e-3):
@@ -508,13 +568,13 @@ def _damaged(event: Any) -> Iterator[Any]:
                 other.flat[0] = wrong
                 yield other
     elif isinstance(event, tuple | list):
-        for k, part in enumerate(event):
-            for other in _damaged(part):
+        for k in _spread(range(len(event)), _DAMAGED):
+            for other in _damaged(event[k]):
                 parts = [*event[:k], other, *event[k + 1 :]]
                 yield type(event)(*parts) if hasattr(event, "_fields") else type(event)(parts)
     elif isinstance(event, dict):
-        for name, part in event.items():
-            yield from ({**event, name: other} for other in _damaged(part))
+        for name in _spread([*event], _DAMAGED):
+            yield from ({**event, name: other} for other in _damaged(event[name]))
     elif is_dataclass(event) and not isinstance(event, type):
         for each in fields(event):
             for other in _damaged(getattr(event, each.name)):
@@ -524,11 +584,23 @@ def _damaged(event: Any) -> Iterator[Any]:
                     continue  # the class of the event rejects the value
 
 
+def _spread(parts: Sequence[Any], most: int) -> Sequence[Any]:
+    """Return at most a number of parts, evenly spread, at even and odd positions."""
+    n = len(parts)
+    if n <= most:
+        return parts
+    return [parts[k] for k in sorted({min(k * (n - 1) // (most - 1) | (k & 1), n - 1) for k in range(most)})]
+
+
 # ---- a smaller failure -------------------------------------------------------------------------------
 
 
 def _smallest(
-    failed: CheckFailedError, steps: Sequence[_Step], make: Callable[[], Any], solver: str, seed: int
+    failed: CheckFailedError,
+    steps: Sequence[_Step],
+    new_run: Callable[[], _Run],
+    limit: _Limit,
+    tell: Callable[[int, int], None],
 ) -> CheckFailedError:
     """Return the failure of the same check with the fewest events that were found."""
     best, why = list(steps), failed.why
@@ -537,7 +609,8 @@ def _smallest(
     def fails(some: Sequence[_Step]) -> str | None:
         nonlocal tried
         tried += 1
-        run = _Run(make, solver, seed)
+        tell(tried, sum(len(step.events) for step in best))
+        run = new_run()
         try:
             for step in some:
                 run.play(step)
@@ -547,10 +620,13 @@ def _smallest(
             return None  # the other events are invalid without the events that were left out
         return None
 
+    def enough() -> bool:
+        return tried >= _SHRINKING or limit.over()
+
     size = len(best)
-    while size >= 1 and tried < _SHRINKING:
+    while size >= 1 and not enough():
         at, smaller = 0, False
-        while at < len(best) and tried < _SHRINKING:
+        while at < len(best) and not enough():
             some = best[:at] + best[at + size :]
             again = fails(some) if some else None
             if again is not None:
@@ -562,7 +638,7 @@ def _smallest(
         step = best[k]
         for event in step.events:
             rest = tuple(each for each in best[k].events if each is not event)
-            if tried >= _SHRINKING:
+            if enough():
                 break
             some = [*best[:k], replace(best[k], events=rest), *best[k + 1 :]]
             again = fails(some)

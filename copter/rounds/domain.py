@@ -19,6 +19,8 @@ class Domain(Protocol):
     - ``solve(solver, deadline)`` replaces ``solver.solve(program)``, for column generation or for a method
       without a program. ``round`` gets its result. If the result has an attribute ``solution``, this is the
       solution of the round's record.
+    - ``objective(answer) -> float`` returns the objective of an answer, in the sense and the unit of the
+      program. The record of the round then has the gap between it and the certified bound.
     - ``figures(answer) -> mapping`` returns numbers by name for reports.
     - ``events(rng) -> iterable`` returns random events of one more round that could happen in the present
       state. `copter check`, `copter run` and `copter bench` use it. It must not change the domain.

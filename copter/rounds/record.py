@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from copter.solution import Allocation, Solution
@@ -78,6 +79,17 @@ def binding_of(solution: Solution | None) -> dict[Hashable, float]:
     return {} if solution is None else {id: price for id, price in solution.price.items() if price}
 
 
+def figure_of(answer: Any, name: str) -> float:
+    """Return an attribute of an answer if it is a number, else NaN.
+
+    Items of a mapping, and attributes that an object computes from its items, are no figures: they may be
+    the values of a request of this name.
+    """
+    own = hasattr(type(answer), name) or name in getattr(answer, "__dict__", ())
+    value = getattr(answer, name) if own else None
+    return float(value) if isinstance(value, Real) else math.nan
+
+
 def _amounts(x: Allocation, request: Hashable) -> dict[Any, float]:
     own = x[request]
     pairs = own.items() if isinstance(own, Mapping) else enumerate(own.tolist())
@@ -98,9 +110,12 @@ class RoundRecord:
         Time of each part of the round.
     answer : object
         Answer of the domain, which has taken effect.
-    bound, gap : float
-        Bound and gap of the answer: its own attributes or items with these names, or else those of the
-        solution. NaN if unknown. A fallback has them only if the answer has them itself.
+    bound : float
+        Bound on the objective of every answer: the answer's attribute with this name, or else the certified
+        bound of the solution from which the answer was made. NaN if unknown.
+    gap : float
+        Relative gap of the answer, between its objective and the bound. It is computed from the domain's
+        ``objective(answer)``, or else it is the answer's attribute with this name. NaN if unknown.
     late : bool
         True if the answer was not, or would not have been, ready by the deadline.
     path : "solved" or "fallback"
@@ -111,6 +126,9 @@ class RoundRecord:
         Figures of the domain.
     solution : Solution, optional
         Solution of the program, if it was solved.
+    objective : float
+        Objective of the answer, in the sense of the program: ``objective(answer)`` of the domain, or else the
+        answer's attribute with this name. NaN if unknown.
 
     Examples
     --------
@@ -136,6 +154,12 @@ class RoundRecord:
     reason: str
     figures: Mapping[str, float] = field(default_factory=dict)
     solution: Solution | None = None
+    objective: float = math.nan
+
+    @property
+    def relaxation_gap(self) -> float:
+        """Certified relative gap of the solution, before it was rounded; NaN without a solution."""
+        return math.nan if self.solution is None else self.solution.gap
 
     def row(self) -> dict[str, Any]:
         """Return the record as a flat dictionary for tables, CSV and JSON, without answer and solution."""
@@ -152,9 +176,10 @@ class RoundRecord:
             "late": self.late,
             "reason": self.reason,
             "status": "" if self.solution is None else str(self.solution.status),
-            "answer_objective": float(getattr(self.answer, "objective", math.nan)),
+            "answer_objective": self.objective,
             "answer_bound": self.bound,
             "answer_gap": self.gap,
+            "relaxation_gap": self.relaxation_gap,
             **self.figures,
         }
 
@@ -171,8 +196,9 @@ ROW_MEANS: Mapping[str, str] = {
     "late": "true if the answer was not ready by the deadline",
     "reason": "reason why the solver stopped, or why the round fell back",
     "status": "status of the solution",
-    "answer_objective": "objective of the answer, if it has one",
+    "answer_objective": "objective of the answer, if it is known",
     "answer_bound": "certified bound on the objective of every answer",
-    "answer_gap": "certified relative gap between the answer and its bound",
+    "answer_gap": "relative gap between the objective of the answer and the bound, if they are known",
+    "relaxation_gap": "certified relative gap of the solution, before it was rounded",
 }
 """Meanings of the fields of :meth:`RoundRecord.row` that every domain has."""

@@ -15,7 +15,7 @@ import asyncio
 import copy
 import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any, NamedTuple
@@ -32,9 +32,11 @@ from copter.errors import (
     UnplacedError,
 )
 from copter.metrics import Metrics
+from copter.program.sense import in_sense
+from copter.proof.whole import answer_gap
 from copter.rounds.domain import Domain
 from copter.rounds.journal import RoundJournal
-from copter.rounds.record import Path, RoundRecord, Seconds
+from copter.rounds.record import Path, RoundRecord, Seconds, figure_of
 from copter.solution import Solution
 from copter.solvers.base import Solver, takes_start
 from copter.solvers.registry import make_solver
@@ -127,6 +129,8 @@ class Rounds:
         journal: str | PathLike[str] | None = None,
         metrics: bool | Metrics = False,
     ) -> None:
+        if isinstance(domain, type):
+            raise DomainError(f"Rounds needs an instance of {domain.__name__} and not the class itself")
         for name in _NEEDED:
             if not hasattr(domain, name):
                 raise DomainError(f"{type(domain).__name__} must have {name}; see copter.Domain")
@@ -189,7 +193,7 @@ class Rounds:
         trial: Any = copy.deepcopy(self.domain)
         rounds, rng = Rounds(trial, copy.deepcopy(self.solver)), np.random.default_rng(0)
         for _ in range(_WARM_UP_ROUNDS):
-            rounds.play(*(trial.events(rng) if hasattr(trial, "events") else ()))
+            rounds.play(*(drawn_events(trial, rng) if hasattr(trial, "events") else ()))
             trial.fallback(None)
 
     # ---- a round ---------------------------------------------------------------------------------
@@ -309,6 +313,7 @@ class Rounds:
             written = b"" if self._journal is None else self._journal.pack(made.answer)
             with clock.patient():
                 figures = self._figures(made.answer)
+                quality = self._quality(made)
                 self.domain.accept(made.answer)
         number, self.number = self.number, self.number + 1
         events, self._pending = self._pending, 0
@@ -317,19 +322,19 @@ class Rounds:
             self._journal.begin(self.number, self._state())
         seconds = Seconds(edited, made.solved - edited, rounded - made.solved, clock() - rounded)
         solution = _solution_of(made.solution)
-        bound, gap = _quality(made, made.solution if isinstance(made.solution, Solution) else None)
         record = RoundRecord(
             number=number,
             edited=events,
             seconds=seconds,
             answer=made.answer,
-            bound=bound,
-            gap=gap,
+            bound=quality["bound"],
+            gap=quality["gap"],
             late=made.late,
             path=made.path,
             reason=made.reason,
             figures=figures,
             solution=solution,
+            objective=quality["objective"],
         )
         if self.metrics is not None:
             name = type(self.domain).__name__
@@ -402,6 +407,19 @@ class Rounds:
         """Return the domain's figures of an answer that is not accepted yet."""
         figures = getattr(self.domain, "figures", None)
         return {} if figures is None else dict(figures(answer))
+
+    def _quality(self, made: _Made) -> dict[str, float]:
+        """Return the objective, the bound and the gap of an answer that is not accepted yet."""
+        found = {name: figure_of(made.answer, name) for name in ("objective", "bound", "gap")}
+        solution = made.solution if isinstance(made.solution, Solution) else None
+        stated = callable(getattr(self.domain, "objective", None))
+        if solution is not None and math.isnan(found["bound"]) and (stated or made.path == "solved"):
+            found["bound"] = solution.bound
+        if stated:
+            found["objective"] = value = float(self._unedited("objective", made.answer))
+            gap = None if solution is None else answer_gap(solution, in_sense(value, solution.sense))
+            found["gap"] = math.nan if gap is None else gap
+        return found
 
     def _unedited(self, method: str, *given: Any) -> Any:
         """Call a method of the domain that must not edit the program."""
@@ -492,7 +510,11 @@ def drawn_events(domain: Any, rng: np.random.Generator) -> tuple[Any, ...]:
     """Return random events of one more round from a domain; raise DomainError if it has no ``events``."""
     if not hasattr(domain, "events"):
         raise DomainError(f"{type(domain).__name__} must have events(rng), which returns random events")
-    return tuple(domain.events(rng))
+    events = domain.events(rng)
+    if not isinstance(events, Iterable):
+        why = "must return an iterable of events, which is empty if there are none"
+        raise DomainError(f"{type(domain).__name__}.events returned {events!r}; it {why}")
+    return tuple(events)
 
 
 def _left(clock: Clock) -> float | None:
@@ -512,20 +534,6 @@ def _solution_of(solved: Any) -> Solution | None:
 
 def _why(solution: Any) -> str:
     return f"{solution.status}: {solution.reason}" if isinstance(solution, Solution) else ""
-
-
-def _quality(made: _Made, solution: Solution | None) -> tuple[float, float]:
-    """Return the bound and the gap of an answer."""
-    own = made.answer if isinstance(made.answer, Mapping) else _attributes(made.answer)
-    rounded = solution if made.path == "solved" else None
-    bound = own.get("bound", math.nan if rounded is None else rounded.bound)
-    gap = own.get("gap", math.nan if rounded is None else rounded.gap)
-    return float(bound), float(gap)
-
-
-def _attributes(answer: Any) -> dict[str, float]:
-    found = {name: getattr(answer, name, None) for name in ("bound", "gap")}
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _settle(done: asyncio.Future[RoundRecord], record: Any, error: BaseException | None) -> None:

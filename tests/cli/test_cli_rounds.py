@@ -53,7 +53,10 @@ def file(tmp_path: Path) -> str:
 def test_a_sound_domain_is_checked() -> None:
     found = json.loads(invoke("check", DOMAIN, "--rounds", 14, "--json").stdout)
     assert found["passed"] and found["counts"]["feasible"] >= 42
+    assert (found["rounds"], found["rounds_wanted"]) == (14, 14)
     assert "passed all checks" in words(invoke("check", DOMAIN, "--rounds", 7))
+    short = invoke("check", DOMAIN, "--rounds", 7, "--seconds", 0)
+    assert "passed all checks" in words(short) and "played 1 of 7 rounds in 0 s" in short.stderr
 
 
 def test_a_broken_domain_ends_with_the_events_that_show_it(file: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from copter import FlowDomain
 from copter.errors import DomainError
+from copter.rounds import check
 from copter.rounds.check import KINDS, CheckFailedError, check_domain
 from support.machines import Machines
 
@@ -45,6 +47,41 @@ def test_a_sound_domain_passes(make: Any) -> None:
     assert set(KINDS) <= set(counts) and sum(counts[kind] for kind in KINDS) == 40
     assert counts["refused"] > 50 and counts["feasible"] >= 40 and counts["bound"] >= 20
     assert counts["late"] and counts["error"] and counts["restart"]
+
+
+def test_a_time_limit_ends_the_rounds_and_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, told = itertools.count(), list[tuple[int, str]]()
+    monkeypatch.setattr(check, "monotonic", lambda: float(next(ticks)))  # a second each time it is read
+    counts = check_domain(Cores, seed=1, seconds=40.0, progress=lambda *each: told.append(each))
+    played = sum(counts[kind] for kind in KINDS)
+    assert 1 < played < 20 and [number for number, _ in told] == list(range(played))
+    assert told[0][1] == "plain round (events: 1, requests: 0)" and "late solver round" in told[1][1]
+    assert sum(check_domain(Cores, seconds=0.0)[kind] for kind in KINDS) == 1  # the first round always ends
+    told.clear()
+    with pytest.raises(CheckFailedError) as caught:
+        check_domain(Overdrawing, seed=3, seconds=400.0, progress=lambda *each: told.append(each))
+    assert told[-1][1].startswith("feasible failed; ") and len(caught.value.rounds) < told[-1][0] + 1
+
+
+def test_of_many_numbers_in_an_event_some_are_damaged() -> None:
+    class Wide(Cores):
+        """Has events of a thousand numbers."""
+
+        applied = 0
+
+        def apply(self, event: Any) -> None:
+            type(self).applied += 1
+            if any(value != value or value < 0 for value in [*event[1], *event[2].values()]):
+                raise ValueError("negative")
+
+        def events(self, rng: Any) -> Any:
+            yield "wide", [1.0] * 1000, {k: 1.0 for k in range(1000)}
+
+    counts = check_domain(Wide, rounds=4)
+    assert counts["refused"] == 4 * 16 and Wide.applied == 4 * 18
+    assert {repr(other) for other in check._damaged((1.0, "a", 2.0))} == {
+        *("(nan, 'a', 2.0)", "(-1.0, 'a', 2.0)", "(1.0, 'a', nan)", "(1.0, 'a', -1.0)"),
+    }
 
 
 class Overdrawing(Machines):
@@ -113,6 +150,13 @@ class Wishful(Machines):
         return dataclasses.replace(found, bound=found.objective + 10.0)
 
 
+class Boasting(Machines):
+    """Says that its answers are better than they can be."""
+
+    def objective(self, answer: Any) -> float:
+        return -1.0
+
+
 @pytest.mark.parametrize(
     ("make", "check", "why"),
     [
@@ -123,6 +167,7 @@ class Wishful(Machines):
         (Forgetful, "error|restart|raised", ""),
         (Swallowing, "raised", "ValueError: always"),
         (Wishful, "bound", "HiGHS"),
+        (Boasting, "bound", "the answer has the objective -1.0, but the optimum is"),
     ],
 )
 def test_a_broken_promise_is_found(make: Any, check: str, why: str) -> None:

@@ -17,6 +17,37 @@ from support.ticking import Ticking, tick
 ARRIVALS = [("arrive", f"m{k}", (0.2 + 0.01 * k, 0.1, 0.5)) for k in range(3)]
 
 
+class Pumps:
+    """Pumps with a common supply and shares of it, in an answer of any kind."""
+
+    def __init__(self, kind: Any, sense: Any = "min") -> None:
+        self.program, self.kind, self.value = (
+            ContinualProgram(sense=sense),
+            kind,
+            1.0 if sense == "max" else -1.0,
+        )
+        self.program.add_resource("water", upper=9)
+
+    def apply(self, event: Any) -> None:
+        self.program.add_request(event, [self.value], {"water": 1}, total=3)
+
+    def round(self, solution: Any, deadline: float | None) -> Any:
+        return self.kind({name: [float(solution.x[name][0])] for name in self.program.request_ids})
+
+    def fallback(self, deadline: float | None) -> Any:
+        return {}
+
+    def accept(self, answer: Any) -> None:
+        pass
+
+
+class Answers(dict[Any, Any]):
+    """A mapping whose items are attributes, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name][0]
+
+
 def choice(answer: Any) -> dict[Any, Any]:
     return dict(answer.choice)
 
@@ -318,16 +349,77 @@ class TestOptional:
         assert (record.answer, record.path, record.solution) == (20, "solved", None)
         assert math.isnan(record.bound)
 
-    def test_an_answer_that_is_a_mapping_may_have_bound_and_gap(self) -> None:
-        class Plain(Machines):
+    @pytest.mark.parametrize("kind", [dict, Answers, "Series", "DataFrame"])
+    def test_requests_that_are_called_like_figures(self, kind: Any) -> None:
+        """The values of requests in an answer are no figures of the record."""
+        kind = getattr(pytest.importorskip("pandas"), kind) if isinstance(kind, str) else kind
+        names = ("gap", "bound", "objective", "solution")
+        record = Rounds(Pumps(kind)).play(*names)
+        assert math.isnan(record.gap) and math.isnan(record.objective)
+        assert record.bound == record.solution.bound == pytest.approx(-9.0)
+        assert record.relaxation_gap == record.solution.gap <= 1e-6
+        row = record.row()
+        assert math.isnan(row["answer_gap"]) and math.isnan(row["answer_objective"])
+        assert (row["answer_bound"], row["relaxation_gap"]) == (record.bound, record.relaxation_gap)
+
+    @pytest.mark.parametrize("sense", ["min", "max"])
+    def test_the_gap_of_an_answer_is_that_of_its_own_objective(self, sense: Any) -> None:
+        class Worse(Pumps):
+            """Gives the first pump a third of what it may have, and nothing to the others."""
+
             def round(self, solution: Any, deadline: float | None) -> Any:
-                return {"bound": 1.0, "gap": 0.5}
+                return {self.program.request_ids[0]: 1.0}
 
-            def figures(self, answer: Any) -> Any:
-                return {}
+            def objective(self, answer: Any) -> float:
+                return self.value * sum(answer.values())
 
-        record = Rounds(Plain()).play(*ARRIVALS)
-        assert (record.bound, record.gap) == (1.0, 0.5)
+        record = Rounds(Worse(dict, sense)).play("a", "b", "c")
+        optimum = 9.0 if sense == "max" else -9.0
+        assert (record.path, record.objective) == ("solved", optimum / 9)
+        assert record.bound == pytest.approx(optimum)
+        assert record.gap == pytest.approx(8 / 9) and record.relaxation_gap <= 1e-6
+        assert (
+            record.row()["answer_objective"] == record.objective and record.row()["answer_gap"] == record.gap
+        )
+
+    def test_an_objective_of_a_fallback_and_without_a_solution(self) -> None:
+        class Failing(Pumps):
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                raise NoAllocationError("infeasible", "by this test")
+
+            def objective(self, answer: Any) -> float:
+                return 0.0
+
+        record = Rounds(Failing(dict)).play("a")
+        assert (record.path, record.objective, record.gap) == ("fallback", 0.0, 1.0)
+
+        class Unsolved(Failing):
+            def solve(self, solver: Any, deadline: float | None) -> Any:
+                return None
+
+        record = Rounds(Unsolved(dict)).play("a")
+        assert record.objective == 0.0 and math.isnan(record.gap) and math.isnan(record.relaxation_gap)
+
+    def test_a_class_instead_of_a_domain(self) -> None:
+        with pytest.raises(DomainError, match="Rounds needs an instance of Pumps and not the class itself"):
+            Rounds(Pumps)  # type: ignore[arg-type]
+
+    def test_events_that_are_no_events(self) -> None:
+        class Nothing(Pumps):
+            def events(self, rng: Any) -> Any:
+                return None
+
+        with pytest.raises(DomainError, match=r"Nothing\.events returned None; it must return an iterable"):
+            Rounds(Nothing(dict)).warm_up()
+
+    def test_an_objective_must_not_edit_the_program(self) -> None:
+        class Editing(Pumps):
+            def objective(self, answer: Any) -> float:
+                self.program.update_resources("water", upper=1.0)
+                return 0.0
+
+        with pytest.raises(DomainError, match=r"Editing\.objective edited the program"):
+            Rounds(Editing(dict)).play("a")
 
     def test_an_empty_program_is_a_round(self) -> None:
         class Empty(Machines):

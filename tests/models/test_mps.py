@@ -272,7 +272,7 @@ def test_lp_files_with_ranges_constants_and_variables_on_the_right(tmp_path):
     ("old", "new", "why"),
     [
         (" b: x + 3", " b: x y + 3", "line 5: the row has no <=, >= or = before 'y'"),
-        (" b: x + 3", " b: 2 3 x", "line 5: the row has no"),
+        (" b: x + 3", " b: 2 3 x", "line 5: '2 3' is not a number"),
         ("<= 5", "<= z", "line 4: must have the form: number <= sum of variables"),
         ("-x >= -7", "-x >=", "line 10: a sum of variables, or a number, is missing"),
         (" 2 >= z", " 2 >= 3 z", "line 13: must be a bound"),
@@ -296,6 +296,31 @@ def test_lp_files_that_are_wrong_or_in_doubt(tmp_path, old, new, why):
         with pytest.raises(InputError, match=why), warnings.catch_warnings():
             warnings.simplefilter("error")
             read_mps(path, strict=False)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *("x + y >= 2,5", "2,5 x + y >= 2", "2,5x >= 2", "2 ,5 x >= 2", "x >= 1.234,5", "x >= 1,234.5"),
+        *("x >= 1.234.567", "x >= 1'000", "x >= 1_000", "x >= 1 000", "x >= 1\u2009000", "x >= .5.5"),
+        *("x >= 5%", "x >= 5 %", "x >= 5 \u20ac", "x >= 2;", "x >= 2 ;", "3 x + 2 y; >= 4", "x, y >= 2"),
+        *("x >= \u22122", "x\u2212y >= 2", "2\u00d7x >= 2", "x >= \u0663", "2\u00b7x >= 2"),
+        *("2 (x + y) >= 2", "2(x) >= 2", "f(x + y) >= 2", "{x + y} >= 2", "x) >= 2", "2#x >= 2"),
+    ],
+)
+def test_numbers_and_names_in_other_notations_are_rejected_in_lp_files(tmp_path, row):
+    for section in ("Subject To", "Bounds"):
+        text = f"Minimize\n x + y\n{section}\n {row}\n y <= 3\nEnd\n"
+        for strict in (True, False):
+            with pytest.raises(InputError, match="line 4: ['\"]"):  # the word that is not understood
+                read_mps(written(tmp_path, text, "file.lp"), strict=strict)
+
+
+def test_names_that_lp_files_may_have(tmp_path):
+    names = ("x(1,2)", "a[1,2]", "_u", "y_1", "\u00e4", "o\u0308", "#x", "'a'", "x,1", "a;b", "e/m")
+    rows = "".join(f" c{k}: 2 {name} + 1.5e0 {name} >= {k}.25\n" for k, name in enumerate(names))
+    lp = read_mps(written(tmp_path, f"Minimize\n 3x\nSubject To\n{rows}End\n", "file.lp"))
+    assert set(lp.column_names) == {"x", *names} and lp.A.data.tolist() == [3.5] * len(names)
 
 
 @pytest.mark.parametrize("seed", range(8))

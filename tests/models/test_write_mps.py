@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import string
 from dataclasses import replace
 
 import highspy
 import numpy as np
 import pytest
+from scipy.sparse import csc_array
 
 from copter import ContinualProgram, LogTerm, make_solver
 from copter.errors import CopterError, EditError
 from copter.models.files import read_mps, write_mps
+from copter.models.general_lp import GeneralLP
 from copter.models.model import Model
 from support.lp_cases import random_general
 
@@ -129,3 +132,68 @@ def test_what_cannot_be_written(tmp_path):
     with pytest.raises(CopterError, match="'fair' has a convex term"):
         program.write(tmp_path / "program.mps")
     assert not list(tmp_path.iterdir())
+
+
+WORDS = [
+    *"NLGE",
+    "RHS",
+    "RHS_V",
+    "RANGES",
+    "RANGE",
+    "BOUNDS",
+    "BOUND",
+    "MARKER",
+    "'MARKER'",
+    "'INTORG'",
+    "'INTEND'",
+]
+WORDS += [
+    "NAME",
+    "ROWS",
+    "COLUMNS",
+    "ENDATA",
+    "OBJSENSE",
+    "MAX",
+    "Obj",
+    "UP",
+    "FR",
+    "BV",
+    "SOS",
+    "INDICATORS",
+]
+WORDS += ["inf", "nan", "-1", "1e5", "0x1", "MARK0", "MARKEND", *string.punctuation, "$a", "*1", "a:", "'a'"]
+
+
+@pytest.mark.parametrize("places", [(True, False), (False, True), (True, True)])
+def test_every_name_is_read_back(places, tmp_path):
+    """A file with names that mean something to a reader has the same numbers for copter and for HiGHS."""
+    A = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [5.0, 0.0, 6.0]])
+    for word in WORDS:
+        rows, columns = ((word, "y", "z") if own else ("x", "y", "z") for own in places)
+        lp = GeneralLP(
+            np.array([1.0, -2.0, 3.0]), csc_array(A), np.array([1.0, -INF, 0.5]), np.array([50.0, 9.0, INF]),
+            np.array([-2.0, 0.0, 0.0]), np.array([INF, 7.0, 7.0]), 3.0, np.array([False, True, False]), False,
+            columns, rows,
+        )  # fmt: skip
+        write_mps(lp, tmp_path / "lp.mps")
+        back, (_, highs) = read_mps(tmp_path / "lp.mps"), by_highs(tmp_path / "lp.mps")
+        assert len({*back.row_names}) == len({*back.column_names}) == 3
+        for field, other in (("c", "col_cost_"), ("lower", "col_lower_"), ("upper", "col_upper_")):
+            assert (
+                getattr(back, field).tolist() == getattr(lp, field).tolist() == list(getattr(highs, other))
+            ), word
+        for field in ("row_lower", "row_upper"):
+            own = getattr(lp, field).tolist()
+            assert getattr(back, field).tolist() == own == list(getattr(highs, f"{field}_")), word
+        assert (back.A.toarray() == A).all() and list(highs.a_matrix_.value_) == lp.A.data.tolist(), word
+
+
+def test_ids_that_readers_take_for_something_else(tmp_path):
+    program = ContinualProgram()
+    for id in ("'MARKER'", "RHS_V", "'MARKER'~1"):
+        program.add_resource(id, upper=4)
+        program.add_request(id, [-1.0], {id: 2}, total=3, integral=id != "RHS_V")
+    program.write(tmp_path / "p.mps")
+    back = read_mps(tmp_path / "p.mps")
+    assert back.row_names[:3] == ("'MARKER'~2", "RHS_V~1", "'MARKER'~1")
+    assert back.integral.tolist() == [True, False, True] and by_highs(tmp_path / "p.mps")[0] == -6.0

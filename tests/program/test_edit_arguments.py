@@ -154,7 +154,7 @@ WRONG = {
     "lists as ids": (lambda p: p.remove_requests([["b"]]), r"\['b'\]: id = .* must be hashable to be an id"),
     "mapping as id": (
         lambda p: p.update_resources({}, upper=1.0),
-        "{}: id = {}: must be hashable to be an id",
+        "'ids': type = 'dict': must be an id or a sequence of ids, and not a mapping; give its keys",
     ),
     "lists of resources": (lambda p: p.add_resources([[1]]), r"\[1\]: id = .* must be hashable to be an id"),
     "text is one id": (

@@ -13,6 +13,7 @@ from copter.errors import EditError
 from copter.store.compiled import compile_program
 from support.amounts import examples
 from support.edit_forms import bulk, empty, requests, same
+from support.in_parts import made
 from support.numpy_twins import INF
 from support.strategies import snapshot
 
@@ -142,7 +143,7 @@ def test_a_relation_of_another_type_is_named():
 
 def test_updates_with_new_columns_want_what_belonged_to_the_old_ones():
     program = empty()
-    program.add_request("a", [1.0], {}, upper=[1.0])
+    program.add_request("a", [1.0, 1.0], {}, upper=[1.0, 2.0])
     program.add_request("b", [1.0], {}, term=LogTerm(1.0, 1.0), upper=1e3)
     before = snapshot(program)
     new = {"costs": [[1.0], [1.0]], "usage": [{}, {}]}
@@ -152,12 +153,49 @@ def test_updates_with_new_columns_want_what_belonged_to_the_old_ones():
         (new | {"upper": 1.0, "terms": {"weight": [1.0, 2.0]}}, "b", "term"),
         ({"usage": [{}, {}]}, "update_requests", "costs"),
         ({"sizes": [1, 1]}, "update_requests", "sizes"),
-        ({"costs": [1.0, 1.0], "sizes": [1, 2]}, "b", "sizes"),
+        ({"costs": [1.0, 1.0, 1.0], "sizes": [2, 2]}, "b", "sizes"),
     ):
         with pytest.raises(EditError) as caught:
             program.update_requests(["a", "b"], **change)
         assert (caught.value.subject, caught.value.field) == (subject, field)
         assert snapshot(program) == before
+
+
+@pytest.mark.parametrize("parts", [0, 3])
+def test_an_edit_of_several_requests_leaves_each_as_an_edit_of_one_does(parts):
+    """A bound for all columns stays one, although the bounds of a neighbour in the same edit differ."""
+    edits = {
+        "add_requests": lambda p, ids: None,
+        "add_columns": lambda p, ids: p.add_columns(ids, None, 1.0, {"r": 1}),
+        "remove_columns": lambda p, ids: p.remove_columns(ids, [1] * len(ids)),
+        "update_columns": lambda p, ids: p.update_columns(ids, [1] * len(ids), usage={"r": 3}),
+        "upper of columns": lambda p, ids: p.update_columns(ids, [0] * len(ids), upper=1.0),
+        "update_requests": lambda p, ids: p.update_requests(ids, upper=[UPPER[id] for id in ids]),
+    }
+    for edit in edits.values():
+        found = []
+        for groups in ([["a", "b", "c"]], [["a"], ["b"], ["c"]]):
+            program = made(parts, ContinualProgram)
+            program.add_resource("r", upper=4)
+            for ids in groups:
+                bounds = [UPPER[id] for id in ids]
+                program.add_requests(
+                    ids, [[1.0] * 3] * len(ids), None, [{"r": [1, 2, 3]}] * len(ids), upper=bounds
+                )
+            for ids in groups:
+                edit(program, ids)
+            accepted = {}
+            for id in "abc":
+                try:
+                    program.update_request(id, costs=[1.0], usage={"r": [1]})
+                    accepted[id] = program.requests[id].upper.tolist()
+                except EditError as error:
+                    accepted[id] = error.field
+            found.append(accepted)
+        assert found[0] == found[1] and (found[0]["a"], found[0]["b"]) == ([1.0], "upper")
+
+
+UPPER = {"a": 1.0, "b": [1.0, 2.0, 3.0], "c": np.inf}
 
 
 def test_one_id_or_many():

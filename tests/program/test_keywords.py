@@ -15,7 +15,7 @@ from copter import (
     UtilisationShim,
     make_solver,
 )
-from copter.errors import CopterError, EditError, NoAllocationError, UnknownIdError
+from copter.errors import CopterError, EditError, NoAllocationError, UnknownIdError, choices
 from copter.solvers.api import SOLVERS, Solver
 from support.rich_program import rich
 from support.strategies import snapshot
@@ -61,6 +61,23 @@ def test_the_usual_words_for_others_are_known(given, meant):
     verb = {"upper": "add_resource", "total": "add_request", "sizes": "add_requests"}[meant]
     with pytest.raises(TypeError, match=f"did you mean {meant}"):
         getattr(rich(), verb)(**{given: 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        *(("tol", "tolerance"), ("eps", "tolerance"), ("timeout", "deadline"), ("time_limit", "deadline")),
+        *(("max_iter", "iteration_limit"), ("n_jobs", "threads"), ("iter", "iteration_limit")),
+    ],
+)
+def test_short_and_usual_names_of_settings_are_known(given, meant):
+    with pytest.raises(TypeError, match=f"keyword argument {given!r}; did you mean {meant}"):
+        make_solver("copter", **{given: 1})
+
+
+def test_only_one_of_several_longer_names_is_suggested():
+    assert choices("high", ["highs-hot-start", "highs-simplex-cold"]).startswith("there are")
+    assert choices("cos", ["cost_of_all_columns", "use"]).startswith("did you mean cost_of_all_columns?")
 
 
 def test_a_type_error_of_right_keywords_stays_what_it_is():

@@ -252,6 +252,22 @@ WRONG = [
         with_row(resource="link"),
         r"'a': resource of column 'large' = 'link': must be in one row of the column only",
     ),
+    *[
+        (
+            with_row(resource=none),
+            r"'a': resource of column 'large' = .*: must be a resource, because the column",
+        )
+        for none in (None, "", np.nan)
+    ],
+    (table_of([*ROWS, ROWS[4]]), r"'b': resource of column 'none' = None: must be a resource, because the"),
+    (
+        table_of([("b", "some", None, 2.0, 0.0)]),
+        r"'b': use of column 'some' = 2.0: must be 0 or missing, because",
+    ),
+    (with_row(request=None), r"request = None: must be an id; row 2 of the table has none"),
+    (with_row(request=np.nan), r"request = nan: must be an id; row 2 of the table has none"),
+    (with_row(column=None), r"column = None: must be an id; row 2 of the table has none"),
+    (table_of(ROWS) | {"request": np.array([1.0, 1, np.nan, 1, 1, 1, 1, 1])}, r"request = nan: .* row 2 of"),
     (with_row(cost="much"), r"cost = 'much': must be a number"),
     (with_row(use=True), r"use = True: must be a number"),
     (with_row(request=["a"]), r"request = \['a'\]: must be hashable"),
@@ -280,6 +296,17 @@ def test_a_wrong_table_is_refused_and_changes_nothing(table, said):
         with pytest.raises(EditError, match=said):
             getattr(program, verb)(table)
     assert snapshot(program) == before
+
+
+@pytest.mark.parametrize("name", ["request", "column"])
+def test_a_missing_value_of_pandas_is_no_id(name):
+    pandas = library("pandas")
+    program = program_of(by_dicts)
+    for missing in (pandas.NA, pandas.NaT):
+        table = with_row(**{name: missing})
+        for given in (table, pandas.DataFrame(table)):
+            with pytest.raises(EditError, match=f"{name} = .*: must be an id; row 2 of the table has none"):
+                program.add_table(given)
 
 
 def test_requests_must_be_new_or_known():

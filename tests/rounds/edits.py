@@ -508,7 +508,7 @@ class Editor:
                 usage=given,
                 upper=fields["upper"],
             )
-        if isinstance(request.upper, list):
+        if isinstance(request.upper, list) and len({min(bound, 1e20) for bound in request.upper}) > 1:
             self.refused("update_request", "columns without their bounds", id, costs=costs, usage=given)
         names = self.mirror.names_of(key, fields.get("columns"))
         self.call("update_request", id, costs=costs, usage=given, **self.given(fields, names))
