@@ -6,6 +6,7 @@ HiGHS runs with its defaults, as in scipy, and with twelve times the limit; its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from pickle import Unpickler, UnpicklingError

@@ -88,7 +88,8 @@ def _record(solver: str, number: int, name: str, lp: GeneralLP, found: Any, seco
         n_rows=lp.A.shape[0],
         nnz=lp.A.nnz,
         status=str(found.status),
-        missed=not found.found and found.status in (Status.DEADLINE, Status.CANCELLED, Status.NUMERICAL_ERROR),
+        missed=not found.found
+        and found.status in (Status.DEADLINE, Status.CANCELLED, Status.NUMERICAL_ERROR),
         objective=found.objective,
         bound=found.bound,
         primal_residual=found.primal_residual,

@@ -74,7 +74,7 @@ def solve(
 
     The program is kept in its own numbers, and the answer is checked against them. A program with integral
     columns is solved by branch and bound, to a relative gap of the tolerance; with --relax, integrality is
-    ignored. Objective and bound are in the sense of the file: for a maximisation, the bound is an upper bound.
+    ignored. Objective and bound are in the sense of the file, so that a maximisation has an upper bound.
     "certified" says whether the bound, or the proof that there is no optimum, holds in exact arithmetic.
 
     \b

@@ -140,7 +140,7 @@ def _checked_matrix(given: csc_array) -> csc_array:
 
 
 def supported(lp: GeneralLP) -> GeneralLP:
-    """Return the LP; raise EditError, with the names of its place, for a number that HiGHS does not support."""
+    """Return the LP; raise EditError, with the place, for a number that HiGHS does not support."""
     size = abs(lp.A.data)
     if size.max(initial=0.0) >= LARGEST_ENTRY:
         where = int(size.argmax())

@@ -72,7 +72,7 @@ class _Choice:
         return self.cold_runs > 0
 
     def took(self, long: bool, costs: bool) -> None:
-        """Choose the next start after a run from a basis, which took long or not, and only costs changed or not."""
+        """Choose the next start after a run from a basis; `costs`: only costs had changed."""
         if not long:
             self.failures = 0
         elif costs and not self.primal:
@@ -83,7 +83,7 @@ class _Choice:
 
 
 class LPChanges(NamedTuple):
-    """Numbers of costs, of bounds of columns, of bounds of rows and of entries that differ between two LPs."""
+    """Numbers of costs, bounds of columns, bounds of rows and entries that differ between two LPs."""
 
     costs: int
     bounds: int
@@ -194,9 +194,8 @@ class HighsLP:
             self._only_costs = False
             return
         column = np.searchsorted(new.A.indptr, entries, side="right") - 1
-        for i, j, value in zip(
-            new.A.indices[entries].tolist(), column.tolist(), new.A.data[entries].tolist()
-        ):
+        places = zip(new.A.indices[entries].tolist(), column.tolist(), strict=True)
+        for (i, j), value in zip(places, new.A.data[entries].tolist(), strict=True):
             check(highs.changeCoeff(i, j, value), "an entry")
         costs = differing(old.c, new.c)
         if costs.size:
@@ -378,7 +377,8 @@ class HighsLP:
             return LPAnswer(Status.OPTIMAL, reason, proof)
         if status in _LIMITED:
             return LPAnswer(status, reason, proof)
-        why = f"{reason}, but the LP itself has a residual of {proof.primal:.1e} and a gap of {proof.worst():.1e}"
+        figures = f"a residual of {proof.primal:.1e} and a largest figure of {proof.worst():.1e}"
+        why = f"{reason}, but the LP itself has {figures}"
         return LPAnswer(Status.UNPROVED, why, proof)
 
     def _by_ray(

@@ -174,7 +174,7 @@ class LPRay:
 
 
 class LPChecker:
-    """LP with what its certificates read: transposed and absolute matrices, which are kept with the matrix."""
+    """LP with what its certificates read: transposed and absolute matrices, kept with the matrix."""
 
     def __init__(self, lp: GeneralLP) -> None:
         self.lp, A = lp, lp.A

@@ -56,6 +56,7 @@ def find_ray(
         ray = farkas_ray(program, y)
     if ray is not None:
         return Status.INFEASIBLE, ray
-    if answer.status is Status.OPTIMAL and whole and claim is Status.INFEASIBLE and compiled.integrality.any():
+    met = answer.status is Status.OPTIMAL
+    if met and whole and claim is Status.INFEASIBLE and compiled.integrality.any():
         return claim, None
     return Status.UNPROVED, None

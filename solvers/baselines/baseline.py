@@ -167,7 +167,7 @@ class Baseline(ClockedSolver):
         super()._solve_model(lp, None)
 
     def _solve_model(self, model: Any, deadline: float | None) -> Any:
-        """Solve the relaxation of a :class:`~copter.Model`; its own residuals, or a ray, confirm the status."""
+        """Solve the relaxation of a :class:`~copter.Model`; its residuals, or a ray, confirm the status."""
 
         def solve(clock: Clock) -> Any:
             self._take(model.lp)

@@ -153,7 +153,7 @@ class HighsRebuild(Baseline):
         return Layout.of(program)
 
     def _solve_model(self, model: Any, deadline: float | None) -> Any:
-        """Solve a :class:`~copter.Model` cold: its relaxation, or by branch and bound if the method is that."""
+        """Solve a :class:`~copter.Model` cold; only branch and bound regards integrality."""
 
         def solve(clock: Clock) -> Any:
             lp = model.lp

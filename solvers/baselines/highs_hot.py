@@ -93,7 +93,8 @@ class HighsHot(Baseline):
         self._began = False  # True after the first round, even if its model was discarded
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_model": None, "_lp": None}  # HiGHS' state cannot be copied: a copy starts cold
+        # HiGHS' state cannot be copied: a copy starts cold
+        return super().__getstate__() | {"_model": None, "_lp": None}
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""

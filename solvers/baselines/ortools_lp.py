@@ -396,7 +396,8 @@ class Pdlp(Baseline):
         report = result.solve_log
         iterations = int(report.iteration_count)
         status = _PDLP_STATUS.get(report.termination_reason, Status.NUMERICAL_ERROR)
-        x, dual = np.clip(result.primal_solution, self._compiled.lower, self._compiled.upper), result.dual_solution
+        x = np.clip(result.primal_solution, self._compiled.lower, self._compiled.upper)
+        dual = result.dual_solution
         self._begin = _start(result.primal_solution, dual)
         word = solve_log_pb2.TerminationReason.Name(report.termination_reason)
         reason = f"PDLP: {word.removeprefix('TERMINATION_REASON_').lower()}"

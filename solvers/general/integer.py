@@ -1,21 +1,21 @@
-"""Programs with integral or semi-continuous columns: HiGHS' branch and bound, and an exact check of its answer.
+"""Programs with integral or semi-continuous columns: branch and bound, and an exact check of the answer.
 
 1. A row of integral columns with whole coefficients can only take multiples of their greatest common divisor.
    If none is between its bounds, the program is infeasible.
 2. HiGHS solves the program in its own numbers, with presolve.
-3. The integral columns of HiGHS' point are rounded, and the continuous ones are solved again with the integral
-   ones fixed. Bounds and integrality of the result hold exactly. The violation of each row is computed from
-   the exact sum of its terms. The point counts if no row is violated by more than 1e-6, or 1e-6 of its size
-   if that is less.
+3. The integral columns of HiGHS' point are rounded, and the continuous ones are solved again with these
+   fixed. Bounds and integrality of the result hold exactly. The violation of each row is computed from the
+   exact sum of its terms. The point counts if no row is violated by more than 1e-6, or 1e-6 of its size if
+   that is less.
 4. If no point counts, or if its objective and HiGHS' bound contradict each other, HiGHS solves once more, at
    its smallest tolerances and in at most the time of the first run. If they still do, the answer is unproved.
 
 HiGHS gets semi-continuous columns as pairs of rows (:mod:`copter.solvers.general.semicontinuous`).
 
 Large programs that are allocations, with integral columns only, are solved by prices first
-(:class:`copter.solvers.exact.solver.ExactSolver`): the relaxation's prices fix most columns, and optimality is
-proved in seconds where branch and bound on all columns takes minutes. If that does not reach the wanted gap,
-HiGHS solves the program.
+(:class:`copter.solvers.exact.solver.ExactSolver`): the relaxation's prices fix most columns, and optimality
+is proved in seconds where branch and bound on all columns takes minutes. If that does not reach the wanted
+gap, HiGHS solves the program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Model: any linear or mixed-integer program, kept in HiGHS between solves, with a certificate of each answer.
+"""Model: a linear or mixed-integer program that is kept in HiGHS, with a certificate of each answer.
 
 A :class:`Model` is made from a :class:`~copter.models.general_lp.GeneralLP` (arrays or a file), or from a
 source of one: a model of OR-Tools MathOpt, or a problem of cvxpy. Its numbers stay in the user's units. An
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from copter.solvers.proximal.solver import ProximalPoint
 
 LARGE, _HEAVY = 10_000, 2e9
-"""Least number of columns of an LP that is solved as a ContinualProgram if it is an allocation, and product of
-rows and entries from which on it always is.
+"""Least number of columns of an LP that is solved as a ContinualProgram if it is an allocation, and product
+of rows and entries from which on it always is.
 """
 _BROAD = 0.05
 """Least share of the costs that change for such a solve."""
@@ -136,7 +136,7 @@ class ModelSolution:
 
     @property
     def dual_residual(self) -> float:
-        """Largest relative reduced cost of a column that drives it towards a missing bound; NaN without one."""
+        """Largest relative reduced cost that drives a column towards a missing bound; NaN without one."""
         return math.nan if self.certificate is None else self.certificate.dual
 
 
@@ -290,7 +290,7 @@ class Model:
     def add_columns(
         self, c: ArrayLike, A: Any, *, bounds: Any = (0, None), integrality: Any = 0, names: Any = ()
     ) -> None:
-        """Append columns: costs (k,), entries (m, k), bounds and integrality as in :func:`~copter.from_arrays`.
+        """Append columns: costs (k,), entries (m, k), bounds and integrality as for :func:`from_arrays`.
 
         Raises
         ------
@@ -481,7 +481,7 @@ class Model:
         return self._stale and self._narrow < 2
 
     def _by_program(self, tolerance: float, clock: Clock) -> LPAnswer | None:
-        """Return the answer of copter's solver, or None if it proves no optimum or the LP is no allocation."""
+        """Return the answer of copter's solver; None without a proof, or if the LP is not an allocation."""
         from copter.solvers.general.allocation import found_allocation
 
         if self._allocation is None or not self._allocation.follow(self.lp):

@@ -205,7 +205,7 @@ def from_arrays(
     bounds: Any = (0, None),
     integrality: ArrayLike | None = None,
 ) -> Model:
-    """Make a :class:`Model`, which can be changed and solved again, from the arguments of scipy's ``linprog``.
+    """Make a :class:`Model`, which can be changed and solved again, from arguments of scipy's ``linprog``.
 
     Parameters
     ----------
