@@ -71,7 +71,7 @@ class Programs(Course):
 
     def _rounds(self, settings: SolverSettings) -> Iterator[Record]:
         for number, (name, lp) in enumerate(self._programs()):
-            solver = settings.make()
+            solver: Any = settings.make()
             begin = perf_counter()
             found = solver.solve(Model(lp))
             yield _record(settings.name, number, name, lp, found, perf_counter() - begin)

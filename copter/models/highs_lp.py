@@ -141,8 +141,8 @@ def changes_between(old: GeneralLP, new: GeneralLP) -> LPChanges:
         entries = (new.A - old.A).nnz
     bounds = (old.lower != new.lower) | (old.upper != new.upper)
     rows = (old.row_lower != new.row_lower) | (old.row_upper != new.row_upper)
-    counts = (np.count_nonzero(each) for each in (bounds, rows))
-    return LPChanges(differing(old.c, new.c).size, *map(int, counts), int(entries))
+    costs, boxes, sides = differing(old.c, new.c).size, int(bounds.sum()), int(rows.sum())
+    return LPChanges(costs, boxes, sides, int(entries))
 
 
 @dataclass

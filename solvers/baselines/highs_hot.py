@@ -129,11 +129,12 @@ class HighsHot(Baseline):
 
     def _solve_model(self, model: Any, deadline: float | None) -> Any:
         """Solve a :class:`~copter.Model` from the basis that this solver keeps for it."""
-        if self._lp is None or self._lp[0] is not model:
-            self._lp = model, HighsLP(model.lp, self.threads)
+        known = self._lp
+        if known is None or known[0] is not model:
+            known = self._lp = model, HighsLP(model.lp, self.threads)
+        kept = known[1]
 
         def solve(clock: Clock) -> Any:
-            kept = self._lp[1]
             kept.follow(model.lp)
             return model.solution(kept.solve(self.tolerance, clock), solver=self.name)
 

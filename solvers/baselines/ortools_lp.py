@@ -348,6 +348,7 @@ class Pdlp(Baseline):
         super().__init__(name, **common)
         self.warm_start = warm_start
         self._memory: _Memory | None = None
+        self._program: ContinualProgram | None = None
 
     _of_one_round = ("_program", "_layout", "_compiled", "_qp", "_begin", "_warm")
 

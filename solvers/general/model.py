@@ -331,7 +331,7 @@ class Model:
         n = old.c.size
         matrix = _matrix("A", A, (None, n))
         k = matrix.shape[0]
-        sides = {}
+        sides: dict[str, Any] = {}
         for name, given in (("row_lower", row_lower), ("row_upper", row_upper)):
             own = np.full(k, given, np.float64) if np.ndim(given) == 0 else _vector(name, given, k)
             sides[name] = np.concatenate((getattr(old, name), own))
@@ -580,7 +580,8 @@ class _Edit:
     def applied(self, given: Mapping[str, Any]) -> GeneralLP:
         from copter.solvers.general.scipy_arguments import box, kinds_of_columns
 
-        lp, new = self.lp, {}
+        lp = self.lp
+        new: dict[str, Any] = {}
         given = {name: value for name, value in given.items() if value is not None}
         n, columns, rows = lp.c.size, lp.column_names, lp.row_names
         sign = -1.0 if lp.maximize else 1.0
@@ -669,13 +670,10 @@ def _vector(
 
     size = old if isinstance(old, int) else old.size
     kind = "row" if name.startswith(("row", "b_")) else "column"
-    index = getattr(given, "index", None)
-    if hasattr(given, "reindex") and index is not None and list(index) != list(range(len(given))):
-        given = dict(zip(index.tolist(), given.tolist(), strict=True))
-        if not set(given) == set(names):
-            raise EditError(
-                "Model.update", name, list(given)[:3], f"its index must be the names of the {kind}s"
-            )
+    if hasattr(given, "reindex"):
+        from copter.program.series import by_id
+
+        given = by_id("Model.update", name, given, names or range(size))
     if isinstance(given, Mapping):
         at = _positions(kind, list(given), size, names)
         found = np.zeros(size) if isinstance(old, int) else old.copy()
