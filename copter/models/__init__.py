@@ -1,12 +1,10 @@
-"""General linear programs: their form, files, and conversion to programs.
+"""Linear programs as arrays: their form, their files, and HiGHS.
 
-Read `general_lp.py` first (costs, matrix and bounds with names), then `model.py` (a program that follows such
-an LP and returns solutions in its names).
+Read `general_lp.py` first (costs, matrix and bounds with names). `files.py` reads and writes files, with
+`mps.py`, `lp_format.py` and `text.py`. `arrays.py` converts a program to an LP.
 
-- `reductions.py` has reversible steps to an easier LP. `formulation.py` converts an LP to requests and
-  resources.
-- `files.py` reads and writes files, with `mps.py`, `lp_format.py` and `text.py`.
-- `mathopt.py` converts models of OR-Tools MathOpt. `arrays.py` converts a program to an LP.
-- `highs.py` is the interface to HiGHS, with the units of `highs_units.py`. `highs_runs.py` runs HiGHS on an
-  LP.
+`highs.py` is the interface to HiGHS. `highs_lp.py` keeps a general LP in HiGHS, and confirms HiGHS' claims.
+`highs_kept.py` keeps a program of requests in HiGHS, by the differences that `changes.py` finds.
+
+:class:`copter.Model` is in :mod:`copter.solvers.general`.
 """

@@ -12,10 +12,10 @@ import numpy as np
 
 from copter.errors import ArgumentTypeError
 from copter.models.general_lp import GeneralLP
-from copter.store.compiled import CompiledProgram, compile_program, refuse_terms
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.store.compiled import CompiledProgram
 
 _UNSAFE = re.compile(r"[^!-~]+")
 """Characters that would split a name in a model file, or that are not ASCII."""
@@ -34,6 +34,8 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     if not hasattr(program, "store"):
         why = "must be a ContinualProgram or a GeneralLP"
         raise ArgumentTypeError("program", "type", type(program).__name__, why)
+    from copter.store.compiled import compile_program, refuse_terms
+
     refuse_terms(program, "to_arrays")
     whole = compile_program(program)
     lp = flat_lp(whole)

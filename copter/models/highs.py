@@ -1,8 +1,7 @@
 """Interface to HiGHS: pass a program as arrays, run it until a deadline, and read the result.
 
-HiGHS (Huangfu and Hall 2018, highs.dev) is called through highspy. A model with numbers that HiGHS would drop
-or reject is passed in other units (:mod:`copter.models.highs_units`), and results are converted back. HiGHS'
-row duals have the opposite sign of copter's prices; the functions of this module return copter's sign.
+HiGHS (Huangfu and Hall 2018, highs.dev) is called through highspy. HiGHS' row duals have the opposite sign of
+copter's prices; the functions of this module return copter's sign.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from copter.clock import Clock
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.highs_units import KEPT, LEAST, Units, numbers_in, units_for
 from copter.native import run_apart
 from copter.status import Status
 
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
     from copter.models.changes import Changes
     from copter.proof.rigorous import LinearProgram
 
+_LEAST_ENTRY = 1e-12
+"""HiGHS drops entries below this, the smallest value of its option."""
 _GRACE = 0.02
 """Seconds by which a run may exceed its limit before it is abandoned."""
 _SMALL, _AT_ONCE = 50_000, 0.02
@@ -59,14 +59,12 @@ def _own_threads() -> Iterator[None]:
 
 
 class HighsEngine(highspy.Highs):
-    """HiGHS without output, whose points, prices, rays and objectives are in the units of the passed program.
+    """HiGHS without output, which runs in threads of its own.
 
-    A basis does not depend on units. `units` is None if the program was passed in its own units.
+    `iterations_before`: iterations of a first part of the last run.
     """
 
-    units: Units | None = None
     iterations_before = 0
-    """Iterations of a first part of the last run."""
 
     def enableCallbacks(self) -> None:  # noqa: D102
         # highspy's constructor calls this method, in which HiGHS would print its banner.
@@ -78,40 +76,6 @@ class HighsEngine(highspy.Highs):
         with _own_threads():
             return super().run()
 
-    def getSolution(self) -> highspy.HighsSolution:  # noqa: D102
-        solution = super().getSolution()
-        return solution if self.units is None else _converted(solution, self.units)
-
-    def getDualRay(self) -> tuple[Any, bool, NDArray[np.float64]]:  # noqa: D102
-        status, known, ray = super().getDualRay()
-        return status, known, ray if self.units is None or not known else np.asarray(ray) * self.units.row
-
-    def getPrimalRay(self) -> tuple[Any, bool, NDArray[np.float64]]:  # noqa: D102
-        status, known, ray = super().getPrimalRay()
-        return status, known, ray if self.units is None or not known else np.asarray(ray) * self.units.column
-
-    def getInfo(self) -> highspy.HighsInfo:  # noqa: D102
-        info = super().getInfo()
-        if self.units is not None:
-            info.objective_function_value /= self.units.cost
-        return info
-
-
-def _converted(given: highspy.HighsSolution, units: Units) -> highspy.HighsSolution:
-    """Convert a solution in HiGHS' units to the units of the program."""
-    row, column, cost = units
-    solution = highspy.HighsSolution()
-    solution.value_valid, solution.dual_valid = given.value_valid, given.dual_valid
-    for name, factor in (
-        ("col_value", column),
-        ("row_value", 1 / row),
-        ("col_dual", 1 / (column * cost)),
-        ("row_dual", row / cost),
-    ):
-        values = np.array(getattr(given, name))
-        setattr(solution, name, (values * factor).tolist() if values.size else [])
-    return solution
-
 
 # ---- input -------------------------------------------------------------------------------------------------
 
@@ -119,7 +83,8 @@ def _converted(given: highspy.HighsSolution, units: Units) -> highspy.HighsSolut
 def engine(threads: int | None, /, **options: Any) -> HighsEngine:
     """Make a HiGHS instance without output, with the given options."""
     highs = HighsEngine()
-    own = {} if threads is None else {"threads": threads}
+    own: dict[str, Any] = {"small_matrix_value": _LEAST_ENTRY}
+    own |= {} if threads is None else {"threads": threads}
     for name, value in (own | options).items():
         set_option(highs, name, value)
     return highs
@@ -128,12 +93,9 @@ def engine(threads: int | None, /, **options: Any) -> HighsEngine:
 def load(
     lp: LinearProgram, threads: int | None, /, *, kinds: NDArray[np.int32] | None = None, **options: Any
 ) -> HighsEngine:
-    """Make a HiGHS instance with the given options, and pass a program to it (:func:`pass_model`).
-
-    A continuous program is passed in units in which its numbers are in range.
-    """
+    """Make a HiGHS instance with the given options, and pass a program to it (:func:`pass_model`)."""
     highs = engine(threads, **options)
-    pass_model(highs, lp, kinds, units_for(lp) if kinds is None else None)
+    pass_model(highs, lp, kinds)
     return highs
 
 
@@ -148,42 +110,29 @@ def check(status: highspy.HighsStatus, what: str) -> None:
         raise SolverError(f"HiGHS rejected: {what}")
 
 
-def pass_model(
-    highs: HighsEngine,
-    lp: LinearProgram,
-    kinds: NDArray[np.int32] | None = None,
-    units: Units | None = None,
-) -> None:
-    """Pass a whole program, to be minimised, to HiGHS, in its own numbers or in other units.
+def pass_model(highs: HighsEngine, lp: LinearProgram, kinds: NDArray[np.int32] | None = None) -> None:
+    """Pass a whole program, to be minimised, to HiGHS, in its own numbers.
 
     `kinds` (n,) has the kinds of the columns, with the numbers of HiGHS and scipy; all continuous by default.
     Raise SolverError if HiGHS rejects the program.
     """
     matrix = lp.A
     m, n = matrix.shape
-    offset = lp.offset if isinstance(lp, GeneralLP) else 0.0
-    highs.units = units
-    its = numbers_in(lp, units)
-    if matrix.nnz and abs(matrix.data).min() < KEPT:
-        set_option(highs, "small_matrix_value", LEAST)
-    if units is not None:
-        offset *= units.cost
-        set_option(highs, "infinite_bound", highspy.kHighsInf)  # 1e20 may be a finite bound in these units
     status = highs.passModel(
         n,
         m,
         matrix.nnz,
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
-        offset,
-        its.c,
-        its.lower,
-        its.upper,
-        its.row_lower,
-        its.row_upper,
+        lp.offset if isinstance(lp, GeneralLP) else 0.0,
+        lp.c,
+        lp.lower,
+        lp.upper,
+        lp.row_lower,
+        lp.row_upper,
         matrix.indptr.astype(np.int32, copy=False),
         matrix.indices.astype(np.int32, copy=False),
-        its.data,
+        matrix.data,
         np.zeros(n, np.int32) if kinds is None else kinds,
     )
     check(status, "the model")

@@ -17,7 +17,6 @@ from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
 from copter.models.changes import Changes, FlatModel
 from copter.models.highs import HighsEngine, apply_changes, load, point_of
-from copter.models.highs_units import fits
 from copter.store.allocation import SparseX, dense_to_sparse
 from copter.store.compiled import compile_program
 from copter.store.reading import upper_bounds
@@ -41,10 +40,6 @@ def simplex_options(tolerance: float, strategy: str) -> dict[str, Any]:
         "primal_feasibility_tolerance": feasibility,
         "dual_feasibility_tolerance": feasibility,
     }
-
-
-class OtherUnits(Exception):
-    """Raised if the program's numbers do not fit HiGHS' units, so that the whole model must be rescaled."""
 
 
 class KeptModel:
@@ -72,16 +67,11 @@ class KeptModel:
         self.seconds = clock()
 
     def push(self) -> Changes:
-        """Apply all edits since the last call to the model, and return them; raise OtherUnits if impossible.
+        """Apply all edits since the last call to the model, and return them.
 
-        After an exception the model must not be used again.
+        After an exception the model must not be used again. Raise SolverError if HiGHS rejects a number.
         """
-        if self.highs.units is not None:
-            raise OtherUnits
         changes = self.flat.changes()
-        new = changes.new_columns
-        if not (fits(np.empty(0), changes.costs) and fits(new.values, new.costs)):
-            raise OtherUnits
         check_clock()
         apply_changes(self.highs, changes)
         return changes

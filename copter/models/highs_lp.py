@@ -51,8 +51,6 @@ run, and the iterations after which it goes on in another thread, which can be i
 """
 _WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
 """Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
-_ENTRIES = 1_000
-"""Number of changed entries from which the matrix is passed as a whole."""
 _DUAL, _PRIMAL = 1, 4
 _ENDED = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 _LIMITED = (Status.DEADLINE, Status.ITERATION_LIMIT, Status.CANCELLED)
@@ -174,25 +172,16 @@ class HighsLP:
         old, highs = self.lp, self._highs
         if lp is old:
             return
-        self.lp, self.checker = lp, self.checker.follow(lp)
-        if highs is None:
-            return
         if old.A.shape != lp.A.shape:
             self._highs = None
-            return
-        self._push(highs, old, lp)
+        elif not same_pattern(old, lp):
+            return self.reshape(lp, np.arange(lp.c.size), np.arange(lp.row_lower.size))
+        self.lp, self.checker = lp, self.checker.follow(lp)
+        if highs is not None and self._highs is not None:
+            self._push(highs, old, lp)
 
     def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
-        entries = np.empty(0, np.int32)
-        if same_pattern(old, new):
-            entries = differing(old.A.data, new.A.data)
-        if not same_pattern(old, new) or entries.size > _ENTRIES:
-            basis = highs.getBasis()
-            pass_model(highs, new)
-            if basis.valid:
-                check(highs.setBasis(basis), "the basis")
-            self._only_costs = False
-            return
+        entries = differing(old.A.data, new.A.data)
         column = np.searchsorted(new.A.indptr, entries, side="right") - 1
         places = zip(new.A.indices[entries].tolist(), column.tolist(), strict=True)
         for (i, j), value in zip(places, new.A.data[entries].tolist(), strict=True):
@@ -210,39 +199,24 @@ class HighsLP:
             check(highs.changeRowsBounds(rows.size, rows, *sides), "bounds of rows")
         self._only_costs = not (bounds.size or rows.size or entries.size)
 
-    def delete(self, columns: NDArray[np.int32], rows: NDArray[np.int32], lp: GeneralLP) -> None:
-        """Follow an LP from which columns and rows were deleted."""
-        if self._highs is not None:
-            if columns.size:
-                check(self._highs.deleteCols(columns.size, columns), "deleting columns")
-            if rows.size:
-                check(self._highs.deleteRows(rows.size, rows), "deleting rows")
-        self._reshaped(lp)
+    def reshape(self, lp: GeneralLP, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Follow an LP of other columns, rows or places of entries; HiGHS keeps what it can of the basis.
 
-    def append(self, lp: GeneralLP) -> None:
-        """Follow an LP to which columns or rows, but not both, were appended."""
-        (m, n), highs = self.lp.A.shape, self._highs
-        if highs is not None:
-            new = lp.A[:, n:]
-            if new.shape[1]:
-                entries = new.nnz, new.indptr[:-1].astype(np.int32), new.indices.astype(np.int32), new.data
-                box = lp.c[n:], lp.lower[n:], lp.upper[n:]
-                check(highs.addCols(new.shape[1], *box, *entries), "adding columns")
-            added = lp.A.tocsr()[m:]
-            if added.shape[0]:
-                entries = (
-                    added.nnz,
-                    added.indptr[:-1].astype(np.int32),
-                    added.indices.astype(np.int32),
-                    added.data,
-                )
-                check(
-                    highs.addRows(added.shape[0], lp.row_lower[m:], lp.row_upper[m:], *entries), "adding rows"
-                )
-        self._reshaped(lp)
-
-    def _reshaped(self, lp: GeneralLP) -> None:
+        `columns` (n,), `rows` (m,): the places where they were, or -1 for new ones, which become nonbasic
+        columns and basic rows.
+        """
         self.lp, self.checker, self._only_costs = lp, LPChecker(lp), False
+        if self._highs is None:
+            return
+        old, kind = self._highs.getBasis(), highspy.HighsBasisStatus
+        pass_model(self._highs, lp)
+        if old.valid:
+            basis = highspy.HighsBasis()
+            known, old_rows = [*old.col_status, kind.kNonbasic], [*old.row_status, kind.kBasic]
+            basis.col_status = [known[j] for j in columns.tolist()]
+            basis.row_status = [old_rows[i] for i in rows.tolist()]
+            basis.valid = basis.alien = True  # alien: HiGHS checks and repairs the basis
+            self._highs.setBasis(basis)
 
     # ---- solve -----------------------------------------------------------------------------------
 
@@ -276,7 +250,7 @@ class HighsLP:
         """Prepare HiGHS for a run; return what the run starts from."""
         feasibility = float(np.clip(_TIGHTER * tolerance, _LEAST, _USUAL))
         if self._highs is None:
-            self._highs = engine(1 if self.threads is None else self.threads, **self._options())
+            self._highs = engine(1 if self.threads is None else self.threads, **self.options)
             pass_model(self._highs, self.lp)
         elif self._choices[self._only_costs].cold():
             check(self._highs.clearSolver(), "clearing the solver")
@@ -288,9 +262,6 @@ class HighsLP:
             primal = hot and self._choices[self._only_costs].primal
             set_option(self._highs, "simplex_strategy", _PRIMAL if primal else _DUAL)
         return "kept basis" if hot else "cold"
-
-    def _options(self) -> dict[str, Any]:
-        return dict(self.options)
 
     def _limit(self) -> int:
         """Return the limit on the iterations of a run from a basis; 0 for the user's limit."""

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock
 from copter.models.changes import Changes
 from copter.models.highs import check, run_until, set_option, status_of
-from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
+from copter.models.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
 from copter.models.highs_lp import HighsLP
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
@@ -111,10 +111,7 @@ class HighsHot(Baseline):
         changes: Changes | None = None
         other = model is not None and model.flat.store is not program.store
         if model is not None and not other:
-            try:
-                changes = model.push()
-            except OtherUnits:
-                model = None
+            changes = model.push()
         if model is not None and not other:
             self._warm = Start(True, "basis kept") if self.keep_basis else ColdStart.SWITCHED_OFF.start()
         else:

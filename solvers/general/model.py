@@ -24,6 +24,7 @@ from scipy.sparse import csc_array, hstack, issparse, vstack
 from copter.clock import Clock, ctrl_c_cancels, current, running
 from copter.errors import ArgumentTypeError, ConcurrentUseError, EditError, SettingError, choices
 from copter.keywords import suggests
+from copter.models.arrays import safe_names
 from copter.models.general_lp import GeneralLP, checked, supported
 from copter.models.highs_lp import HighsLP, LPAnswer, LPChanges, changes_between
 from copter.proof.general_lp import LPCertificate, LPRay
@@ -317,7 +318,7 @@ class Model:
                 column_names=_more_names("column", old.column_names, names, k, old.c.size),
             )
         )
-        self._grown(lp)
+        self._reshaped(lp, np.append(np.arange(old.c.size), np.full(k, -1)), np.arange(m))
 
     def add_rows(self, A: Any, row_lower: Any = -np.inf, row_upper: Any = np.inf, *, names: Any = ()) -> None:
         """Append rows: entries (k, n) and bounds, one number for all rows or one for each.
@@ -338,8 +339,8 @@ class Model:
         rows = _more_names("row", old.row_names, names, k, old.row_lower.size)
         lp = _checked(replace(old, A=csc_array(vstack((old.A, matrix))), row_names=rows, **sides))
         if self._parts is not None:
-            self._parts = np.concatenate((self._parts, np.isinf(lp.row_lower[-k:] if k else np.zeros(0))))
-        self._grown(lp)
+            self._parts = np.concatenate((self._parts, np.isinf(sides["row_lower"][old.row_lower.size :])))
+        self._reshaped(lp, np.arange(n), np.append(np.arange(old.row_lower.size), np.full(k, -1)))
 
     def remove_columns(self, columns: Any) -> None:
         """Remove columns by positions or names.
@@ -361,12 +362,6 @@ class Model:
         """
         self._removed(None, _positions("row", rows, self.lp.row_lower.size, self.lp.row_names))
 
-    def _grown(self, lp: GeneralLP) -> None:
-        if self._kept is not None:
-            self._kept.follow(self.lp)
-            self._kept.append(lp)
-        self.lp, self._allocation, self._unfit = lp, None, False
-
     def _removed(self, columns: NDArray[np.int32] | None, rows: NDArray[np.int32] | None) -> None:
         old, none = self.lp, np.empty(0, np.int32)
         stay = np.delete(np.arange(old.c.size), none if columns is None else columns)
@@ -380,10 +375,13 @@ class Model:
             column_names=tuple(old.column_names[j] for j in stay) if old.column_names else (),
             row_names=tuple(old.row_names[i] for i in rest) if old.row_names else (),
         )
-        if self._kept is not None:
-            self._kept.follow(old)
-            self._kept.delete(none if columns is None else columns, none if rows is None else rows, lp)
         self._parts = None if self._parts is None else self._parts[rest]
+        self._reshaped(lp, stay, rest)
+
+    def _reshaped(self, lp: GeneralLP, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        if self._kept is not None:
+            self._kept.follow(self.lp)
+            self._kept.reshape(lp, columns, rows)
         self.lp, self._allocation, self._unfit = lp, None, False
 
     # ---- solve -----------------------------------------------------------------------------------
@@ -716,7 +714,8 @@ def _more_names(kind: str, old: tuple[str, ...], new: Any, count: int, size: int
     if not old and not new:
         return ()
     old = old or tuple(f"{kind[0]}{k}" for k in range(size))
-    new = new or tuple(f"{kind[0]}{size + k}" for k in range(count))
+    if not new:
+        return safe_names([*old, *(f"{kind[0]}{size + k}" for k in range(count))])
     if len(new) != count or len({*old, *new}) < size + count:
         raise EditError("Model", "names", new[:3], f"must be {count} names that no other {kind} has")
     return old + new

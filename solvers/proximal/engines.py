@@ -205,7 +205,7 @@ class Engines:
         The first runs of a model start near an allocation and prices of an earlier round.
         """
         from copter.models.highs import iterations_of, run_until, set_option, status_of
-        from copter.models.highs_kept import STRATEGIES, KeptModel, OtherUnits, basis_near, simplex_options
+        from copter.models.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
 
         clock, trial = run.budget.clock, engine is not self._choices[self._few].best
         choice = self._choices[self._few]
@@ -233,7 +233,7 @@ class Engines:
         except Interrupted:
             clock.check()
             return None
-        except (OtherUnits, SolverError) as error:
+        except SolverError as error:
             log.debug("    simplex cannot solve this round: %s", error or "other units")
             return None
         self._model = model
