@@ -57,10 +57,11 @@ def read_model(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     """
     source = Source(Path(path), strict)
     suffixes = [suffix.lower() for suffix in source.path.suffixes]
-    if ".mps" in suffixes:
-        return mps.read(source)
-    if ".lp" in suffixes:
-        return lp_format.read(source)
+    for suffix, read in ((".mps", mps.read), (".lp", lp_format.read)):
+        if suffix in suffixes:
+            lp = read(source)
+            lp.A.sum_duplicates()  # sorts the entries
+            return lp
     raise FileError(source.path, "must have a name that ends in .mps or .lp, with or without .gz")
 
 

@@ -33,11 +33,9 @@ class _Cvxpy:
         """Set the values, duals, status and objective value of the cvxpy problem."""
         problem = self.problem
         problem.unpack_results(result_of(found, self._offset), self._chain, self._back)
-        return replace(
-            found,
-            values={variable: variable.value for variable in problem.variables()},
-            duals={row: row.dual_value for row in problem.constraints},
-        )
+        values = {variable: variable.value for variable in problem.variables()}
+        duals = {row: row.dual_value for row in problem.constraints}
+        return replace(found, by_source=(values, duals))
 
 
 def from_cvxpy(problem: Problem) -> Model:

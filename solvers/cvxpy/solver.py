@@ -232,7 +232,7 @@ def result_of(found: ModelSolution, offset: float = 0.0) -> _Result:
         "gap": found.gap,
         "ray": found.ray,
     }
-    cost = -found.objective if found.maximize else found.objective
+    cost = found.lp.own_sense(found.objective)
     value = None if x is None else cost - offset
     return _Result(status, value, x, y, found.iterations, found.seconds, stats)
 

@@ -49,7 +49,7 @@ class _MathOpt:
         """Return the solution with values by variable and duals by constraint."""
         values = dict(zip(self.columns, found.x.tolist(), strict=True))
         duals = dict(zip(self.rows, (self.sign * found.y).tolist(), strict=True))
-        return replace(found, values=values, duals=duals)
+        return replace(found, by_source=(values, duals))
 
 
 def from_mathopt(model: mathopt.Model) -> Model:

@@ -63,10 +63,8 @@ class ModelSolution:
     y : (m,) ndarray
         Dual prices of the rows in copter's sign, for the minimisation: positive for an upper bound. NaN
         without prices, as for programs with integral columns.
-    values, duals : array or dict
-        Values of the columns and duals of the rows by the source's names, or as arrays without names. A dual
-        is the change of the objective per unit of the row's bound. For cvxpy it is the constraint's
-        multiplier.
+    lp : GeneralLP
+        The program that was solved.
     certificate : LPCertificate, optional
         Residuals and bound of a linear program, as a minimisation.
     integer : IntegerAnswer, optional
@@ -94,15 +92,34 @@ class ModelSolution:
     objective: float
     x: NDArray[np.float64]
     y: NDArray[np.float64]
-    values: Any
-    duals: Any
+    lp: GeneralLP = field(repr=False)
     certificate: LPCertificate | None = None
     integer: IntegerAnswer | None = None
     ray: LPRay | None = None
     iterations: int = 0
     seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
-    maximize: bool = False
+    by_source: tuple[Any, Any] | None = field(default=None, repr=False)
+
+    @property
+    def values(self) -> Any:
+        """Values of the columns, by the source's names if it has names, else an array."""
+        if self.by_source is not None:
+            return self.by_source[0]
+        names = self.lp.column_names
+        return dict(zip(names, self.x.tolist(), strict=True)) if names else self.x
+
+    @property
+    def duals(self) -> Any:
+        """Duals of the rows by the source's names, or as an array without names.
+
+        A dual is the change of the objective per unit of the row's bound. For cvxpy it is the constraint's
+        multiplier.
+        """
+        if self.by_source is not None:
+            return self.by_source[1]
+        duals, names = self.y if self.lp.maximize else -self.y, self.lp.row_names
+        return dict(zip(names, duals.tolist(), strict=True)) if names else duals
 
     @property
     def found(self) -> bool:
@@ -114,7 +131,7 @@ class ModelSolution:
         """Bound on the optimum: a lower bound for a minimisation, an upper bound for a maximisation."""
         proof = self.certificate or self.integer
         bound = math.nan if proof is None or proof.bound is None else proof.bound
-        return -bound if self.maximize else bound
+        return self.lp.own_sense(bound)
 
     @property
     def certified(self) -> bool:
@@ -512,21 +529,17 @@ class Model:
         y = np.full(lp.row_lower.size, np.nan) if proof is None else proof.y
         objective = math.nan if proof is None else lp.own_sense(proof.objective)
         about = {"solver": "copter", "engine": "highs", "start": answer.start} | details
-        return self._named(
-            ModelSolution(
-                answer.status,
-                answer.reason,
-                objective,
-                x,
-                y,
-                x,
-                y if lp.maximize else -y,
-                proof,
-                ray=answer.ray,
-                iterations=answer.iterations,
-                details=about,
-                maximize=lp.maximize,
-            )
+        return ModelSolution(
+            answer.status,
+            answer.reason,
+            objective,
+            x,
+            y,
+            lp,
+            proof,
+            ray=answer.ray,
+            iterations=answer.iterations,
+            details=about,
         )
 
     def integer_solution(self, answer: IntegerAnswer, **details: Any) -> ModelSolution:
@@ -535,29 +548,17 @@ class Model:
         x = np.full(lp.c.size, np.nan) if answer.x is None else answer.x
         objective = math.nan if answer.objective is None else lp.own_sense(answer.objective)
         about = {"solver": "copter", "engine": "branch and bound", "start": "cold"} | details
-        return self._named(
-            ModelSolution(
-                answer.status,
-                answer.reason,
-                objective,
-                x,
-                y,
-                x,
-                y,
-                integer=answer,
-                iterations=answer.nodes or 0,
-                details=about,
-                maximize=lp.maximize,
-            )
+        return ModelSolution(
+            answer.status,
+            answer.reason,
+            objective,
+            x,
+            y,
+            lp,
+            integer=answer,
+            iterations=answer.nodes or 0,
+            details=about,
         )
-
-    def _named(self, found: ModelSolution) -> ModelSolution:
-        lp = self.lp
-        if lp.column_names:
-            found = replace(found, values=dict(zip(lp.column_names, found.x.tolist(), strict=True)))
-        if lp.row_names:
-            found = replace(found, duals=dict(zip(lp.row_names, found.duals.tolist(), strict=True)))
-        return found
 
 
 # ---- arguments of updates ----------------------------------------------------------------------------------
@@ -565,7 +566,8 @@ class Model:
 
 def _checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
     """Return a checked LP within HiGHS' range; arrays that are those of `old` are not checked again."""
-    return supported(checked(lp, old))
+    new = checked(lp, old)
+    return new if old is not None and new.A is old.A and new.c is old.c else supported(new)
 
 
 @dataclass
