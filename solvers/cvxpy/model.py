@@ -13,6 +13,7 @@ from cvxpy import Maximize, Problem
 
 from copter.errors import ArgumentTypeError
 from copter.models.general_lp import GeneralLP
+from copter.solvers.cvxpy.folding import Folding
 from copter.solvers.cvxpy.solver import COPTER, lp_of, result_of
 from copter.solvers.general.model import Model, ModelSolution
 
@@ -27,12 +28,13 @@ class _Cvxpy:
         """Return the problem at the parameters' present values; cvxpy compiles it in the first call only."""
         data, self._chain, self._back = self.problem.get_problem_data(COPTER)
         maximize, self._offset = isinstance(self.problem.objective, Maximize), float(self._back[-1][s.OFFSET])
-        return replace(lp_of(data), offset=self._offset, maximize=maximize)
+        self._folding = Folding(replace(lp_of(data), offset=self._offset, maximize=maximize))
+        return self._folding.folded
 
     def deliver(self, found: ModelSolution) -> ModelSolution:
         """Set the values, duals, status and objective value of the cvxpy problem."""
         problem = self.problem
-        problem.unpack_results(result_of(found, self._offset), self._chain, self._back)
+        problem.unpack_results(result_of(found, self._folding, self._offset), self._chain, self._back)
         values = {variable: variable.value for variable in problem.variables()}
         duals = {row: row.dual_value for row in problem.constraints}
         return replace(found, by_source=(values, duals))

@@ -24,12 +24,13 @@ from copter.errors import SettingError
 from copter.keywords import check_keywords
 from copter.models.general_lp import GeneralLP, crossed_column
 from copter.solvers.base import Stopwatch
+from copter.solvers.cvxpy.folding import Folding
 from copter.solvers.general.model import Model, ModelSolution
 from copter.solvers.settings import share, time_limit, workers
 from copter.status import Status
 
-NAME, _MATRIX = "COPTER", "matrix"
-"""Keys of the model and of its matrix in the dictionary that cvxpy keeps with a problem."""
+NAME, _ROWS = "COPTER", "rows"
+"""Keys of the model and of its rows in the dictionary that cvxpy keeps with a problem."""
 _CHECKS = {"tolerance": share, "deadline": time_limit, "threads": workers}
 _OF_CVXPY = "use_quad_obj"
 """Option of cvxpy's compilation that cvxpy also passes to the solver."""
@@ -120,13 +121,15 @@ class _CopterSolver(ConicSolver):
         """
         watch, options = Stopwatch(), _checked_options(solver_opts)
         kept = {} if solver_cache is None or not warm_start else solver_cache
-        lp = lp_of(data, kept.get(_MATRIX))
-        impossible = _impossible(lp)
+        last = kept.get(_ROWS)
+        lp = lp_of(data, None if last is None else (last[0], last[1].lp.A))
+        folding = Folding(lp, None if last is None else last[1])
+        kept[_ROWS] = data[s.A], folding
+        impossible = _impossible(lp) or _impossible(folding.folded)
         if impossible:
             result = _Result(s.INFEASIBLE, stats={"reason": impossible})
         else:
-            result = result_of(_solved(lp, kept, options))
-            kept[_MATRIX] = data[s.A], lp.A
+            result = result_of(_solved(folding.folded, kept, options), folding)
         if verbose:
             print(f"copter: {result.status} in {watch():.3g} s: {result.stats['reason']}")
         return result
@@ -212,7 +215,7 @@ def _solved(lp: GeneralLP, kept: dict[str, Any], options: Mapping[str, Any]) -> 
     return model.solve(tolerance=options.get("tolerance", 1e-6), time_limit=options.get("deadline"))
 
 
-def result_of(found: ModelSolution, offset: float = 0.0) -> _Result:
+def result_of(found: ModelSolution, folding: Folding, offset: float = 0.0) -> _Result:
     """Return a solution in cvxpy's form, as an error if there is no usable point.
 
     `offset`: constant of the model's objective, which cvxpy adds itself.
@@ -220,17 +223,14 @@ def result_of(found: ModelSolution, offset: float = 0.0) -> _Result:
     status = _status_of(found)
     x = y = None
     if status in s.SOLUTION_PRESENT:
-        x, y = found.x, None if found.certificate is None else found.y
+        x, y = found.x, None if found.certificate is None else folding.prices(found.y)
     elif status == s.INFEASIBLE and found.ray is not None:
-        y = found.ray.vector
+        y = folding.prices(found.ray.vector, costs=False)
     stats = {
         "reason": found.reason,
         "warm_started": found.details["start"] != "cold",
         "start": found.details["start"],
-        "certified": found.certified,
-        "bound": found.bound,
-        "gap": found.gap,
-        "ray": found.ray,
+        "solution": found,
     }
     cost = found.lp.own_sense(found.objective)
     value = None if x is None else cost - offset
