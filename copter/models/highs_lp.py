@@ -3,11 +3,13 @@
 The LP is in HiGHS in the user's own numbers. Another state of it is compared with the numbers that HiGHS has,
 in one pass over the arrays, and only what differs is passed on. HiGHS keeps its basis.
 
-Start of a run: without a basis HiGHS presolves. From a basis it uses the dual simplex method, which was
-faster than the primal one in most of the cases that were measured, also if costs changed. If a run takes more
-than `_WORTH` times the iterations of a cold run, the next run after changes of that kind (costs alone, or
-others) uses the primal method if costs alone changed, and otherwise starts cold. A run is cut off at `_MOST`
-times these iterations. Iterations are counted and not seconds, so that results are the same on every machine.
+Start of a run: without a basis HiGHS presolves, and simplex has as many iterations as there are rows and
+columns. An LP that takes more, such as QAP12, is solved by an interior-point method with crossover. From a
+basis HiGHS uses the dual simplex method, which was faster than the primal one in most of the cases that were
+measured, also if costs changed. If a run takes more than `_WORTH` times the iterations of a cold run, the
+next run after changes of that kind (costs alone, or others) uses the primal method if costs alone changed,
+and otherwise starts cold. A run is cut off at `_MOST` times these iterations. Iterations are counted and not
+seconds, so that results are the same on every machine.
 
 HiGHS' claim counts if the LP's own residuals confirm it (:mod:`copter.proof.general_lp`). Otherwise the LP is
 solved once more, cold, at the smallest tolerances, in units in which typical numbers are near 1.
@@ -291,13 +293,28 @@ class HighsLP:
                 return highs
             check(highs.clearSolver(), "clearing the solver")
         before = self._iterations
-        self._run_until(highs, clock)
-        if status_of(highs)[0] is Status.NUMERICAL_ERROR and "solver" not in self.options:
-            check(highs.clearSolver(), "clearing the solver")
-            set_option(highs, "simplex_strategy", _PRIMAL)
-            self._run_until(highs, clock)
+        self._cold(highs, clock)
         self._cold_iterations = self._iterations - before
         return highs
+
+    def _cold(self, highs: HighsEngine, clock: Clock) -> None:
+        """Run HiGHS without a basis: simplex, or an interior-point method if simplex takes long."""
+        own = {"solver", "simplex_iteration_limit"}.isdisjoint(self.options)
+        if own:
+            limit = max(_LEAST_LIMIT, sum(self.lp.A.shape))
+            set_option(highs, "simplex_iteration_limit", limit)
+        self._run_until(highs, clock)
+        status = status_of(highs)[0]
+        if not own or status not in (Status.ITERATION_LIMIT, Status.NUMERICAL_ERROR):
+            return
+        set_option(highs, "simplex_iteration_limit", highspy.kHighsIInf)
+        check(highs.clearSolver(), "clearing the solver")
+        if status is Status.ITERATION_LIMIT:
+            set_option(highs, "solver", "ipm")
+        else:
+            set_option(highs, "simplex_strategy", _PRIMAL)
+        self._run_until(highs, clock)
+        set_option(highs, "solver", "choose")
 
     def _run_until(self, highs: HighsEngine, clock: Clock) -> None:
         run_until(highs, clock)
@@ -348,6 +365,8 @@ class HighsLP:
             return LPAnswer(Status.OPTIMAL, reason, proof)
         if status in _LIMITED:
             return LPAnswer(status, reason, proof)
+        if status is Status.NUMERICAL_ERROR:
+            return LPAnswer(Status.UNPROVED, reason)
         figures = f"a residual of {proof.primal:.1e} and a largest figure of {proof.worst():.1e}"
         why = f"{reason}, but the LP itself has {figures}"
         return LPAnswer(Status.UNPROVED, why, proof)

@@ -1,6 +1,6 @@
-"""Linear programs in exact arithmetic: a two-phase simplex on Fractions, for tiny programs only.
+"""Linear programs in exact arithmetic: a two-phase simplex on Fractions, and proofs checked in Fractions.
 
-Slow and obvious, with Bland's rule, so that it ends; nothing here imports copter.
+Slow and obvious, with Bland's rule, so that it ends; nothing here imports copter. For tiny programs only.
 """
 
 from __future__ import annotations
@@ -35,6 +35,75 @@ def solve_exactly(model: Model) -> tuple[str, Fraction | None]:
         if np.isfinite(bound):
             rows.append(([Fraction(int(j == k)) for k in range(n)], "<=", Fraction(float(bound))))
     return _simplex(c, rows)
+
+
+def exact_optimum(c, A, row_lower, row_upper, lower, upper) -> tuple[str, Fraction | None]:
+    """Status and optimum of an LP with any bounds; A (m, n) is dense, and numbers may be Fractions."""
+    columns, cost, offset = [], [], Fraction(0)  # x_j = shift_j + sum of sign * column
+    shift, spans = [Fraction(0)] * len(c), []
+    for j, (low, high) in enumerate(zip(lower, upper, strict=True)):
+        if low > high:
+            return "infeasible", None
+        if abs(low) < np.inf:
+            columns.append((j, 1))
+            shift[j] = Fraction(low)
+            spans.append(Fraction(high) - shift[j] if high < np.inf else None)
+        elif high < np.inf:
+            columns.append((j, -1))
+            shift[j] = Fraction(high)
+            spans.append(None)
+        else:
+            columns += [(j, 1), (j, -1)]
+            spans += [None, None]
+        offset += Fraction(c[j]) * shift[j]
+    cost = [sign * Fraction(c[j]) for j, sign in columns]
+    rows = []
+    for a, low, high in zip(A, row_lower, row_upper, strict=True):
+        at = [Fraction(value) for value in a]
+        used = sum(value * own for value, own in zip(at, shift, strict=True))
+        line = [sign * at[j] for j, sign in columns]
+        if low == high:
+            rows.append((line, "==", Fraction(high) - used))
+            continue
+        if high < np.inf:
+            rows.append((line, "<=", Fraction(high) - used))
+        if low > -np.inf:
+            rows.append(([-value for value in line], "<=", used - Fraction(low)))
+    for k, span in enumerate(spans):
+        if span is not None:
+            rows.append(([Fraction(int(k == other)) for other in range(len(columns))], "<=", span))
+    status, value = _simplex(cost, rows)
+    return status, None if value is None else value + offset
+
+
+def of_lp(lp) -> tuple:
+    """Arguments of :func:`exact_optimum` for the arrays of a GeneralLP, whose integrality is ignored."""
+    return lp.c, lp.A.toarray(), lp.row_lower, lp.row_upper, lp.lower, lp.upper
+
+
+def ray_holds(lp, ray) -> bool:
+    """Whether a ray proves in Fractions that an LP has no feasible point, or falls along a direction."""
+    vector = [Fraction(value) for value in ray.vector.tolist()]
+    A = [[Fraction(value) for value in row] for row in lp.A.toarray().tolist()]
+    if ray.kind == "unbounded":
+        along = [sum(a * d for a, d in zip(row, vector, strict=True)) for row in A]
+        ends = [*zip(along, lp.row_lower, lp.row_upper, strict=True)]
+        ends += zip(vector, lp.lower, lp.upper, strict=True)
+        cost = sum(Fraction(c) * d for c, d in zip(lp.c.tolist(), vector, strict=True))
+        stays = all((d <= 0 or high == np.inf) and (d >= 0 or low == -np.inf) for d, low, high in ends)
+        return cost < 0 and stays
+    total = Fraction(0)
+    for y, low, high in zip(vector, lp.row_lower, lp.row_upper, strict=True):
+        if y:
+            total -= y * Fraction(float(high if y > 0 else low))
+    for j, (low, high) in enumerate(zip(lp.lower, lp.upper, strict=True)):
+        z = sum(y * row[j] for y, row in zip(vector, A, strict=True))
+        if z:
+            end = low if z > 0 else high
+            if np.isinf(end):
+                return False
+            total += z * Fraction(float(end))
+    return total > 0
 
 
 def _simplex(c, rows):

@@ -14,12 +14,15 @@ STATUS = {0: Status.OPTIMAL, 1: Status.DEADLINE, 2: Status.INFEASIBLE, 3: Status
 class Scipy(Baseline):
     """scipy's linprog, rebuilt every round."""
 
+    def _take(self, lp):
+        self._lp = lp
+
     def _load(self, program):
-        self._compiled = compile_program(program)
+        self._take(compile_program(program))
         return Layout.of(program)
 
     def _run(self, clock, reserve, tighter):
-        lp, watch = self._compiled, Stopwatch()
+        lp, watch = self._lp, Stopwatch()
         above, below = np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)
         rows = np.concatenate((lp.A.toarray()[above], -lp.A.toarray()[below]))
         right = np.concatenate((lp.row_upper[above], -lp.row_lower[below]))
