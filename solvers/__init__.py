@@ -5,10 +5,11 @@ their settings, and `features.py` names their abilities.
 
 - `proximal/` is copter's method; `inner/` solves its subproblems.
 - `exact/` proves integral allocations optimal.
-- `general/` solves LPs of any form.
+- `general/` has :class:`copter.Model`: linear and integer programs of any form.
 - `baselines/` wraps the solvers that copter is compared with.
 - `cvxpy/` connects copter and cvxpy.
 - `generation.py` is column generation, which `problems/placement/` uses.
+- `highs_kept.py` keeps a program of requests in HiGHS.
 - `milp.py` calls HiGHS' branch and bound; `apart.py` runs it in a separate process if that is wanted.
 - `blas.py` limits BLAS to one thread.
 - `wrapper.py` and `rebuild.py` wrap another solver; `memory.py` maps last round's solution to the new slots.

@@ -21,9 +21,9 @@ from copter.bench.recording import Replayer, read_rounds
 from copter.bench.sequences.program import SequenceProgram
 from copter.errors import DomainError, UnsupportedError, choices
 from copter.installed import installed
-from copter.models.changes import FlatModel
 from copter.rounds.named import domain_named, fresh
 from copter.rounds.rounds import Rounds, drawn_events
+from copter.store.changes import FlatModel
 from copter.store.compiled import compile_program
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ Read `general_lp.py` first (costs, matrix and bounds with names). `files.py` rea
 `mps.py`, `lp_format.py` and `text.py`. `arrays.py` converts a program to an LP.
 
 `highs.py` is the interface to HiGHS. `highs_lp.py` keeps a general LP in HiGHS, and confirms HiGHS' claims.
-`highs_kept.py` keeps a program of requests in HiGHS, by the differences that `changes.py` finds.
 
 :class:`copter.Model` is in :mod:`copter.solvers.general`.
 """

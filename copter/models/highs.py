@@ -22,8 +22,8 @@ from copter.native import run_apart
 from copter.status import Status
 
 if TYPE_CHECKING:
-    from copter.models.changes import Changes
     from copter.proof.rigorous import LinearProgram
+    from copter.store.changes import Changes
 
 _LEAST_ENTRY = 1e-12
 """HiGHS drops entries below this, the smallest value of its option."""

@@ -7,7 +7,8 @@ Read `store.py` first. It describes the tables and the effect of edits.
 - `edit_log.py` has the requests that were edited since a revision. `term_table.py` has the convex terms.
 - `view.py` is the form in which kernels read a store.
 - `executor.py` runs tasks on the columns, or fetches columns, in this process or on workers (`copter/ray/`).
-- `reading.py` and `compiled.py` read whole requests and programs.
+- `reading.py` and `compiled.py` read whole requests and programs. `changes.py` finds the differences between
+  two states of a program, for a flat model of it.
 - `subproblem.py` makes a store from a few requests. `allocation.py` has sparse allocations.
 
 The package does not import programs, proofs or solvers.

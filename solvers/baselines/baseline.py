@@ -43,8 +43,8 @@ from copter.solvers.memory import LastX, churn_base
 from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 
 if TYPE_CHECKING:
-    from copter.models.changes import FlatModel
     from copter.program.program import ContinualProgram
+    from copter.store.changes import FlatModel
 
 _TIGHTER = 1 / 3
 """Factor on a solver's tolerance in each run after one whose optimum missed the wanted tolerance."""

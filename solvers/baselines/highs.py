@@ -44,7 +44,6 @@ from copter.models.highs import (
     set_option,
     status_of,
 )
-from copter.models.highs_kept import STRATEGIES, simplex_options
 from copter.models.highs_lp import HighsLP
 from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
@@ -55,6 +54,7 @@ from copter.solvers.exact.certain import completed
 from copter.solvers.exact.checks import WILD, keeps, wild
 from copter.solvers.features import Feature
 from copter.solvers.general.integer import solve_integer
+from copter.solvers.highs_kept import STRATEGIES, simplex_options
 from copter.solvers.milp import MilpAnswer, MilpEffort, read_answer, run_milp
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program

@@ -1,7 +1,7 @@
 """HiGHS with one model that is updated between rounds, and simplex from the last basis.
 
 This is the strongest use of HiGHS that its incremental interface allows
-(:mod:`copter.models.highs_kept`): columns of requests that left or were replaced are deleted, new ones are
+(:mod:`copter.solvers.highs_kept`): columns of requests that left or were replaced are deleted, new ones are
 added, and costs, bounds and capacities are set where they changed.
 
 Choice of the simplex variant: if only capacities, totals and bounds changed, the last basis is dual feasible,
@@ -32,20 +32,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.models.changes import Changes
 from copter.models.highs import check, run_until, set_option, status_of
-from copter.models.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
 from copter.models.highs_lp import HighsLP
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
 from copter.solvers.baselines.highs import WIDE, fitting_strategy, outcome_of
 from copter.solvers.features import Feature
+from copter.solvers.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
 from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.rebuild import Copy
 from copter.solvers.settings import Setting, one_of, switch
 from copter.store.allocation import SparseX
+from copter.store.changes import Changes
 from copter.store.reading import effective_costs
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ from scipy.sparse import csc_matrix
 from copter.clock import Clock, check_for
 from copter.errors import SolverError
 from copter.extras import extra
-from copter.models.changes import FlatModel
 from copter.native import run_apart
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, BaselineAnswer, Layout
 from copter.solvers.features import Feature
 from copter.solvers.settings import Setting, one_of, switch
+from copter.store.changes import FlatModel
 from copter.store.compiled import compile_program
 from copter.store.store import slice_indices
 

@@ -167,7 +167,7 @@ class LPProgram:
         self.sums, self._factor, member = blocks
         self._equation = lp.row_lower[self.sums] == lp.row_upper[self.sums]
         self._resources = np.setdiff1d(np.arange(lp.row_lower.size), self.sums)
-        alone = member < 0
+        self._alone = alone = member < 0
         kind = np.where(alone, _ALONE, 0)
         kind[~alone] = np.where(self._equation, _EQUATION, 0)[member[~alone]]
         kind += _KINDS * lp.integral
@@ -238,7 +238,6 @@ class LPProgram:
             return True
         if not self._keeps(lp):
             return False
-        self._new_columns(lp)
         self._changed(lp, differing(old.c, lp.c), "costs")
         self._changed(lp, differing(old.upper, lp.upper), "upper")
         changed = differing(old.row_upper[self.sums], lp.row_upper[self.sums])
@@ -253,32 +252,15 @@ class LPProgram:
         return True
 
     def _keeps(self, lp: GeneralLP) -> bool:
-        """Return whether edits are enough: same shape and kinds, and sum rows stay sum rows."""
+        """Return whether edits are enough: the same entries and kinds, and sum rows stay sum rows."""
         if lp.A.shape != self.lp.A.shape or not np.array_equal(lp.integral, self.lp.integral):
             return False
         low, high = lp.row_lower[self.sums], lp.row_upper[self.sums]
-        alone = np.isinf(lp.upper) & np.isin(
-            self._owner[np.argsort(self._order)], np.flatnonzero(self._block < 0)
-        )
-        if alone.any() or not (_begins_at_0(lp) and _sums(low, high, self._equation).all()):
+        if np.isinf(lp.upper[self._alone]).any():
             return False
-        return lp.A is self.lp.A or not np.isin((lp.A - self.lp.A).indices, self.sums).any()
-
-    def _new_columns(self, lp: GeneralLP) -> None:
-        """Edit requests with new coefficients one by one."""
-        if same_pattern(self.lp, lp) and not differing(self.lp.A.data, lp.A.data).size:
-            return
-        kept = np.ones(lp.A.shape[0], np.bool_)
-        kept[self.sums] = False
-        for request in self._owners(np.diff((lp.A - self.lp.A).indptr) > 0).tolist():
-            part = self._order[self._begin[request] : self._end[request]]
-            block = lp.A[:, part].tocoo()
-            rows, columns = block.coords
-            usage = {
-                row: (columns[rows == row], block.data[rows == row])
-                for row in np.unique(rows[kept[rows]]).tolist()
-            }
-            self.program.update_request(request, costs=lp.c[part], usage=usage, upper=lp.upper[part])
+        if not (_begins_at_0(lp) and _sums(low, high, self._equation).all()):
+            return False
+        return same_pattern(self.lp, lp) and not differing(self.lp.A.data, lp.A.data).size
 
     def _changed(self, lp: GeneralLP, columns: NDArray[np.int32], field: str) -> None:
         """Edit the costs or the bounds of the requests that have some columns."""

@@ -12,6 +12,7 @@ An LP with at least `LARGE` columns that is an allocation is solved as a Continu
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -246,8 +247,6 @@ class Model:
         row_lower: Any = None,
         row_upper: Any = None,
         bounds: Any = None,
-        lower: Any = None,
-        upper: Any = None,
         integrality: Any = None,
     ) -> LPChanges:
         """Change numbers of the program; the next solve begins from the last one.
@@ -269,15 +268,13 @@ class Model:
             Bounds of rows.
         bounds : optional
             Bounds of columns as in :func:`~copter.from_arrays`, or a mapping to pairs.
-        lower, upper : (n,) array_like or mapping, optional
-            Bounds of columns.
         integrality : (n,) array_like or mapping, optional
             1 for integral columns, 0 for others.
 
         Returns
         -------
         LPChanges
-            Numbers of changed costs, bounds of columns, bounds of rows and entries; all NaN-free counts.
+            Numbers of changed costs, bounds of columns, bounds of rows and entries.
 
         Raises
         ------
@@ -285,17 +282,16 @@ class Model:
             If an argument is invalid; the model does not change.
         """
         old = self.lp
-        given = {
-            "c": c, "A": A, "b_ub": b_ub, "b_eq": b_eq, "row_lower": row_lower, "row_upper": row_upper,
-            "bounds": bounds, "lower": lower, "upper": upper, "integrality": integrality,
-        }  # fmt: skip
+        names = ("c", "A", "b_ub", "b_eq", "row_lower", "row_upper", "bounds", "integrality")
+        values = (c, A, b_ub, b_eq, row_lower, row_upper, bounds, integrality)
+        given = {name: value for name, value in zip(names, values, strict=True) if value is not None}
         if lp is not None and not isinstance(lp, GeneralLP):
             why = "must be a GeneralLP; give numbers by name, for example model.update(c=costs)"
             raise ArgumentTypeError("Model.update", "lp", lp, why)
-        if lp is None and all(each is None for each in given.values()):
+        if lp is None and not given:
             lp = old if self._source is None else self._source.read()
         new = _checked(old if lp is None else lp, old)
-        if any(each is not None for each in given.values()):
+        if given:
             new = _checked(_Edit(new, self._parts).applied(given), new)
         if new.A.shape != old.A.shape:
             self._kept = self._allocation = self._parts = None
@@ -582,15 +578,13 @@ class _Edit:
 
         lp = self.lp
         new: dict[str, Any] = {}
-        given = {name: value for name, value in given.items() if value is not None}
         n, columns, rows = lp.c.size, lp.column_names, lp.row_names
         sign = -1.0 if lp.maximize else 1.0
         if "c" in given:
             new["c"] = sign * _vector("c", given["c"], sign * lp.c, columns)
-        for name in ("lower", "upper", "row_lower", "row_upper"):
+        for name in ("row_lower", "row_upper"):
             if name in given:
-                names = rows if name.startswith("row") else columns
-                new[name] = _vector(name, given[name], getattr(lp, name), names)
+                new[name] = _vector(name, given[name], getattr(lp, name), rows)
         for name, at in (("b_ub", True), ("b_eq", False)):
             if name in given:
                 if self.parts is None:
@@ -633,23 +627,11 @@ class _Edit:
             raise EditError("Model.update", "A", list(given)[:1], "must have pairs (row, column) as keys")
         i = _positions("row", [key[0] for key in given], m, lp.row_names, distinct=False)
         j = _positions("column", [key[1] for key in given], n, lp.column_names, distinct=False)
-        values = _vector("A", list(given.values()), i.size)
-        matrix = lp.A.tolil() if _some_new(lp.A, i, j) else lp.A.copy()
-        for row, column, value in zip(i.tolist(), j.tolist(), values.tolist(), strict=True):
-            if isinstance(matrix, csc_array):
-                part = slice(matrix.indptr[column], matrix.indptr[column + 1])
-                matrix.data[part][matrix.indices[part] == row] = value
-            else:
-                matrix[row, column] = value
-        return csc_array(matrix)
-
-
-def _some_new(A: csc_array, i: NDArray[np.int32], j: NDArray[np.int32]) -> bool:
-    """Return whether some places have no entry."""
-    return any(
-        row not in A.indices[A.indptr[k] : A.indptr[k + 1]]
-        for row, k in zip(i.tolist(), j.tolist(), strict=True)
-    )
+        matrix = lp.A.copy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that new places are slow
+            matrix[i, j] = _vector("A", list(given.values()), i.size)
+        return matrix
 
 
 def _matrix(name: str, given: Any, shape: tuple[int | None, int | None]) -> csc_array:

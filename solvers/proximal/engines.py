@@ -38,8 +38,8 @@ from copter.errors import SolverError
 from copter.solution import Status
 
 if TYPE_CHECKING:
-    from copter.models.highs_kept import KeptModel
     from copter.program.program import ContinualProgram
+    from copter.solvers.highs_kept import KeptModel
     from copter.solvers.proximal.run import SolveContext
     from copter.store.allocation import SparseX
 
@@ -205,7 +205,7 @@ class Engines:
         The first runs of a model start near an allocation and prices of an earlier round.
         """
         from copter.models.highs import iterations_of, run_until, set_option, status_of
-        from copter.models.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
+        from copter.solvers.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
 
         clock, trial = run.budget.clock, engine is not self._choices[self._few].best
         choice = self._choices[self._few]

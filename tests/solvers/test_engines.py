@@ -10,7 +10,7 @@ import pytest
 
 from copter import ContinualProgram, ProximalPoint, Status, make_solver
 from copter.clock import Interrupted
-from copter.models.highs_kept import KeptModel
+from copter.solvers.highs_kept import KeptModel
 from copter.solvers.proximal import engines, loop
 from copter.solvers.proximal.engines import TIMED, Choice, Record
 

@@ -55,11 +55,9 @@ class Program:
         for row in self.A:
             size = sum(abs(a) * (r if r < INF else 1e9) for a, r in zip(row, reach, strict=True) if a)
             room.append(_ALLOWED * min(Fraction(1), Fraction(float(size))))
-        relaxed = [
-            [side if abs(side) == INF else Fraction(float(side)) + sign * own for side, own in zip(sides, room)]
-            for sides, sign in ((self.low, -1), (self.high, 1))
-        ]
-        return self._least(*relaxed), self._least(self.low, self.high)
+        high = [b if b == INF else Fraction(float(b)) + r for b, r in zip(self.high, room, strict=True)]
+        low = [a if a == -INF else Fraction(float(a)) - r for a, r in zip(self.low, room, strict=True)]
+        return self._least(low, high), self._least(self.low, self.high)
 
     def _least(self, low, high) -> Fraction | None:
         choices = []
@@ -83,7 +81,10 @@ class Program:
             for row in self.A
         ]
         cost = sum((Fraction(float(c)) * v for c, v in zip(self.c, fixed, strict=True) if v), Fraction(0))
-        sides = [[s if abs(s) == INF else Fraction(s) - u for s, u in zip(each, used)] for each in (low, high)]
+        sides = [
+            [side if abs(side) == INF else Fraction(side) - own for side, own in zip(each, used, strict=True)]
+            for each in (low, high)
+        ]
         if not loose:
             return cost if all(a <= 0 <= b for a, b in zip(*sides, strict=True)) else None
         box = np.array([boxes[j] for j in loose]).T

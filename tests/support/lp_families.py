@@ -24,7 +24,9 @@ def made(c, A, low, high, lower=0.0, upper=INF, **more) -> GeneralLP:
 
 
 def _shape(rng, big):
-    return (int(rng.integers(15, 40)), int(rng.integers(20, 60))) if big else tuple(rng.integers(1, 5, 2) + [0, 1])
+    if big:
+        return int(rng.integers(15, 40)), int(rng.integers(20, 60))
+    return int(rng.integers(1, 5)), int(rng.integers(2, 6))
 
 
 def _matrix(rng, m, n):
@@ -37,14 +39,16 @@ def _around(rng, A, x):
     at = A @ x
     kind = rng.integers(0, 4, at.size)
     room = rng.integers(0, 3, at.size) / 2
-    return np.where(kind == 0, -INF, at - room * (kind != 3)), np.where(kind == 1, INF, at + room * (kind != 3))
+    room[kind == 3] = 0.0
+    return np.where(kind == 0, -INF, at - room), np.where(kind == 1, INF, at + room)
 
 
 def bounded(rng, big=False):
     """Every column between bounds, rows around a point."""
     m, n = _shape(rng, big)
     A, x = _matrix(rng, m, n), rng.integers(0, 9, n) / 2.0
-    return made(rng.normal(size=n), A, *_around(rng, A, x), x - rng.integers(0, 3, n), x + rng.integers(0, 4, n))
+    box = x - rng.integers(0, 3, n), x + rng.integers(0, 4, n)
+    return made(rng.normal(size=n), A, *_around(rng, A, x), *box)
 
 
 def _priced(rng, free, big):
@@ -78,7 +82,8 @@ def whole_data(rng, big=False):
     A = rng.integers(-3, 4, (m, n)) * (rng.random((m, n)) < (0.8 if n < 10 else 0.3))
     high = rng.integers(-1, 7, m)
     low = np.where(rng.random(m) < 0.3, high - rng.integers(0, 3, m), -INF)
-    return made(rng.integers(-3, 5, n), A, low, high, 0, np.where(rng.random(n) < 0.5, rng.integers(1, 6, n), INF))
+    upper = np.where(rng.random(n) < 0.5, rng.integers(1, 6, n), INF)
+    return made(rng.integers(-3, 5, n), A, low, high, 0, upper)
 
 
 def infeasible(rng, big=False):
@@ -124,7 +129,7 @@ def badly_scaled(rng, big=False):
 
 
 def tiny(rng, big=False):
-    """Right sides and bounds of a millionth, costs of a thousandth."""
+    """Right sides and bounds of 6e-8 to 6e-5, and costs of a thousandth."""
     lp, unit = bounded(rng, big), 2.0 ** -int(rng.integers(14, 25))
     sides = (lp.row_lower * unit, lp.row_upper * unit, lp.lower * unit, lp.upper * unit)
     return made(lp.c * 1e-3, lp.A.toarray(), *sides)
@@ -162,8 +167,8 @@ def nearly_infeasible(rng, big=False):
 FAMILIES: dict[str, Callable[..., GeneralLP]] = {
     make.__name__: make
     for make in (
-        bounded, free, half_free, whole_data, infeasible, unbounded, degenerate, badly_scaled, tiny, far_bounds,
-        no_costs, nearly_infeasible,
+        bounded, free, half_free, whole_data, infeasible, unbounded, degenerate, badly_scaled, tiny,
+        far_bounds, no_costs, nearly_infeasible,
     )
 }  # fmt: skip
 CHANGES = ("costs", "sides", "bounds", "entries", "all")

@@ -1,6 +1,6 @@
 """HiGHS model of a program that is kept between rounds, with its basis, and a basis near a given point.
 
-The differences between two rounds are read from the store's revisions (:mod:`copter.models.changes`).  HiGHS
+The differences between two rounds are read from the store's revisions (:mod:`copter.store.changes`).  HiGHS
 keeps the basis: entries of deleted rows and columns are removed, new columns are nonbasic, and new rows are
 basic. If the basis became singular, the next factorization replaces columns by slacks.
 """
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
-from copter.models.changes import Changes, FlatModel
 from copter.models.highs import HighsEngine, apply_changes, load, point_of
 from copter.store.allocation import SparseX, dense_to_sparse
+from copter.store.changes import Changes, FlatModel
 from copter.store.compiled import compile_program
 from copter.store.reading import upper_bounds
 from copter.store.store import NO_TOTAL
