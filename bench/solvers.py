@@ -104,7 +104,6 @@ _LABELS = {
 }
 """Labels of solvers; a solver that is not listed is shown by its name."""
 _METHODS: dict[str, _Entrant] = {
-    "copter-own": _Entrant("copter-own", "variant"),
     "cvxpy": _Entrant("cvxpy", "cvxpy"),
     "lp-top": _Entrant("demand pinning", "other"),
     "rebalancer": _Entrant("Rebalancer, moves", "other"),

@@ -288,7 +288,10 @@ class ClockedSolver(Solver):
             except ValueError as error:
                 raise SettingError(self.name, "deadline", deadline, str(error)) from None
         if not hasattr(program, "guard"):
-            return self._solve_model(program, limit)
+            found = self._solve_model(program, limit)
+            if raise_error:
+                check_optimal(found)
+            return found
         clock = Clock(limit, parent=current())
         who = f"solver {self.name!r}"
         with program.guard.solving(who), self._busy(clock), ctrl_c_cancels(clock), running(clock):

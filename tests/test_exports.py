@@ -55,7 +55,7 @@ def test_every_program_that_is_read_can_be_solved_from_the_top(tmp_path):
         "NAME small\nROWS\n N cost\n L row\nCOLUMNS\n x cost -1 row 1\nRHS\n r row 4\nENDATA\n",
         encoding="utf-8",
     )
-    lp = copter.read_mps(path)
+    lp = copter.read_model(path)
     assert isinstance(lp, copter.GeneralLP)
-    answer = copter.solve_lp(lp)
+    answer = copter.Model(lp).solve()
     assert answer.x.tolist() == pytest.approx([4.0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from copter.errors import EditError
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+_ARRAYS = ("c", "row_lower", "row_upper", "lower", "upper", "integral")
 LARGEST_ENTRY = 1e15
 """Absolute value from which on HiGHS rejects an entry of the matrix."""
 _ORDERED = "must not be NaN, with lower <= upper, lower below infinity and upper above minus infinity"
@@ -86,7 +87,7 @@ class GeneralLP:
 
 
 def checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
-    """Return a checked LP; arrays that `old`, another checked LP, has too are not checked again.
+    """Return a checked copy of an LP; arrays that `old`, another checked LP, has too are kept as they are.
 
     Bounds with absolute values from 1e20 on become infinite. Bounds of integral columns are rounded inwards.
     Matrix entries that are given twice are summed. Semi-continuous columns without a choice become ordinary.
@@ -96,6 +97,8 @@ def checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
     """
     if lp is old:
         return lp
+    same = {name: _kept(lp, old, name) for name in _ARRAYS}
+    lp = replace(lp, **same)
     if (old is None or lp.c is not old.c) and not np.isfinite(lp.c).all():
         where = int(np.argmin(np.isfinite(lp.c)))
         raise EditError(f"c[{where}]", "c", float(lp.c[where]), "must be finite")
@@ -114,6 +117,13 @@ def checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
             box = np.where(lp.integral, low, box[0]), np.where(lp.integral, high, box[1])
             _check_bounds("column", *box, "must have a whole number between them; there is no whole number")
     return replace(lp, A=A, row_lower=sides[0], row_upper=sides[1], lower=box[0], upper=box[1])
+
+
+def _kept(lp: GeneralLP, old: GeneralLP | None, name: str) -> Any:
+    """Return the array of `old` if it has the same numbers, else a copy, which the caller cannot change."""
+    given = getattr(lp, name)
+    known = None if old is None else getattr(old, name)
+    return known if known is not None and np.array_equal(given, known) else np.array(given)
 
 
 def _same_matrix(new: csc_array, old: csc_array) -> bool:

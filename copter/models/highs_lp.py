@@ -83,12 +83,13 @@ class _Choice:
 
 
 class LPChanges(NamedTuple):
-    """Numbers of costs, bounds of columns, bounds of rows and entries that differ between two LPs."""
+    """Numbers of costs, bounds of columns and of rows, entries and kinds of columns that differ."""
 
     costs: int
     bounds: int
     rows: int
     entries: int
+    integrality: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ def changes_between(old: GeneralLP, new: GeneralLP) -> LPChanges:
     bounds = (old.lower != new.lower) | (old.upper != new.upper)
     rows = (old.row_lower != new.row_lower) | (old.row_upper != new.row_upper)
     costs, boxes, sides = differing(old.c, new.c).size, int(bounds.sum()), int(rows.sum())
-    return LPChanges(costs, boxes, sides, int(entries))
+    kinds = int(np.count_nonzero(old.integral != new.integral))
+    return LPChanges(costs, boxes, sides, int(entries), kinds)
 
 
 @dataclass

@@ -34,8 +34,8 @@ from copter.clock import Clock, Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import engine, pass_model, run_until
-from copter.models.highs_lp import HighsLP
-from copter.proof.rigorous import EPS, exact_reduced_costs
+from copter.models.highs_lp import HighsLP, LPAnswer
+from copter.proof.rigorous import EPS, exact_reduced_costs, implied_bounds
 from copter.solvers.general.semicontinuous import with_indicators, without_indicators
 from copter.solvers.milp import MilpAnswer, read_answer
 from copter.status import Status
@@ -120,7 +120,8 @@ def solve_integer(
     options = {"mip_rel_gap": gap, "mip_abs_gap": 0.0, **(options or {})}
     begin = clock()
     try:
-        found = _searched(lp, options, clock, threads)
+        falls = _may_fall(lp) and _relaxed(lp, clock).status is Status.UNBOUNDED
+        found = (_without_optimum if falls else _searched)(lp, options, clock, threads)
         answer = _judged(lp, found, options["mip_rel_gap"], clock)
         if answer.status not in (Status.UNPROVED, Status.NUMERICAL_ERROR) or clock.over():
             return answer
@@ -164,22 +165,41 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
     found = read_answer(highs)
     status = highs.getModelStatus()
     if status in (highspy.HighsModelStatus.kUnboundedOrInfeasible, highspy.HighsModelStatus.kUnbounded):
-        found = _without_optimum(lp, found, options, clock, threads)
+        found = _without_optimum(lp, options, clock, threads)
     return found if found.x is None else replace(found, x=without_indicators(lp, found.x))
 
 
-def _without_optimum(
-    lp: GeneralLP, found: MilpAnswer, options: dict[str, Any], clock: Clock, threads: int | None
-) -> MilpAnswer:
-    """Return INFEASIBLE, or UNBOUNDED if the rows have a point and the objective falls along a ray."""
+def _may_fall(lp: GeneralLP) -> bool:
+    """Return whether a cost drives a column towards a bound that is missing and that no row implies."""
+    falls = ((lp.c > 0) & np.isinf(lp.lower)) | ((lp.c < 0) & np.isinf(lp.upper))
+    if not falls.any():
+        return False
+    lower, upper = implied_bounds(lp)
+    return bool((((lp.c > 0) & np.isinf(lower)) | ((lp.c < 0) & np.isinf(upper))).any())
+
+
+def _relaxed(lp: GeneralLP, clock: Clock) -> LPAnswer:
+    """Return the answer for the relaxation, in which semi-continuous columns are 0 or within their bounds."""
+    lower, upper = lp.lower, lp.upper
+    if lp.semi is not None:
+        lower = np.where(lp.semi, np.minimum(lower, 0.0), lower)
+        upper = np.where(lp.semi, np.maximum(upper, 0.0), upper)
+    continuous = np.zeros(lp.c.size, np.bool_)
+    return HighsLP(replace(lp, lower=lower, upper=upper, integral=continuous, semi=None)).solve(1e-6, clock)
+
+
+def _without_optimum(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int | None) -> MilpAnswer:
+    """Return INFEASIBLE, or UNBOUNDED if the rows have a point and the objective falls along a ray.
+
+    Branch and bound may not end on a program whose relaxation is unbounded, so that it gets no costs.
+    """
     bare = _searched(replace(lp, c=np.zeros(lp.c.size)), options, clock, threads)
-    if bare.status is Status.INFEASIBLE:
+    if bare.x is None:
         return bare
-    relaxed = HighsLP(replace(lp, integral=np.zeros(lp.c.size, np.bool_), semi=None)).solve(1e-6, clock)
-    if bare.x is not None and relaxed.status is Status.UNBOUNDED:
+    if _relaxed(lp, clock).status is Status.UNBOUNDED:
         why = "there is a feasible point, and the objective falls along a ray of the relaxation"
-        return replace(found, x=None, status=Status.UNBOUNDED, reason=why)
-    return replace(found, x=None, status=Status.UNPROVED, reason=f"{found.reason}, and neither is proved")
+        return replace(bare, x=None, status=Status.UNBOUNDED, reason=why)
+    return replace(bare, x=None, status=Status.UNPROVED, reason="infeasible or unbounded: neither is proved")
 
 
 def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> IntegerAnswer:

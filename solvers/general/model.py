@@ -142,13 +142,20 @@ class ModelSolution:
 
     @property
     def gap(self) -> float:
-        """Difference of objective and bound, relative to the larger of both; NaN without a point."""
+        """Difference of objective and bound, relative to the larger of both; NaN without a point.
+
+        If the terms of an LP's objective cancel, it is relative to a thousandth of their sum at least. With
+        integral columns it is relative to |objective|.
+        """
         proof = self.certificate or self.integer
         return math.nan if proof is None or proof.gap is None else proof.gap
 
     @property
     def primal_residual(self) -> float:
-        """Largest violation of a row, relative to its size; NaN without a point."""
+        """Largest violation of a row, relative to its size; NaN without a point.
+
+        With integral columns the violation is in the row's own units.
+        """
         if self.integer is not None:
             return self.integer.violation
         return math.nan if self.certificate is None else self.certificate.primal
@@ -175,7 +182,7 @@ class Model:
     Parameters
     ----------
     source : GeneralLP or Source
-        Program, for example from :func:`~copter.read_mps`, or an object that has one.
+        Program, for example from :func:`~copter.read_model`, or an object that has one.
     n_inequalities : int, optional
         Number of first rows that :meth:`update` knows as ``b_ub``; the others are ``b_eq``.
     threads : int, optional
@@ -198,7 +205,7 @@ class Model:
     >>> model.solve().objective
     -7.0
     >>> model.update(b_ub=[5.0], c={0: -3.0})
-    LPChanges(costs=1, bounds=0, rows=1, entries=0)
+    LPChanges(costs=1, bounds=0, rows=1, entries=0, integrality=0)
     >>> model.solve().objective
     -13.0
     """
@@ -214,7 +221,7 @@ class Model:
     ) -> None:
         self._source = None if isinstance(source, GeneralLP) else source
         if not hasattr(source, "read") and not isinstance(source, GeneralLP):
-            why = "must be a GeneralLP, for example from read_mps() or from_arrays()"
+            why = "must be a GeneralLP, for example from read_model() or from_arrays()"
             raise ArgumentTypeError("Model", "source", source, why)
         self.lp = _checked(source if isinstance(source, GeneralLP) else source.read())
         m = self.lp.row_lower.size
@@ -274,7 +281,7 @@ class Model:
         Returns
         -------
         LPChanges
-            Numbers of changed costs, bounds of columns, bounds of rows and entries.
+            Numbers of changed costs, bounds of columns, bounds of rows, entries and integral columns.
 
         Raises
         ------

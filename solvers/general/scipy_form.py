@@ -110,7 +110,9 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
     found = _solved(lp, given, tolerance)
     if isinstance(found, LPAnswer):
         return _result(lp, found, n_upper)
-    return _result(lp, LPAnswer(found.status, found.reason), n_upper, found.x) | found.figures()
+    result = _result(lp, LPAnswer(found.status, found.reason), n_upper, found.x)
+    result.update(found.figures())
+    return result
 
 
 def milp(

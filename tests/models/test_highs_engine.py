@@ -28,7 +28,7 @@ program.add_request("q", [-1.0, -2.0], {"r": [1.0, 2.0]}, total=1, integral=True
 for solver in ("highs-simplex", "highs-hot", "highs-milp", "copter-exact"):
     assert copter.make_solver(solver).solve(program).status is copter.Status.OPTIMAL
 program.write("program.mps")
-copter.solve_lp(copter.read_mps("program.mps"))
+copter.Model(copter.read_model("program.mps")).solve()
 assert engine(1, presolve="off").run() is not None
 """
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, from_mathopt, make_solver, to_mathopt
+from copter import ContinualProgram, Model, as_program, from_mathopt, make_solver, to_mathopt
 from copter.errors import MissingExtraError, UnsupportedError
-from copter.models.model import Model
 from support.lp_cases import random_general
 
 mathopt = pytest.importorskip("ortools.math_opt.python.mathopt", reason="needs copter-opt[baselines]")
@@ -26,12 +25,8 @@ def test_to_mathopt_and_back_keeps_optimum_and_shape(seed, maximize):
     source = back.lp
     np.testing.assert_array_equal(source.A.toarray(), lp.A.toarray())
     np.testing.assert_array_equal([source.c, source.lower, source.upper], [lp.c, lp.lower, lp.upper])
-    solution = make_solver("highs-simplex").solve(back.program)
-    assert back.solution(solution).objective == pytest.approx(truth.objective_value(), rel=1e-6, abs=1e-6)
-    expected = Model(lp, share=None)
-    assert expected.solution(make_solver("highs-simplex").solve(expected.program)).objective == pytest.approx(
-        truth.objective_value(), rel=1e-6, abs=1e-6
-    )
+    for each in (back, Model(lp)):
+        assert each.solve().objective == pytest.approx(truth.objective_value(), rel=1e-6, abs=1e-6)
 
 
 def diet(maximize: bool) -> mathopt.Model:
@@ -56,15 +51,14 @@ def diet(maximize: bool) -> mathopt.Model:
 def test_values_and_duals_are_by_variable_and_constraint(maximize):
     model = diet(maximize)
     truth = mathopt.solve(model, mathopt.SolverType.GLOP)
-    found = from_mathopt(model)
-    solution = make_solver("highs-simplex").solve(found.program)
-    assert found.solution(solution).values == pytest.approx(truth.variable_values())
-    assert found.solution(solution).duals == pytest.approx(truth.dual_values())
+    for found in (from_mathopt(model).solve(), make_solver("highs-simplex").solve(from_mathopt(model))):
+        assert found.values == pytest.approx(truth.variable_values())
+        assert found.duals == pytest.approx(truth.dual_values())
+        assert [found.objective, found.bound] == pytest.approx([truth.objective_value()] * 2)
     assert any(truth.dual_values().values())
-    assert found.solution(solution).objective == pytest.approx(truth.objective_value())
 
 
-def test_an_allocation_is_folded_into_requests():
+def test_an_allocation_can_be_converted_to_requests():
     model = mathopt.Model()
     x = {(q, j): model.add_binary_variable(name=f"x{q}{j}") for q in range(4) for j in range(3)}
     for q in range(4):
@@ -72,26 +66,27 @@ def test_an_allocation_is_folded_into_requests():
     model.add_linear_constraint(sum((q + j + 1) * x[q, j] for q, j in x) <= 9, name="capacity")
     model.maximize(sum((2 + q * j) * x[q, j] for q, j in x))
     found = from_mathopt(model)
-    assert (len(found.program), found.program.resource_ids) == (4, [4])
-    assert [found.program.requests[q].total for q in found.program.request_ids] == [1.0] * 4
-    truth = mathopt.solve(model, mathopt.SolverType.HIGHS)
-    solution = make_solver("highs-milp", mip_gap=0.0).solve(found.program)
-    assert found.solution(solution).objective == pytest.approx(truth.objective_value())
+    allocation = as_program(found.lp)
+    program = allocation.program
+    assert (len(program), list(program.resource_ids)) == (4, [4])
+    assert [program.requests[q].total for q in program.request_ids] == [1.0] * 4
+    truth = mathopt.solve(model, mathopt.SolverType.HIGHS).objective_value()
+    x, _ = allocation.point(make_solver("highs-milp", mip_gap=0.0).solve(program))
+    assert -found.lp.c @ x == pytest.approx(truth) and found.solve().objective == pytest.approx(truth)
 
 
-def test_a_model_that_changes_is_followed_by_edits():
+def test_a_model_that_changes_is_followed():
     model = diet(maximize=True)
-    found, solver = from_mathopt(model), make_solver("highs-simplex")
-    program = found.program
+    found = from_mathopt(model)
+    found.solve()
     next(model.linear_constraints()).upper_bound = 10.0
-    assert found.update().resources == 1 and found.program is program
-    truth = mathopt.solve(model, mathopt.SolverType.GLOP)
-    solution = found.solution(solver.solve(program))
-    assert solution.values == pytest.approx(truth.variable_values())
+    assert found.update() == (0, 0, 1, 0)
+    again, truth = found.solve(), mathopt.solve(model, mathopt.SolverType.GLOP)
+    assert again.values == pytest.approx(truth.variable_values()) and again.details["start"] == "kept basis"
     model.add_linear_constraint(sum(model.variables()) <= 1.0)
-    assert found.update().rebuilt
+    assert found.update().rows == 3
     truth = mathopt.solve(model, mathopt.SolverType.GLOP)
-    assert found.solution(solver.solve(found.program)).duals == pytest.approx(truth.dual_values())
+    assert found.solve().duals == pytest.approx(truth.dual_values())
 
 
 def test_a_program_s_names_and_kinds_are_in_the_model():

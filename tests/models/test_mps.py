@@ -7,12 +7,12 @@ import highspy
 import numpy as np
 import pytest
 
-from copter import make_solver
+from copter import Model, make_solver, read_model
 from copter.errors import CopterError, EditError, FileError, InputError
-from copter.models.highs import from_highs, load
+from copter.models.highs import load
 from copter.solution import Status
-from copter.solvers.general import Model, read_mps
 from support import real_data
+from support.highs_models import from_highs
 from support.lp_cases import random_general
 from support.mps_texts import FIXED, MAXIMISE, RANGES
 
@@ -27,23 +27,21 @@ def written(tmp_path, text, name="file.mps"):
 
 
 def test_a_maximisation_keeps_its_sense_and_its_integers(tmp_path):
-    lp = read_mps(written(tmp_path, MAXIMISE))
+    lp = read_model(written(tmp_path, MAXIMISE))
     assert lp.maximize and lp.integral.tolist() == [True, False, True]
-    model = Model(lp, share=None)
-    whole = model.solution(make_solver("highs-milp", mip_gap=0.0).solve(model.program))
+    model = Model(lp)
+    whole = model.solve(tolerance=1e-9)
     np.testing.assert_allclose(whole.x, [2.0, 0.25, 1.0], atol=1e-6)
     assert whole.objective == pytest.approx(22.25)
-    relaxed = model.solution(make_solver("highs-simplex").solve(model.program))
+    relaxed = make_solver("highs-simplex").solve(model)
     assert relaxed.objective == pytest.approx(22.5)
     assert relaxed.bound == pytest.approx(22.5) and whole.bound >= 22.25
 
 
-def test_integers_stay_whole_when_a_bound_moves_to_zero(tmp_path):
+def test_bounds_of_integers_are_rounded_inwards(tmp_path):
     rows = "Minimize\n obj: x + y - z\nSubject To\n a: x + y + z >= -9.5\n b: z - y <= 3.7\n"
     bounds = "Bounds\n -2.5 <= x <= 4.5\n -inf <= y <= -1.5\n z free\nGeneral\n x y z\nEnd\n"
-    model = Model(read_mps(written(tmp_path, rows + bounds, "file.lp")), share=None)
-    assert model.program.store.requests.integral[model.program.request_slots].all()
-    solution = model.solution(make_solver("highs-milp", mip_gap=0.0).solve(model.program))
+    solution = Model(read_model(written(tmp_path, rows + bounds, "file.lp"))).solve()
     x = solution.x
     assert solution.status is Status.OPTIMAL
     np.testing.assert_allclose(x, np.rint(x), atol=1e-9)
@@ -53,18 +51,18 @@ def test_integers_stay_whole_when_a_bound_moves_to_zero(tmp_path):
 def test_bounds_with_no_whole_number_between_them(tmp_path):
     text = MAXIMISE.replace("LO BND x 0.5", "LO BND x 2.1")
     with pytest.raises(EditError, match="column 0.*no whole number"):
-        Model(read_mps(written(tmp_path, text)))
+        Model(read_model(written(tmp_path, text)))
 
 
 def test_gzipped(tmp_path):
     path = tmp_path / "file.mps.gz"
     path.write_bytes(gzip.compress(MAXIMISE.encode()))
-    plain, packed = read_mps(written(tmp_path, MAXIMISE)), read_mps(path)
+    plain, packed = read_model(written(tmp_path, MAXIMISE)), read_model(path)
     np.testing.assert_array_equal(packed.c, plain.c)
     np.testing.assert_array_equal(packed.A.toarray(), plain.A.toarray())
     path.write_bytes(b"no gzip at all")
     with pytest.raises(CopterError, match="unpacked"):
-        read_mps(path)
+        read_model(path)
 
 
 @pytest.mark.parametrize(
@@ -81,15 +79,15 @@ def test_gzipped(tmp_path):
 def test_nan_is_refused_with_its_line(tmp_path, old, new, line):
     for strict in (True, False):
         with pytest.raises(InputError, match=rf"file\.mps, line {line}: NaN"):
-            read_mps(written(tmp_path, MAXIMISE.replace(old, new)), strict=strict)
+            read_model(written(tmp_path, MAXIMISE.replace(old, new)), strict=strict)
 
 
 def test_nan_may_be_a_name(tmp_path):
     text = MAXIMISE.replace(" L a", " L nan").replace(" a ", " nan ").replace("x", "NaN")
-    lp = read_mps(written(tmp_path, text))
+    lp = read_model(written(tmp_path, text))
     assert lp.row_names == ("nan",) and lp.column_names == ("NaN", "y", "z")
     with pytest.raises(InputError, match="line 2: NaN"):
-        read_mps(written(tmp_path, "Minimize\n obj: x + nan y\nEnd\n", "file.lp"))
+        read_model(written(tmp_path, "Minimize\n obj: x + nan y\nEnd\n", "file.lp"))
 
 
 @pytest.mark.parametrize(
@@ -101,16 +99,16 @@ def test_nan_may_be_a_name(tmp_path):
 )
 def test_what_is_no_linear_program(tmp_path, text, why):
     with pytest.raises(CopterError, match=why):
-        read_mps(written(tmp_path, text, "file.lp"))
+        read_model(written(tmp_path, text, "file.lp"))
 
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(CopterError, match="no such file"):
-        read_mps(tmp_path / "nowhere.mps")
+        read_model(tmp_path / "nowhere.mps")
     with pytest.raises(FileError, match=r"letter\.mps, line 1: 'Dear' is not a section"):
-        read_mps(written(tmp_path, "Dear Sir or Madam,", "letter.mps"))
+        read_model(written(tmp_path, "Dear Sir or Madam,", "letter.mps"))
     with pytest.raises(FileError, match=r"letter\.txt: must have a name that ends in \.mps or \.lp"):
-        read_mps(written(tmp_path, "Dear Sir or Madam,", "letter.txt"))
+        read_model(written(tmp_path, "Dear Sir or Madam,", "letter.txt"))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +124,7 @@ def test_text_that_is_no_number_is_named_with_its_line(tmp_path, old, new, odd):
     path.write_text(MAXIMISE.replace(old, new))
     line = next(n for n, text in enumerate(MAXIMISE.splitlines(), 1) if old in text)
     with pytest.raises(CopterError, match=f"line {line}, [A-Z]+: '{odd}' is not a number"):
-        read_mps(path)
+        read_model(path)
 
 
 # fmt: off
@@ -178,9 +176,9 @@ DOUBTS = [
 def test_what_is_in_doubt(tmp_path, old, new, why, field, value):
     path = written(tmp_path, RANGES.replace(old, new, 1))
     with pytest.raises(InputError, match=f"file.mps, line {why}"):
-        read_mps(path)
+        read_model(path)
     with pytest.warns(UserWarning, match=f"line {why}"):
-        lp = read_mps(path, strict=False)
+        lp = read_model(path, strict=False)
     found = lp.A[0, 0] if field == "A" else getattr(lp, field)
     np.testing.assert_array_equal(found, value)
 
@@ -188,26 +186,26 @@ def test_what_is_in_doubt(tmp_path, old, new, why, field, value):
 def test_a_column_that_comes_again_is_one_column(tmp_path):
     path = written(tmp_path, RANGES.replace(" z wide -1", " z wide -1\n x same 9"))
     with pytest.warns(UserWarning, match="continues after other columns"):
-        lp = read_mps(path, strict=False)
+        lp = read_model(path, strict=False)
     assert lp.column_names == ("x", "y", "z")
     np.testing.assert_array_equal(lp.A.toarray(), [[2, 1, 0], [3.5, 0, 0], [9, -4, 0], [0, 1, -1]])
 
 
 def test_only_the_objective_has_a_constant(tmp_path):
-    lp = read_mps(written(tmp_path, RANGES.replace("RHS same -2", "RHS other 9 cost 4")))
+    lp = read_model(written(tmp_path, RANGES.replace("RHS same -2", "RHS other 9 cost 4")))
     assert lp.offset == -4.0
 
 
 @pytest.mark.parametrize("word", ["MAX", "maximize"])
 def test_the_sense_may_stand_beside_its_section(tmp_path, word):
-    lp = read_mps(written(tmp_path, RANGES.replace("ROWS", f"OBJSENSE {word}\nROWS")))
+    lp = read_model(written(tmp_path, RANGES.replace("ROWS", f"OBJSENSE {word}\nROWS")))
     assert lp.maximize and lp.c.tolist() == [-1, 0.125, 0]
 
 
 @pytest.mark.parametrize("text", [MAXIMISE, RANGES, FIXED])
 def test_sound_files_are_read_as_by_highs(tmp_path, text):
     path = written(tmp_path, text)
-    assert not unlike(read_mps(path), by_highs(path))
+    assert not unlike(read_model(path), by_highs(path))
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no files of linear programs")
@@ -215,9 +213,9 @@ def test_sound_files_are_read_as_by_highs(tmp_path, text):
 def test_files_of_the_world_are_read_as_by_highs(path):
     if path.stem.startswith("nan"):
         with pytest.raises(InputError, match="line (9|12), .*NaN"):
-            read_mps(path)
+            read_model(path)
         return
-    lp = read_mps(path)
+    lp = read_model(path)
     kept = abs(lp.A.data) >= 1e-9  # what HiGHS' reader keeps: of gas11 it drops twelve entries of -9.999e-10
     assert kept.all() or path.stem == "gas11"
     lp.A.data[~kept] = 0.0
@@ -259,7 +257,7 @@ End
 
 
 def test_lp_files_with_ranges_constants_and_variables_on_the_right(tmp_path):
-    lp = read_mps(written(tmp_path, LP_ROWS, "file.lp"))
+    lp = read_model(written(tmp_path, LP_ROWS, "file.lp"))
     assert (lp.column_names, lp.row_names) == (("x", "y", "z"), ("c1", "b", "c", "c4", "c5"))
     assert lp.c.tolist() == [3, -2, 1] and lp.offset == 4
     expected = [[1, 1, 0], [1, -2, 1], [-2, -1, 0], [1, -1, 0], [-1, 0, 0]]
@@ -288,14 +286,14 @@ def test_lp_files_with_ranges_constants_and_variables_on_the_right(tmp_path):
 def test_lp_files_that_are_wrong_or_in_doubt(tmp_path, old, new, why):
     path = written(tmp_path, LP_ROWS.replace(old, new, 1), "file.lp")
     with pytest.raises(InputError, match=why) as told:
-        read_mps(path)
+        read_model(path)
     if "strict=False" in str(told.value):
         with pytest.warns(UserWarning, match=why):
-            read_mps(path, strict=False)
+            read_model(path, strict=False)
     else:
         with pytest.raises(InputError, match=why), warnings.catch_warnings():
             warnings.simplefilter("error")
-            read_mps(path, strict=False)
+            read_model(path, strict=False)
 
 
 @pytest.mark.parametrize(
@@ -313,13 +311,13 @@ def test_numbers_and_names_in_other_notations_are_rejected_in_lp_files(tmp_path,
         text = f"Minimize\n x + y\n{section}\n {row}\n y <= 3\nEnd\n"
         for strict in (True, False):
             with pytest.raises(InputError, match="line 4: ['\"]"):  # the word that is not understood
-                read_mps(written(tmp_path, text, "file.lp"), strict=strict)
+                read_model(written(tmp_path, text, "file.lp"), strict=strict)
 
 
 def test_names_that_lp_files_may_have(tmp_path):
     names = ("x(1,2)", "a[1,2]", "_u", "y_1", "\u00e4", "o\u0308", "#x", "'a'", "x,1", "a;b", "e/m")
     rows = "".join(f" c{k}: 2 {name} + 1.5e0 {name} >= {k}.25\n" for k, name in enumerate(names))
-    lp = read_mps(written(tmp_path, f"Minimize\n 3x\nSubject To\n{rows}End\n", "file.lp"))
+    lp = read_model(written(tmp_path, f"Minimize\n 3x\nSubject To\n{rows}End\n", "file.lp"))
     assert set(lp.column_names) == {"x", *names} and lp.A.data.tolist() == [3.5] * len(names)
 
 
@@ -329,7 +327,7 @@ def test_lp_files_by_highs_writer(tmp_path, seed):
     load(lp, None).writeModel(str(tmp_path / "lp.lp"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns in no row
-        back = read_mps(tmp_path / "lp.lp", strict=False)
+        back = read_model(tmp_path / "lp.lp", strict=False)
     assert not unlike(back, by_highs(tmp_path / "lp.lp"))
 
 
@@ -339,7 +337,7 @@ def test_a_byte_order_mark_is_no_part_of_a_model(tmp_path, ending):
     mps = "ROWS\n N c\n G r\nCOLUMNS\n x c 1 r 1\nRHS\n RHS r 1\nENDATA\n"
     path = tmp_path / f"model.{ending}"
     path.write_text("\ufeff" + (lp if ending == "lp" else mps), encoding="utf-8")
-    assert read_mps(path).column_names == ("x",)
+    assert read_model(path).column_names == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +349,7 @@ def test_names_in_lp_files_may_have_brackets(tmp_path, name):
         f"Minimize\n 2 {name} + 3 c\nSubject To\n cap[{name[0]}]: {name} + c >= 4\n"
         f" 1 <= {name} - c <= 2\nBounds\n -1 <= {name} <= 3\nGeneral\n {name}\nEnd\n"
     )
-    lp = read_mps(path)
+    lp = read_model(path)
     assert lp.column_names == (name, "c") and lp.c.tolist() == [2.0, 3.0]
     assert (lp.lower[0], lp.upper[0], lp.integral.tolist()) == (-1.0, 3.0, [True, False])
     assert lp.row_names[0] == f"cap[{name[0]}]"
@@ -362,4 +360,4 @@ def test_products_in_lp_files_are_refused(tmp_path, term):
     path = tmp_path / "model.lp"
     path.write_text(f"Minimize\n y + {term}\nSubject To\n r: x + y >= 4\nEnd\n")
     with pytest.raises(InputError, match="line 2"):
-        read_mps(path)
+        read_model(path)

@@ -16,8 +16,8 @@ import pytest
 
 from copter.errors import CopterError, InputError
 from copter.models.general_lp import checked
-from copter.models.highs import from_highs
-from copter.solvers.general import read_mps
+from copter.models.files import read_model
+from support.highs_models import from_highs
 from support.mps_texts import FIXED, LP_FILE, MAXIMISE, RANGES
 
 TEXTS = [(".mps", MAXIMISE, True), (".mps", RANGES, True), (".mps", FIXED, False), (".lp", LP_FILE, False)]
@@ -63,11 +63,11 @@ def read(content: bytes, path: Path, by_highs: bool = False) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            read_mps(path, strict=False)
+            read_model(path, strict=False)
         except InputError as error:
             assert error.where.startswith("line "), error
     try:
-        lp = read_mps(path)
+        lp = read_model(path)
     except InputError as error:
         assert error.where.startswith("line "), error
         return False

@@ -248,7 +248,6 @@ def test_prices_name_a_resource_that_they_do_not_have():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: copter.solve_lp("x.mps"), "'solve_lp': lp = 'x.mps': must be a GeneralLP"),
         (lambda: copter.Model("x.mps"), "'Model': source = 'x.mps': must be a GeneralLP"),
         (lambda: copter.write_mps("x", "y.mps"), "'program': type = 'str': must be a ContinualProgram or"),
         (lambda: copter.to_mathopt("x"), "'program': type = 'str': must be a ContinualProgram or"),

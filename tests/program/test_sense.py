@@ -13,14 +13,15 @@ from copter import (
     FlowShim,
     Journal,
     LogTerm,
+    Model,
     ProximalPoint,
     make_solver,
+    read_model,
     write_mps,
 )
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.errors import CopterError, SettingError, UnplacedError
 from copter.ray.distributed import DistributedProgram
-from copter.solvers.general import read_mps, solve_lp
 from copter.solvers.generation import MissingColumns, generations
 from support.in_parts import InProcess
 
@@ -214,11 +215,11 @@ def test_files_have_the_sense(tmp_path):
     pair = Pair(3)
     write_mps(pair.high, tmp_path / "program.mps")
     assert "OBJSENSE\n    MAX" in (tmp_path / "program.mps").read_text()
-    lp, arrays = read_mps(tmp_path / "program.mps"), pair.high.to_arrays()
+    lp, arrays = read_model(tmp_path / "program.mps"), pair.high.to_arrays()
     assert lp.maximize and arrays.maximize
     assert lp.c.tolist() == arrays.c.tolist() == pair.low.to_arrays().c.tolist()
     expected = make_solver("copter").solve(pair.high).objective
-    assert lp.own_sense(solve_lp(lp).proof.objective) == pytest.approx(expected, rel=1e-4)
+    assert Model(lp).solve().objective == pytest.approx(expected, rel=1e-4)
 
 
 def test_copies_pickles_and_files_keep_the_sense(tmp_path):

@@ -15,7 +15,7 @@ NUMBERS = [1.0, 2.0, 3.0]
 TABLE = {"request": IDS, "column": ["a", "b", "c"], "resource": ["r"] * 3, "use": [1] * 3, "cost": NUMBERS}
 USAGES = [{"r": [1]}, {"r": [2]}, {"r": [3]}]
 COLUMNS = {"request": IDS, "names": ["a", "b", "c"]}
-REQUESTS = {"ids": IDS, "costs": [[1.0], [2.0], [3.0]], "sizes": None, "usage": USAGES}
+REQUESTS = {"ids": IDS, "costs": [[1.0], [2.0], [3.0]], "sizes": None, "usage": USAGES, "totals": 9.0}
 CALLS = {
     "add_resources": {"ids": ["u", "v", "w"]},
     "update_resources": {"ids": IDS},
@@ -142,9 +142,9 @@ def test_flat_series_have_the_id_of_each_value(order):
     flat = pandas.Series([1.0, 2.0, 3.0], index=labels)
     numbers = pandas.Series([0, 0, 1], index=labels)
     calls = [
-        dict(costs=flat, sizes=[1, 2], usage=[{}, {}]),
+        dict(costs=flat, sizes=[1, 2], usage=[{}, {}], totals=9.0),
         dict(costs=[[1.0], [2.0, 3.0]], sizes=None, usage=[{}, {}], upper=flat),
-        dict(costs=[[1.0], [2.0, 3.0]], sizes=None, usage=[{}, {}], overrides=([1, 2], numbers, flat)),
+        dict(costs=[[1.0], [2.0, 3.0]], sizes=None, usage=[{}, {}], overrides=([1, 2], numbers, flat), totals=9.0),
     ]
     for given in calls:
         made = ContinualProgram()
@@ -204,7 +204,6 @@ def test_a_series_of_one_request_is_read_by_the_names_of_its_columns():
             EditError, match=f"'q': {next(iter(given))} = .*its index must have exactly the ids"
         ):
             made.update_request("q", **{name: each.rename({"l": "m"}) for name, each in given.items()})
-    made.add_request(
-        "numbered", pandas.Series([1.0, 2.0], index=[4, 5]), {"r": pandas.Series([1, 2], index=[4, 5])}
-    )
+    two = pandas.Series([1.0, 2.0], index=[4, 5])
+    made.add_request("numbered", two, {"r": two}, total=1)
     assert made.requests["numbered"].costs.tolist() == [1, 2]  # columns without names: by position

@@ -14,12 +14,10 @@ from copter.errors import (
     SolverError,
     UnknownSolverError,
 )
-from copter.models.files import read_mps
 from copter.solution import ColdStart, check_found
 from copter.solvers import api
 from copter.solvers.api import SOLVERS
 from copter.solvers.base import Solver
-from copter.solvers.general import solve_lp
 from copter.solvers.registry import Registry
 
 
@@ -36,13 +34,6 @@ def test_an_unknown_solver_is_told_its_nearest_and_all():
     with pytest.raises(UnknownSolverError) as raised:
         make_solver("zebra")
     assert "did you mean" not in str(raised.value)
-
-
-def test_where_auto_is_a_name_it_is_among_those_that_are_listed(tmp_path):
-    path = tmp_path / "one.lp"
-    path.write_text("Minimize\n obj: x\nSubject To\n c: x >= 1\nEnd\n")
-    with pytest.raises(UnknownSolverError, match="did you mean auto.* auto, copter,"):
-        solve_lp(read_mps(path), solver="autoo")
 
 
 @pytest.mark.parametrize("name", SOLVERS)

@@ -65,7 +65,6 @@ def test_a_large_bound_that_nobody_uses_hides_no_excess(name, spare):
         [c for job in range(20) for c in (-1.0 - 0.01 * job, -1.5 - 0.02 * job)],
         np.vstack([np.tile([2, 0], 20), np.tile([0, 2], 20), np.kron(np.eye(20), [1, 1])]),
         [8, 8] + 20 * [1],
-        solver="highs-simplex",
     )
     assert solution.objective == pytest.approx(best.fun, rel=2e-6)
 

@@ -6,7 +6,7 @@ import scipy.optimize
 from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse import csr_array
 
-from copter import milp
+from copter import linprog, milp
 from copter.errors import EditError
 
 INF = np.inf
@@ -106,3 +106,62 @@ def test_what_scipy_refuses_is_a_value_error_that_names_it(case):
     with pytest.raises(EditError) as caught:
         milp(**given)
     assert str(caught.value.subject).startswith(subject)
+
+
+@pytest.mark.parametrize("low, high", [(2.0, 5.0), (2.0, INF), (3e8, 1e9), (1e-4, 1.0), (0.5, 1e30)])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("room", [0.5, 1.5, 4e3])
+def test_a_semi_continuous_column_is_0_or_within_its_bounds(low, high, sign, room):
+    limit = room * low
+    best = min(limit, high) if limit >= low else 0.0
+    bounds = sorted((sign * low, sign * high))
+    rows = ([[sign]], -INF, limit)
+    found = milp([-sign], integrality=2, bounds=([bounds[0]], [bounds[1]]), constraints=rows)
+    assert (found.status, found.fun) == (0, pytest.approx(-best, rel=1e-9))
+    assert found.x[0] == 0.0 or low <= sign * found.x[0] <= high
+
+
+@pytest.mark.parametrize("low, high", [(5, 3), (3.2, 3.8), (INF, INF)])
+def test_a_semi_integer_column_whose_bounds_leave_no_value_is_0(low, high):
+    rows = ([[1.0, 1.0]], 2.0, INF)
+    found = milp([-1.0, 1.0], integrality=[3, 0], bounds=([low, 0], [high, 10]), constraints=rows)
+    assert (found.status, found.fun, found.x.tolist()) == (0, 2.0, [0.0, 2.0])
+    same = linprog([-1.0, 1.0], [[-1.0, -1.0]], [-2.0], bounds=[(low, high), (0, 10)], integrality=[3, 0])
+    assert (same.status, same.fun) == (0, 2.0)
+
+
+def test_a_semi_continuous_column_without_an_end_is_unbounded():
+    found = milp([-1.0], integrality=2, bounds=([1.0], [INF]))
+    assert (found.status, found.x) == (3, None)
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 1e-9, 1.0, 2.0**10, 2.0**30, 1e12])
+def test_units_of_rows_and_continuous_columns_change_no_status(unit):
+    rng = np.random.default_rng(4)
+    sizes, value = rng.integers(1, 9, 500).astype(float), -rng.integers(1, 9, 500).astype(float)
+    found = milp(value, integrality=1, bounds=(0, 1), constraints=([sizes * unit], -INF, sizes.sum() * unit))
+    assert (found.status, found.fun) == (0, value.sum())
+    # Sites with an opening cost and a capacity, and one demand, in the same unit.
+    cap, cost = rng.integers(5, 60, 40) * unit, rng.integers(1, 9, 40).astype(float)
+    links = np.hstack((-np.diag(cap), np.eye(40)))
+    rows = np.vstack((links, np.append(np.zeros(40), np.ones(40))))
+    demand = 0.4 * cap.sum()
+    low, high = np.append(np.full(40, -INF), demand), np.append(np.zeros(40), demand)
+    sites = milp(
+        np.append(cost, np.zeros(40)),
+        integrality=[1] * 40 + [0] * 40,
+        bounds=(0, [1] * 40 + [INF] * 40),
+        constraints=(rows, low, high),
+    )
+    assert sites.status == 0
+    assert sites.fun == pytest.approx(knapsack(cap / unit, cost, demand / unit), abs=1e-9)
+
+
+def knapsack(cap, cost, demand):
+    """The least cost of a cover of a demand, by dynamic programming over capacities that are whole."""
+    total = int(np.rint(cap.sum()))
+    best = np.full(total + 1, INF)
+    best[0] = 0.0
+    for size, price in zip(np.rint(cap).astype(int), cost, strict=True):
+        best[size:] = np.minimum(best[size:], best[: total + 1 - size] + price)
+    return best[int(np.ceil(demand - 1e-6)) :].min()
