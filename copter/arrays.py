@@ -10,7 +10,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 INFINITE = 1e20
-"""A bound of this size or more is none, as for scipy and HiGHS."""
+"""A bound of this size or more counts as infinite, as for scipy and HiGHS."""
 
 
 def as_bounds(values: Floats) -> Floats:

@@ -239,35 +239,3 @@ def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
     counts = info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count
     before = highs.iterations_before if isinstance(highs, HighsEngine) else 0
     return before + sum(max(0, int(count)) for count in counts), max(0, int(info.crossover_iteration_count))
-
-
-# ---- conversion of HighsLp ---------------------------------------------------------------------------------
-
-
-def from_highs(lp: highspy.HighsLp) -> GeneralLP:
-    """Convert a HighsLp with its names; a maximisation becomes the minimisation of the negation."""
-    from scipy.sparse import csc_array, csr_array
-
-    matrix = lp.a_matrix_
-    shape = (lp.num_row_, lp.num_col_)
-    columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
-    # A presolved model may have pointers of rows or columns that were removed.
-    start = np.array(matrix.start_)[: (lp.num_col_ if columnwise else lp.num_row_) + 1]
-    parts = (np.array(matrix.value_)[: start[-1]], np.array(matrix.index_)[: start[-1]], start)
-    sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))
-    maximize = lp.sense_ == highspy.ObjSense.kMaximize
-    sign = -1.0 if maximize else 1.0
-    integral = np.array([kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_], np.bool_)
-    return GeneralLP(
-        sign * np.array(lp.col_cost_, np.float64),
-        sparse,
-        np.array(lp.row_lower_, np.float64),
-        np.array(lp.row_upper_, np.float64),
-        np.array(lp.col_lower_, np.float64),
-        np.array(lp.col_upper_, np.float64),
-        sign * lp.offset_,
-        integral if integral.size else np.zeros(lp.num_col_, np.bool_),
-        maximize,
-        tuple(lp.col_names_),
-        tuple(lp.row_names_),
-    )

@@ -60,7 +60,7 @@ _LIMITED = (Status.DEADLINE, Status.ITERATION_LIMIT, Status.CANCELLED)
 
 @dataclass
 class _Choice:
-    """How the next run after changes of one kind starts: by which method, and how many runs start cold."""
+    """Start of the next run after changes of one kind: its method, and the number of runs that start cold."""
 
     primal: bool = False
     cold_runs: int = 0

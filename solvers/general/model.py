@@ -264,7 +264,7 @@ class Model:
         Parameters
         ----------
         lp : GeneralLP, optional
-            The whole program anew.
+            Program that replaces the present one.
         c : (n,) array_like or mapping, optional
             Costs, in the sense of the source: those of the maximisation if it maximises.
         A : sparse array, array_like, or mapping of (row, column) to entry, optional
@@ -480,7 +480,7 @@ class Model:
         return self._kept
 
     def _wants_program(self) -> bool:
-        """Return whether the LP is a large allocation that changed so much that its prices move.
+        """Return whether the LP is a large allocation of which many costs changed.
 
         HiGHS' basis is faster for small changes. If it is old, only a second small change in a row is worth
         the run that brings it up to date.

@@ -225,7 +225,7 @@ def from_arrays(
     Raises
     ------
     EditError
-        As :func:`linprog`; also if the bounds of a column contradict each other.
+        Under the conditions of :func:`linprog`, or if the bounds of a column contradict each other.
 
     Examples
     --------
