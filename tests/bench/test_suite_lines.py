@@ -10,12 +10,12 @@ from copter.bench.case import PROFILES, Inputs, all_cases
 from copter.bench.checks import CHECKERS, Checks
 from copter.bench.result_files import FAMILIES
 from copter.bench.settings import SolverSettings
-from copter.bench.solvers import BASELINES, OWN, REBALANCER
+from copter.bench.solvers import BASELINES, REBALANCER
 from copter.bench.suite import DEFAULTS
 from copter.bench.synthetic import Synthetic
 from copter.solvers.api import SOLVERS
 
-METHODS = {OWN, "cvxpy", "water-filling", "heuristic", "lp-top", "shortest", "scipy-coo", "scipy-csc"}
+METHODS = {"cvxpy", "water-filling", "heuristic", "lp-top", "shortest", "scipy-coo", "scipy-csc"}
 LINES = [line for profile in PROFILES for line in all_cases(profile, Inputs())]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from copter import ContinualProgram, Model, as_program, from_mathopt, make_solver, to_mathopt
 from copter.errors import MissingExtraError, UnsupportedError
+from copter.models.highs_lp import LPChanges
 from support.lp_cases import random_general
 
 mathopt = pytest.importorskip("ortools.math_opt.python.mathopt", reason="needs copter-opt[baselines]")
@@ -80,7 +81,7 @@ def test_a_model_that_changes_is_followed():
     found = from_mathopt(model)
     found.solve()
     next(model.linear_constraints()).upper_bound = 10.0
-    assert found.update() == (0, 0, 1, 0)
+    assert found.update() == LPChanges(0, 0, 1, 0)
     again, truth = found.solve(), mathopt.solve(model, mathopt.SolverType.GLOP)
     assert again.values == pytest.approx(truth.variable_values()) and again.details["start"] == "kept basis"
     model.add_linear_constraint(sum(model.variables()) <= 1.0)

@@ -1,4 +1,4 @@
-"""Model: every form of every edit against a mirror, only differences reach HiGHS, invalid edits change nothing."""
+"""Model: every form of every edit against a mirror; only differences reach HiGHS; what is refused."""
 
 import copy
 import pickle
@@ -35,7 +35,9 @@ def start(rng, maximize=False):
     A = rng.integers(-3, 5, (m, n)) * (rng.random((m, n)) < 0.7)
     names = {"column_names": tuple(f"x{j}" for j in range(n)), "row_names": tuple(f"r{i}" for i in range(m))}
     x = rng.integers(0, 3, n)
-    return made(rng.integers(-5, 5, n), A, -INF, A @ x + rng.integers(0, 4, m), 0.0, 6.0, maximize=maximize, **names)
+    return made(
+        rng.integers(-5, 5, n), A, -INF, A @ x + rng.integers(0, 4, m), 0.0, 6.0, maximize=maximize, **names
+    )
 
 
 class Mirror:
@@ -101,7 +103,9 @@ class Mirror:
             model.update(A=[csc_array, csr_array, np.asarray, list][int(rng.integers(4))](self.A))
         elif kind == "integrality":
             whole = rng.random(n) < 0.5 if not lp.integral.any() else np.zeros(n, bool)
-            model.update(integrality=whole.astype(int) if rng.random() < 0.5 else dict(enumerate(whole.tolist())))
+            model.update(
+                integrality=whole.astype(int) if rng.random() < 0.5 else dict(enumerate(whole.tolist()))
+            )
             self.lp = replace(lp, integral=whole)
         elif kind == "lp":
             self.lp = replace(lp, c=lp.c + 1.0, row_upper=lp.row_upper + 1.0, offset=lp.offset + 2.0)
@@ -121,10 +125,13 @@ class Mirror:
             cost, entries = rng.integers(-4, 5, k).astype(float), rng.integers(-1, 4, (m, k)).astype(float)
             names = [f"new{self.fresh + j}" for j in range(k)]
             self.fresh += k
-            model.add_columns(cost, entries, bounds=(0, 3), integrality=[int(lp.integral.any())] * k, names=names)
+            model.add_columns(
+                cost, entries, bounds=(0, 3), integrality=[int(lp.integral.any())] * k, names=names
+            )
             self.A = np.hstack((self.A, entries))
             self.lp = replace(lp, c=np.append(lp.c, sign * cost), lower=np.append(lp.lower, np.zeros(k)),
-                              upper=np.append(lp.upper, np.full(k, 3.0)), column_names=(*lp.column_names, *names),
+                              upper=np.append(lp.upper, np.full(k, 3.0)),
+                              column_names=(*lp.column_names, *names),
                               integral=np.append(lp.integral, np.full(k, lp.integral.any())))  # fmt: skip
         else:
             size, axis = (m, 0) if kind == "remove_rows" else (n, 1)
@@ -153,7 +160,9 @@ class Mirror:
                 break
         self.counts[str(found.status)] += 1
         self.counts[found.details["start"], lp.integral.any()] += 1
-        assert str(found.status) == {0: "optimal", 2: "infeasible", 3: "unbounded"}[truth.status], found.reason
+        assert str(found.status) == {0: "optimal", 2: "infeasible", 3: "unbounded"}[truth.status], (
+            found.reason
+        )
         if truth.status == 0:
             assert found.objective == pytest.approx(lp.own_sense(truth.fun + lp.offset), abs=1e-6)
             assert list(found.values) == list(lp.column_names)
@@ -189,7 +198,7 @@ def test_rows_that_are_added_and_removed_are_inequalities_or_equations_of_from_a
     assert model.solve().x.tolist() == pytest.approx([1.0, 1.0])
 
 
-# ---- what reaches HiGHS --------------------------------------------------------------------------------------
+# ---- what reaches HiGHS ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -250,14 +259,16 @@ def test_another_shape_keeps_what_it_can_of_the_basis(edit):
         elif edit == "columns":
             model.add_columns([-0.5], rng.random((m, 1)), bounds=(0, 1))
         else:
-            model.update(A={(int(i), int(j)): 0.25 for i, j in zip(*np.nonzero(A == 0), strict=True) if i == 0})
+            model.update(
+                A={(int(i), int(j)): 0.25 for i, j in zip(*np.nonzero(A == 0), strict=True) if i == 0}
+            )
         found = model.solve()
         saved += found.details["start"] == "kept basis" and found.iterations < 0.7 * cold
         assert found.objective == pytest.approx(Model(model.lp).solve().objective, rel=1e-9)
     assert saved >= 3
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------
+# ---- what is refused -------------------------------------------------------------------------------------
 
 REFUSED = [
     (dict(c=[1.0]), EditError, "c = .*must have 3 numbers"),
@@ -294,7 +305,9 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "kind", "said"), REFUSED, ids=lambda each: str(each)[:40])
 def test_what_makes_no_sense_is_named_and_changes_nothing(given, kind, said):
     names = {"column_names": ("x0", "x1", "x2"), "row_names": ("r0", "r1")}
-    model = Model(made([1.0, 2.0, -1.0], [[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]], [0.0, -INF], [5.0, 6.0], 0.0, 4.0, **names))
+    model = Model(
+        made([1.0, 2.0, -1.0], [[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]], [0.0, -INF], [5.0, 6.0], 0.0, 4.0, **names)
+    )
     before, lp = model.solve().objective, model.lp
     with pytest.raises(kind, match=said):
         model.update(**given)

@@ -179,9 +179,8 @@ def test_an_edit_of_several_requests_leaves_each_as_an_edit_of_one_does(parts):
             program.add_resource("r", upper=4)
             for ids in groups:
                 bounds = [UPPER[id] for id in ids]
-                program.add_requests(
-                    ids, [[1.0] * 3] * len(ids), None, [{"r": [1, 2, 3]}] * len(ids), upper=bounds
-                )
+                usage = [{"r": [1, 2, 3]}] * len(ids)
+                program.add_requests(ids, [[1.0] * 3] * len(ids), None, usage, upper=bounds, totals=9.0)
             for ids in groups:
                 edit(program, ids)
             accepted = {}
@@ -195,7 +194,7 @@ def test_an_edit_of_several_requests_leaves_each_as_an_edit_of_one_does(parts):
         assert found[0] == found[1] and (found[0]["a"], found[0]["b"]) == ([1.0], "upper")
 
 
-UPPER = {"a": 1.0, "b": [1.0, 2.0, 3.0], "c": 1e3}
+UPPER = {"a": 1.0, "b": [1.0, 2.0, 3.0], "c": np.inf}
 
 
 def test_one_id_or_many():

@@ -21,7 +21,7 @@ CALLS = {
     "update_resources": {"ids": IDS},
     "add_requests": REQUESTS | {"ids": ["u", "v", "w"]},
     "update_requests": {"ids": IDS},
-    "add_table": {"table": TABLE | {"request": ["u", "v", "w"]}},
+    "add_table": {"table": TABLE | {"request": ["u", "v", "w"]}, "totals": 9.0},
     "update_table": {"table": TABLE},
     "price_moves": {"ids": IDS, "columns": ["a", "b", "c"], "prices": 1.0},
     "add_columns": {"request": IDS, "names": ["d", "e", "f"], "costs": 1.0, "usage": {"r": 1}},
@@ -144,7 +144,13 @@ def test_flat_series_have_the_id_of_each_value(order):
     calls = [
         dict(costs=flat, sizes=[1, 2], usage=[{}, {}], totals=9.0),
         dict(costs=[[1.0], [2.0, 3.0]], sizes=None, usage=[{}, {}], upper=flat),
-        dict(costs=[[1.0], [2.0, 3.0]], sizes=None, usage=[{}, {}], overrides=([1, 2], numbers, flat), totals=9.0),
+        dict(
+            costs=[[1.0], [2.0, 3.0]],
+            sizes=None,
+            usage=[{}, {}],
+            overrides=([1, 2], numbers, flat),
+            totals=9.0,
+        ),
     ]
     for given in calls:
         made = ContinualProgram()
@@ -159,6 +165,7 @@ def test_flat_series_have_the_id_of_each_value(order):
 
 def test_missing_totals_are_none_in_a_series_of_objects_and_no_number_else():
     made = program()
+    made.update_requests(IDS, upper=9.0)
     totals = pandas.Series([None, 2.0, 1.0], index=["y", "z", "x"], dtype=object)
     made.update_requests(IDS, totals=totals)
     assert made.requests[:].totals == [1, None, 2]
@@ -172,8 +179,9 @@ def test_counts_and_parameters_in_series():
     counts = pandas.Series([2, 1], index=["y", "x"])
     terms = [LogTerm(1.0), LogTerm(1.0)]
     made.add_requests(
-        ["x", "y"], [[0.0] * 2] * 2, None, [{}] * 2, starts=(counts, [0, 0, 1], [1.0, 2.0, 3.0]), terms=terms
-    )
+        ["x", "y"], [[0.0] * 2] * 2, None, [{}] * 2, starts=(counts, [0, 0, 1], [1.0, 2.0, 3.0]), terms=terms,
+        upper=9.0,
+    )  # fmt: skip
     assert made.requests[:].starts == [{0: 1.0}, {0: 2.0, 1: 3.0}]
     made.update_requests(["x", "y"], terms={"weight": pandas.Series([5.0, 4.0], index=["y", "x"])})
     assert [made.requests[id].term.parameters["weight"] for id in "xy"] == [4, 5]

@@ -13,6 +13,7 @@ helpers = pytest.importorskip("cvxpy.tests.solver_test_helpers")
 
 import copter  # noqa: E402
 from copter.errors import SettingError  # noqa: E402
+from copter.models.highs import HighsEngine  # noqa: E402
 
 OTHER_CONES = {
     "StandardTestQPs": "quadratic objectives",
@@ -142,23 +143,44 @@ def test_the_same_problem_again_takes_no_iterations():
     assert problem.solver_stats.num_iters == 0
     problem.solve(solver=copter.COPTER, warm_start=False)
     assert not problem.solver_stats.extra_stats["warm_started"]
-    assert problem.solver_stats.extra_stats["warm_reason"] == "warm start switched off"
 
 
-def test_an_allocation_goes_on_from_its_last_point_when_parameters_change():
+def test_changed_parameters_reach_highs_as_differences(monkeypatch):
+    """Costs, right sides and bounds are changed in HiGHS' model, from whose basis it goes on."""
+    calls = []
+    for name in ("passModel", "changeColsCost", "changeRowsBounds", "changeColsBounds", "changeCoeff"):
+        plain = getattr(HighsEngine, name)
+
+        def spy(self, *given, name=name, plain=plain):
+            calls.append(name)
+            return plain(self, *given)
+
+        monkeypatch.setattr(HighsEngine, name, spy)
     rng = np.random.default_rng(0)
-    x, room = cp.Variable((300, 10)), cp.Parameter(20, value=np.full(20, 6.0))
-    use, gain = rng.random((20, 300)), rng.random((300, 10))
-    use[use < 0.8] = 0
-    load = use @ cp.sum(x, axis=1)
-    constraints = [x >= 0, cp.sum(x, axis=1) <= 1, load <= room]
-    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(gain, x))), constraints)
-    for tight, warm in ((1.0, False), (0.97, True), (1.01, True)):
-        room.value = room.value * tight
+    x, room, gain = cp.Variable((30, 5)), cp.Parameter(4), cp.Parameter((30, 5))
+    most = cp.Parameter(value=0.9)
+    room.value, gain.value = np.full(4, 3.0), rng.random((30, 5))
+    load = rng.random((4, 30)) @ cp.sum(x, axis=1)
+    rows = [x >= 0, x <= most, cp.sum(x, axis=1) <= 1, load <= room]
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(gain, x))), rows)
+    for change, wanted in (
+        (lambda: None, {"passModel"}),
+        (lambda: setattr(gain, "value", gain.value + rng.random((30, 5))), {"changeColsCost"}),
+        (lambda: setattr(room, "value", room.value * 0.9), {"changeRowsBounds"}),
+        (lambda: setattr(most, "value", 0.75), {"changeColsBounds", "changeRowsBounds"}),
+        (lambda: None, set()),
+    ):
+        change()
+        calls.clear()
         problem.solve(solver=copter.COPTER)
-        assert problem.solver_stats.extra_stats["warm_started"] == warm
-        fresh = cp.Problem(problem.objective, problem.constraints)
-        assert problem.value == pytest.approx(fresh.solve(solver=cp.HIGHS), rel=1e-5)
+        assert set(calls) <= wanted and bool(calls) == bool(wanted), calls
+        warm = problem.solver_stats.extra_stats["warm_started"]
+        assert warm == ("passModel" not in wanted)
+        duals = [each.dual_value for each in rows]
+        fresh = cp.Problem(problem.objective, rows)
+        assert problem.value == pytest.approx(fresh.solve(solver=cp.CLARABEL), rel=1e-6)
+        for one, dual in zip(fresh.constraints[1:], duals[1:], strict=True):
+            assert dual == pytest.approx(one.dual_value, abs=1e-4)
 
 
 def test_a_status_between_two_solves_is_right():
@@ -184,15 +206,9 @@ def test_a_misspelt_option_is_a_type_error_that_names_the_nearest():
         random_problem(0).solve(solver=copter.COPTER, tolerence=1e-6)
 
 
-def test_polish_is_for_continuous_problems():
-    x = cp.Variable(integer=True)
-    with pytest.raises(SettingError, match="polish"):
-        cp.Problem(cp.Minimize(x), [x >= 0.5]).solve(solver=copter.COPTER, polish=True)
-
-
 def test_options_reach_the_solver():
     problem = random_problem(0)
-    options = {"tolerance": 1e-4, "deadline": 60, "threads": 1, "presolve": False, "polish": True}
+    options = {"tolerance": 1e-4, "deadline": 60, "threads": 1}
     problem.solve(solver=copter.COPTER, verbose=True, **options)
     assert problem.status == cp.OPTIMAL
 
@@ -200,7 +216,7 @@ def test_options_reach_the_solver():
 def test_options_reach_branch_and_bound():
     x = cp.Variable(2, integer=True)
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [3 * x[0] + 5 * x[1] >= 7.5, x >= 0])
-    problem.solve(solver=copter.COPTER, deadline=60, tolerance=1e-3, threads=1, presolve=False)
+    problem.solve(solver=copter.COPTER, deadline=60, tolerance=1e-3, threads=1)
     assert problem.value == 2
 
 
@@ -210,7 +226,21 @@ def test_no_answer_in_time_is_an_error_of_the_solver(integer):
     A = np.random.default_rng(0).random((20, 30))
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [A @ x >= 7.5, x >= 0])
     with pytest.raises(cp.error.SolverError, match="COPTER"):
-        problem.solve(solver=copter.COPTER, deadline=0, presolve=False)
+        problem.solve(solver=copter.COPTER, deadline=0)
+
+
+def test_programs_without_variables_or_with_rows_of_constants():
+    """Also a row that is false whatever the variables are."""
+    t, y = cp.Variable(nonneg=True), cp.Variable(integer=True)
+    for problem, status in (
+        (cp.Problem(cp.Minimize(t), [y == 0.5]), cp.INFEASIBLE),
+        (cp.Problem(cp.Maximize(0), [cp.Constant(0) == 1]), cp.INFEASIBLE),
+        (cp.Problem(cp.Maximize(3), [cp.Constant(0) <= 1]), cp.OPTIMAL),
+        (cp.Problem(cp.Minimize(t), [cp.Constant(2) <= 1, t >= 1]), cp.INFEASIBLE),
+        (cp.Problem(cp.Minimize(0 * t + 5), [t <= 3]), cp.OPTIMAL),
+    ):
+        problem.solve(solver=copter.COPTER)
+        assert problem.status == status, str(problem)
 
 
 @pytest.mark.parametrize("wrong", [None, "model.mps", 3])

@@ -5,7 +5,6 @@ import os
 import time
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from copter import ContinualProgram, make_solver, milp

@@ -5,7 +5,7 @@ import pytest
 _MARKS = ("slow", "xslow", "fail_slow(seconds)", "xfail_on_32bit(reason)")
 _MARKS += ("thread_unsafe", "parallel_threads")
 SLOW = ("test_marginals",)
-"""Tests of scipy that take ten seconds; tests/solvers/general/test_general.py checks marginals too."""
+"""Tests of scipy that take ten seconds; test_scipy_form.py checks marginals too."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -95,104 +95,20 @@ def _rows_of_units() -> Problem:
     return Problem("badly scaled rows", given, 0, -0.7)
 
 
+_FAR = {"c": [1.0, -1.0], "A_eq": [[1.0, 1.0]], "b_eq": [1.0], "A_ub": [[0.0, 1.0]], "b_ub": [7.0]}
+_TURNED = {"A_eq": [[1.0, 1.0, 1.0], [1.0, 2.0, 4.0]], "b_eq": [10.0, 20.0], "bounds": (None, None)}
 PROBLEMS = [
     Problem("no rows", {"c": [1.0, -2.0], "bounds": [(-1, 1), (0, 3)]}, 0, -7.0),
     Problem("no costs", {"c": [0.0, 0.0], "A_eq": [[1.0, 1.0]], "b_eq": [1.0]}, 0, 0.0),
     Problem("one point", {"c": [3.0], "A_ub": [[1.0], [-1.0]], "b_ub": [2.0, -2.0]}, 0, 6.0),
-    Problem(
-        "fixed columns",
-        {
-            "c": [1.0, 1.0, 1.0],
-            "A_ub": [[-1.0, -1.0, -1.0]],
-            "b_ub": [-9.0],
-            "bounds": [(2, 2), (-1, -1), (0, None)],
-        },
-        0,
-        9.0,
-    ),
-    Problem(
-        "free columns",
-        {"c": [1.0, 1.0], "A_ub": [[-1.0, -2.0], [-2.0, -1.0]], "b_ub": [3.0, 3.0], "bounds": (None, None)},
-        0,
-        -2.0,
-    ),
-    Problem(
-        "equations only",
-        {
-            "c": [1.0, 2.0, 3.0],
-            "A_eq": [[1.0, 1.0, 1.0], [1.0, 2.0, 4.0]],
-            "b_eq": [10.0, 20.0],
-            "bounds": (None, None),
-        },
-        3,
-    ),
-    Problem(
-        "square equations",
-        {"c": [1.0, 1.0], "A_eq": [[2.0, 1.0], [1.0, 3.0]], "b_eq": [3.0, 5.0], "bounds": (None, None)},
-        0,
-        float(Fraction(11, 5)),
-    ),
-    Problem(
-        "redundant equations",
-        {"c": [1.0, 2.0], "A_eq": [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], "b_eq": [1.0, 2.0, 3.0]},
-        0,
-        1.0,
-    ),
-    Problem(
-        "many optima",
-        {"c": [-1.0] * 6, "A_ub": [[1.0] * 6], "b_ub": [2.0], "bounds": (0, 1)},
-        0,
-        -2.0,
-    ),
-    Problem(
-        "degenerate corner",
-        {
-            "c": [-1.0, -1.0],
-            "A_ub": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 2.0], [2.0, 1.0]],
-            "b_ub": [1.0, 1.0, 2.0, 3.0, 3.0],
-        },
-        0,
-        -2.0,
-    ),
-    Problem(
-        "bounds of 1e9",
-        {
-            "c": [1.0, -1.0],
-            "A_eq": [[1.0, 1.0]],
-            "b_eq": [1.0],
-            "A_ub": [[0.0, 1.0]],
-            "b_ub": [7.0],
-            "bounds": (-1e9, 1e9),
-        },
-        0,
-        -13.0,
-    ),
-    Problem(
-        "bounds of 1e16",
-        {
-            "c": [1.0, -1.0],
-            "A_eq": [[1.0, 1.0]],
-            "b_eq": [1.0],
-            "A_ub": [[0.0, 1.0]],
-            "b_ub": [7.0],
-            "bounds": (-1e16, 1e16),
-        },
-        0,
-        -13.0,
-    ),
+    Problem("equations only", {"c": [1.0, 2.0, 3.0]} | _TURNED, 3),
+    Problem("rows without entries", {"c": [1.0], "A_ub": [[0.0], [0.0]], "b_ub": [-1.0, 3.0]}, 2),
+    Problem("bounds of 1e9", _FAR | {"bounds": (-1e9, 1e9)}, 0, -13.0),
+    Problem("bounds of 1e16", _FAR | {"bounds": (-1e16, 1e16)}, 0, -13.0),
     Problem("bounds of 1e20", {"c": [1.0], "bounds": (-1e20, 1e20)}, 3),
-    Problem("infeasible rows", {"c": [1.0, 1.0], "A_ub": [[1.0, 1.0], [-1.0, -1.0]], "b_ub": [1.0, -2.0]}, 2),
-    Problem(
-        "infeasible equations", {"c": [0.0, 0.0], "A_eq": [[1.0, 1.0], [1.0, 1.0]], "b_eq": [1.0, 2.0]}, 2
-    ),
-    Problem(
-        "infeasible by bounds", {"c": [1.0, 1.0], "A_eq": [[1.0, 1.0]], "b_eq": [5.0], "bounds": (0, 2)}, 2
-    ),
-    Problem(
-        "infeasible and dual infeasible",
-        {"c": [-1.0, -1.0], "A_ub": [[1.0, -1.0], [-1.0, 1.0]], "b_ub": [-1.0, -1.0]},
-        2,
-    ),
+    Problem("infeasible and dual infeasible",
+            {"c": [-1.0, -1.0], "A_ub": [[1.0, -1.0], [-1.0, 1.0]], "b_ub": [-1.0, -1.0]}, 2),
+    Problem("infeasible by bounds", {"c": [1.0, 1.0], "A_eq": [[1.0, 1.0]], "b_eq": [5.0], "bounds": (0, 2)}, 2),
     Problem("unbounded", {"c": [-1.0, -1.0], "A_ub": [[1.0, -1.0]], "b_ub": [1.0]}, 3),
     Problem("unbounded without rows", {"c": [0.0, -1.0]}, 3),
     _beale(),
@@ -205,4 +121,4 @@ PROBLEMS = [
     _units(1e-6),
     _units(1e9),
     _rows_of_units(),
-]
+]  # fmt: skip

@@ -8,11 +8,14 @@ import scipy.optimize
 from lp_problems import PROBLEMS
 
 from copter import from_arrays, linprog, make_solver
+from copter.bench.lp import files_in, measure, summary
 from copter.bench.solvers import ORTOOLS
 from copter.errors import UnsupportedError
 from copter.solvers.api import SOLVERS
+from support import real_data
 
 named = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+DATA = real_data.DATA / "lp"
 CODES = {"optimal": 0, "infeasible": 2, "unbounded": 3}
 
 
@@ -64,7 +67,9 @@ def test_every_solver_of_the_registry_takes_a_model_or_says_that_it_does_not(nam
     assert counts["refused"] in (0, len(PROBLEMS))
     if not counts["refused"]:
         assert all(counts[status] for status in CODES), counts
-        assert counts["right"] >= (len(PROBLEMS) if name in ("copter", "highs-hot") else 0.6 * len(PROBLEMS)), counts
+        assert counts["right"] >= (
+            len(PROBLEMS) if name in ("copter", "highs-hot") else 0.6 * len(PROBLEMS)
+        ), counts
 
 
 @pytest.mark.parametrize("name", ["highs-milp", "highs-simplex", "copter", "highs-hot"])
@@ -81,3 +86,14 @@ def test_integral_columns_are_for_solvers_that_know_them(name):
         except UnsupportedError:
             return
         assert found.objective <= -13.0 - 0.5, "the relaxation"
+
+
+@pytest.mark.data
+@pytest.mark.long
+@pytest.mark.skipif(
+    not DATA.is_dir(), reason=f"no files in {DATA}; set COPTER_DATA to the folder of the data"
+)
+def test_every_lp_of_the_data_is_as_highs_has_it():
+    told: list[str] = []
+    found = summary(measure(files_in(DATA), 60.0, told.append))
+    assert not found["wrong"] and all(found[status] == found[f"of_{status}"] for status in CODES), found

@@ -5,15 +5,13 @@ import pytest
 from scipy.sparse import coo_array
 
 from copter import milp
+from copter.clock import Clock
 from copter.models.general_lp import GeneralLP
+from copter.solvers.exact import solver as exact
+from copter.solvers.general import allocation as allocation_module
 from copter.solvers.general import integer
-from copter.solvers.general.integer import branch_and_bound, by_prices
+from copter.solvers.general.integer import by_prices, solve_integer
 from support.amounts import seeds
-
-
-def whole_lp(cost, A, low, high, integral):
-    zeros, ones = np.zeros(cost.size), np.ones(cost.size)
-    return GeneralLP(cost, coo_array(A).tocsc(), low, high, zeros, ones, 0.0, integral)
 
 
 def allocation(seed, requests=40, choices=25, rows=3):
@@ -35,7 +33,7 @@ def allocation(seed, requests=40, choices=25, rows=3):
 def small(monkeypatch):
     """Programs of almost any size may go by prices."""
     monkeypatch.setattr(integer, "_LEAST_COLUMNS", 100)
-    monkeypatch.setattr(integer, "_COLUMNS_A_ROW", 100)
+    monkeypatch.setattr(allocation_module, "_COLUMNS_A_ROW", 100)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 4))
@@ -54,18 +52,17 @@ def test_the_same_optimum_as_on_everything(seed, small):
     assert (found.x == np.rint(found.x)).all() and found.fun == pytest.approx(cost @ found.x)
 
 
-def test_bounds_that_shift_columns_come_back(small):
-    """A column that is at least 1, and one that is fixed: blocks count from their lower bounds."""
+def test_fixed_columns_stay_fixed_and_other_lower_bounds_are_for_branch_and_bound(small):
     cost, A, low, high = allocation(9)
     bounds = np.zeros(cost.size), np.ones(cost.size)
-    bounds[0][3] = 1.0
     bounds[1][30:40] = 0.0
-    found = milp(cost, integrality=1, bounds=bounds, constraints=(A, low, high))
-    expected = milp(
-        cost, integrality=1, bounds=bounds, constraints=(A, low, high), options={"presolve": True}
-    )
-    assert found.x[3] == 1.0 and not found.x[30:40].any()
-    assert found.fun == pytest.approx(expected.fun, rel=2e-4)
+    for forced in (0.0, 1.0):
+        bounds[0][3] = forced
+        given = {"integrality": 1, "bounds": bounds, "constraints": (A, low, high)}
+        found, expected = milp(cost, **given), milp(cost, **given, options={"presolve": True})
+        assert ("proven" in found.message) == (forced == 0.0)
+        assert found.x[3] >= forced and not found.x[30:40].any()
+        assert found.fun == pytest.approx(expected.fun, rel=2e-4)
 
 
 def test_other_shapes_are_left_to_branch_and_bound(small):
@@ -77,7 +74,7 @@ def test_other_shapes_are_left_to_branch_and_bound(small):
         lp = GeneralLP(
             cost, coo_array(A).tocsc(), low, high, np.zeros(cost.size), np.ones(cost.size), 0.0, integral
         )
-        return by_prices(lp, 1e-4)
+        return by_prices(lp, 1e-4, Clock())
 
     assert tried(A, low, high, whole) is not None
     assert tried(A, low, high, np.append(whole[1:], False)) is None
@@ -86,20 +83,20 @@ def test_other_shapes_are_left_to_branch_and_bound(small):
     assert tried(more, np.append(low, np.full(12, -np.inf)), np.append(high, np.full(12, 1e6)), whole) is None
 
 
-@pytest.mark.parametrize("seconds,given", [(None, integer._SECONDS), (7.0, 7.0)])
+@pytest.mark.parametrize("seconds,given", [(None, integer._SECONDS), (7.0, 3.5)])
 def test_the_attempt_has_a_limit_also_without_one(seconds, given, small, monkeypatch):
-    deadlines, plain = [], integer.ExactSolver
+    deadlines, plain = [], exact.ExactSolver
 
     def spy(**settings):
         deadlines.append(settings["deadline"])
         return plain(**settings)
 
-    monkeypatch.setattr(integer, "ExactSolver", spy)
+    monkeypatch.setattr(exact, "ExactSolver", spy)
     cost, A, low, high = allocation(5)
     zeros, whole = np.zeros(cost.size), np.ones(cost.size, bool)
     lp = GeneralLP(cost, coo_array(A).tocsc(), low, high, zeros, np.ones(cost.size), 0.0, whole)
-    assert by_prices(lp, 1e-4, seconds) is not None
-    assert deadlines == [given]
+    assert by_prices(lp, 1e-4, Clock(seconds)) is not None
+    assert deadlines == [pytest.approx(given, rel=0.1)]
 
 
 def test_what_is_infeasible_is_what_highs_says(small):
@@ -109,5 +106,5 @@ def test_what_is_infeasible_is_what_highs_says(small):
     lp = GeneralLP(
         cost, coo_array(A).tocsc(), low, high, np.zeros(cost.size), np.ones(cost.size), 0.0, cost < 1
     )
-    answer = branch_and_bound(lp)
+    answer = solve_integer(lp, 1e-4, Clock())
     assert str(answer.status) == "infeasible" and answer.x is None
