@@ -84,8 +84,8 @@ from copter import ContinualProgram, make_solver
 from copter.errors import UnsupportedError
 program = ContinualProgram()
 program.add_resource("gpu", upper=3)
-program.add_request("a", costs=[0.0], usage={"gpu": 1.0}, term=Quadratic(1.0, 2.0))
-program.add_request("b", costs=[0.0], usage={"gpu": 1.0}, term=Quadratic(1.0, 3.0))
+program.add_request("a", costs=[0.0], usage={"gpu": 1.0}, term=Quadratic(1.0, 2.0), upper=10.0)
+program.add_request("b", costs=[0.0], usage={"gpu": 1.0}, term=Quadratic(1.0, 3.0), upper=10.0)
 solution = make_solver("copter").solve(program)
 print(solution.status, round(solution.objective, 4), round(float(solution.x["b"][0]), 3))
 try:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 One = TypeVar("One")
 
-COLUMNS: Mapping[str, str] = {name: means for name, means in ROW_MEANS.items() if name != "edited"} | {
+_NOT_IN_RECORDS = ("edited", "relaxation_gap")
+COLUMNS: Mapping[str, str] = {
+    name: means for name, means in ROW_MEANS.items() if name not in _NOT_IN_RECORDS
+} | {
     "edit_seconds": "seconds of updating the solver's model",
     "solve_seconds": "seconds of the solve: of copter with its certificate, of a baseline without",
     "seconds": "seconds of the round: edit, solve and rounding",

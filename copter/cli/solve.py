@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from copter.cli.console import print_json, save_json, seconds, table
@@ -101,6 +100,8 @@ def solve(
     UnsupportedError
         The file has integral columns, and the solver does not support integrality.
     """  # noqa: D301
+    import numpy as np
+
     from copter.models.files import read_model
     from copter.solvers.general.model import Model
 

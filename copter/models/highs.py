@@ -184,12 +184,12 @@ def run_until(highs: HighsEngine, clock: Clock, reserve: float = 0.0, *, hot: bo
     """
     seconds, highs.iterations_before = 0.0, 0
     if hot and _AT_ONCE < clock.left(reserve) and highs.getNumCol() + highs.getNumRow() <= _SMALL:
-        _limit_time(highs, _AT_ONCE)
+        limit_time(highs, _AT_ONCE)
         seconds = run(highs)
         if highs.getModelStatus() != highspy.HighsModelStatus.kTimeLimit:
             return seconds
         highs.iterations_before = iterations_of(highs)[0]
-    _limit_time(highs, clock.left(reserve))
+    limit_time(highs, clock.left(reserve))
     # Simplex and branch and bound read this option while they run, so that setting it to 0 ends them.
     return seconds + run_apart(
         lambda: run(highs),
@@ -199,7 +199,7 @@ def run_until(highs: HighsEngine, clock: Clock, reserve: float = 0.0, *, hot: bo
     )
 
 
-def _limit_time(highs: highspy.Highs, left: float) -> None:
+def limit_time(highs: highspy.Highs, left: float) -> None:
     """Limit the next run to some seconds; HiGHS compares the limit with the time of all its runs together."""
     set_option(highs, "time_limit", highs.getRunTime() + left if left < math.inf else highspy.kHighsInf)
 

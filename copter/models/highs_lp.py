@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import highspy
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array, diags_array, hstack
 
 from copter.clock import Clock, Interrupted
 from copter.models.general_lp import GeneralLP
@@ -32,6 +33,7 @@ from copter.models.highs import (
     check,
     engine,
     iterations_of,
+    limit_time,
     pass_model,
     point_of,
     ray_of,
@@ -54,6 +56,7 @@ run, and the iterations after which it goes on in another thread, which can be i
 _WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
 """Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
 _DUAL, _PRIMAL = 1, 4
+_TWICE = "two runs of HiGHS report it, at different tolerances; no ray proves it"
 _ENDED = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 _LIMITED = (Status.DEADLINE, Status.ITERATION_LIMIT, Status.CANCELLED)
 
@@ -243,7 +246,7 @@ class HighsLP:
 
     def _empty(self) -> LPAnswer:
         """Return the answer for an LP without columns."""
-        y = np.where(self.lp.row_lower > 0.0, -1.0, np.where(self.lp.row_upper < 0.0, 1.0, 0.0))
+        y = _empty_rows(self.lp)
         ray = infeasible_ray(self.lp, y)
         if ray is not None:
             return LPAnswer(Status.INFEASIBLE, "a row without entries excludes 0", ray=ray)
@@ -283,6 +286,7 @@ class HighsLP:
             small = sum(self.lp.A.shape) <= _SMALL
             if small:
                 set_option(highs, "simplex_iteration_limit", min(limit, _AT_ONCE))
+                limit_time(highs, clock.left())
                 run(highs)
                 self._count(highs)
             if not small or (status_of(highs)[0] is Status.ITERATION_LIMIT and limit > _AT_ONCE):
@@ -383,9 +387,10 @@ class HighsLP:
     ) -> LPAnswer:
         """Return INFEASIBLE or UNBOUNDED if a ray, and a feasible point for the latter, confirm it."""
         if status is Status.INFEASIBLE:
-            proved = None if ray is None else infeasible_ray(self.lp, ray)
-            if proved is not None:
-                return LPAnswer(status, "a ray proves the rows infeasible", ray=proved)
+            for prices in (ray, _empty_rows(self.lp)):
+                proved = None if prices is None else infeasible_ray(self.lp, prices)
+                if proved is not None:
+                    return LPAnswer(status, "a ray proves the rows infeasible", ray=proved)
         elif x is not None and self.checker.violation(np.clip(x, self.lp.lower, self.lp.upper)) <= tolerance:
             for direction in (ray, _falling(self.lp)):
                 proved = None if direction is None else unbounded_ray(self.lp, direction)
@@ -400,7 +405,13 @@ class HighsLP:
             bare = replace(self.lp, c=np.zeros(self.lp.c.size))
             highs, claimed = self._other(bare, clock, presolve="off", simplex_strategy=_DUAL)
             if claimed is Status.INFEASIBLE:
-                return self._by_ray(claimed, status_of(highs)[1], ray_of(highs, claimed), None, tolerance)
+                found = self._by_ray(claimed, status_of(highs)[1], ray_of(highs, claimed), None, tolerance)
+                return found if found.ray is not None else LPAnswer(claimed, _TWICE)
+            if claimed is Status.NUMERICAL_ERROR:
+                _, least = point_of(self._other(_elastic(bare), clock)[0])
+                found = self._by_ray(Status.INFEASIBLE, first.reason, least, None, tolerance)
+                if found.ray is not None:
+                    return found
             if claimed in _LIMITED:
                 return LPAnswer(claimed, status_of(highs)[1])
             highs, claimed = self._other(self.lp, clock, presolve="off", simplex_strategy=_PRIMAL)
@@ -460,6 +471,29 @@ class _Units(NamedTuple):
 def _unit(values: NDArray[np.float64]) -> float:
     size = abs(values[values != 0.0])
     return float(2.0 ** -np.round(np.log2(np.median(size)))) if size.size else 1.0
+
+
+def _elastic(lp: GeneralLP) -> GeneralLP:
+    """Return the LP of the least sum of row violations; its prices are a ray if the LP is infeasible."""
+    m, n = lp.A.shape
+    size = np.ones(m)
+    np.maximum.at(size, lp.A.indices, abs(lp.A.data))
+    slack = diags_array(size, format="csc")
+    return replace(
+        lp,
+        c=np.concatenate((np.zeros(n), np.ones(2 * m))),
+        A=csc_array(hstack([lp.A, slack, -slack])),
+        lower=np.concatenate((lp.lower, np.zeros(2 * m))),
+        upper=np.concatenate((lp.upper, np.full(2 * m, np.inf))),
+        integral=np.zeros(n + 2 * m, np.bool_),
+        column_names=(),
+    )
+
+
+def _empty_rows(lp: GeneralLP) -> NDArray[np.float64]:
+    """Return prices (m,) of the rows without entries whose bounds exclude 0."""
+    empty = np.bincount(lp.A.indices, minlength=lp.row_lower.size) == 0
+    return np.where(empty & (lp.row_lower > 0.0), -1.0, np.where(empty & (lp.row_upper < 0.0), 1.0, 0.0))
 
 
 def _falling(lp: GeneralLP) -> NDArray[np.float64]:

@@ -265,7 +265,7 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
         for bounds in (box, implied_bounds(bare)):
             found = bound_at(bare, prices, *bounds)
             if found.value > 0.0:
-                return LPRay("infeasible", prices, found.value)
+                return LPRay("infeasible", prices, found.value, certified=bounds is box)
         tried.append(prices)
     for prices in tried:
         found_at = LPChecker(bare).certificate(np.zeros(lp.c.size), prices)

@@ -112,7 +112,7 @@ def as_program(lp: GeneralLP) -> LPProgram:
     >>> lp = from_arrays([-1.0, -1.8, -1.0, -1.5], A_ub=A, b_ub=[1, 1, 3]).lp
     >>> allocation = as_program(lp)
     >>> len(allocation.program), allocation.program.resource_ids
-    (2, (2,))
+    (2, [2])
     >>> x, y = allocation.point(make_solver("copter").solve(allocation.program))
     >>> x.round(4).tolist()
     [0.0, 1.0, 1.0, 0.0]

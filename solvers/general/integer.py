@@ -7,8 +7,9 @@
    fixed. Bounds and integrality of the result hold exactly. The violation of each row is computed from the
    exact sum of its terms. The point counts if no row is violated by more than 1e-6, or 1e-6 of its size if
    that is less.
-4. If no point counts, or if its objective and HiGHS' bound contradict each other, HiGHS solves once more, at
-   its smallest tolerances and in at most the time of the first run. If they still do, the answer is unproved.
+4. If HiGHS reports that there is no point, if no point counts, or if its objective and HiGHS' bound
+   contradict each other, HiGHS solves once more, without presolve, at its smallest tolerances and in at most
+   the time of the first run. If there is still a contradiction, the answer is unproved.
 
 HiGHS gets semi-continuous columns as pairs of rows (:mod:`copter.solvers.general.semicontinuous`).
 
@@ -45,10 +46,13 @@ _FEASIBLE = 1e-6
 _AGREE = 1e-6
 """Effect of HiGHS' tolerances on its bound, relative to the absolute terms of the objective."""
 _TIGHT = {
+    "presolve": "off",
     "mip_feasibility_tolerance": 1e-10,
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
+_SMALL_COST = 1e-3
+"""Largest cost below which costs are multiplied by a power of 2."""
 _RESERVE, _MOST_RESERVE = 0.05, 2.0
 """Share of the time, and its most seconds, for solving the continuous columns again."""
 _ENDED = (Status.OPTIMAL, Status.INFEASIBLE)
@@ -123,7 +127,8 @@ def solve_integer(
         falls = _may_fall(lp) and _relaxed(lp, clock).status is Status.UNBOUNDED
         found = (_without_optimum if falls else _searched)(lp, options, clock, threads)
         answer = _judged(lp, found, options["mip_rel_gap"], clock)
-        if answer.status not in (Status.UNPROVED, Status.NUMERICAL_ERROR) or clock.over():
+        doubtful = (Status.UNPROVED, Status.NUMERICAL_ERROR, Status.INFEASIBLE)
+        if answer.status not in doubtful or clock.over():
             return answer
         again = Clock(max(clock() - begin, 0.1), parent=clock)
         second = _judged(lp, _searched(lp, options | _TIGHT, again, threads), options["mip_rel_gap"], clock)
@@ -132,6 +137,8 @@ def solve_integer(
         return IntegerAnswer(status, clock.why())
     except SolverError as error:
         return IntegerAnswer(Status.NUMERICAL_ERROR, str(error))
+    if answer.status is Status.INFEASIBLE and second.x is None:
+        return answer
     if second.status in (*_ENDED, Status.UNBOUNDED):
         return replace(second, nodes=(answer.nodes or 0) + (second.nodes or 0))
     reason = f"{answer.reason}; at smaller tolerances: {second.reason}"
@@ -157,12 +164,16 @@ def impossible_row(lp: GeneralLP) -> int:
 
 def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int | None) -> MilpAnswer:
     """Run branch and bound; resolve "infeasible or unbounded"."""
-    model = with_indicators(lp)
+    model, largest = with_indicators(lp), float(abs(lp.c).max(initial=0.0))
+    # HiGHS' tolerances of reduced costs are absolute
+    unit = float(2.0 ** -np.round(np.log2(largest))) if 0.0 < largest < _SMALL_COST else 1.0
+    scaled = replace(model, c=model.c * unit, offset=model.offset * unit)
     highs = engine(threads, **options)
-    pass_model(highs, model, model.integral.astype(np.int32))
+    pass_model(highs, scaled, model.integral.astype(np.int32))
     left = clock.left()
     run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if left < math.inf else 0.0)
     found = read_answer(highs)
+    found = replace(found, bound=found.bound / unit)
     status = highs.getModelStatus()
     if status in (highspy.HighsModelStatus.kUnboundedOrInfeasible, highspy.HighsModelStatus.kUnbounded):
         found = _without_optimum(lp, options, clock, threads)
@@ -246,7 +257,11 @@ def _completed(lp: GeneralLP, x: NDArray[np.float64], clock: Clock) -> NDArray[n
             0.0,
             np.zeros(loose.size, np.bool_),
         )
-        tight = {name: value for name, value in _TIGHT.items() if not name.startswith("mip")}
+        tight = {
+            name: value
+            for name, value in _TIGHT.items()
+            if name.endswith("feasibility_tolerance") and not name.startswith("mip")
+        }
         found = HighsLP(rest, options=tight).solve(1e-9, clock)
         if found.certificate is not None:
             fixed[loose] = found.certificate.x

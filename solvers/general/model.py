@@ -84,7 +84,7 @@ class ModelSolution:
     --------
     >>> from copter import from_arrays
     >>> found = from_arrays([-1.0, -2.0], A_ub=[[1.0, 1.0]], b_ub=[4.0], bounds=(0, 3)).solve()
-    >>> str(found.status), found.objective, found.bound, found.certified, found.x.tolist()
+    >>> str(found.status), found.objective, round(found.bound, 9), found.certified, found.x.tolist()
     ('optimal', -7.0, -7.0, True, [1.0, 3.0])
     """
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.clock import Clock, ctrl_c_cancels, current, running
-from copter.errors import EditError
+from copter.errors import EditError, SettingError
 from copter.models.general_lp import GeneralLP, checked, crossed_column, supported
 from copter.models.highs_lp import HighsLP, LPAnswer
 from copter.solvers.general.integer import IntegerAnswer, solve_integer
@@ -27,6 +27,7 @@ from copter.solvers.general.scipy_arguments import (
     vector,
 )
 from copter.solvers.general.scipy_options import LINPROG, MILP, highs_options
+from copter.solvers.settings import share
 from copter.status import Status
 
 if TYPE_CHECKING:
@@ -98,6 +99,10 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
 
     cost = costs(c)
     kinds = _kinds(method, callback, x0, integrality, cost.size)
+    try:
+        tolerance = share(tolerance)
+    except ValueError as error:
+        raise SettingError("linprog", "tolerance", tolerance, str(error)) from None
     lp, n_upper = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
     given = highs_options(options, LINPROG, OptimizeWarning)
     if _METHODS.get(method):

@@ -158,7 +158,7 @@ def test_changed_snapshots_are_programs_or_refused(saved, which, how):
     for id in program.request_ids:  # what it points at is there
         program.requests[id].costs, program.requests[id].term
     program.remove_requests(program.request_ids)
-    program.add_request("new", [1.0] * 5, dict.fromkeys(program.resource_ids, 1.0))
+    program.add_request("new", [1.0] * 5, dict.fromkeys(program.resource_ids, 1.0), total=1)
 
 
 @pytest.fixture(scope="module")

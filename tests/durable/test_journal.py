@@ -480,7 +480,7 @@ def test_a_write_that_was_cut_off_is_no_round(tmp_path, step):
         journal._file.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         states = [snapshot(journal)]
         for number in range(3):
-            journal.add_request(number, [-1.0], {})
+            journal.add_request(number, [-1.0], {}, total=1)
             journal.commit()
             states.append(snapshot(journal))
         content, log = ((tmp_path / "j" / f"journal.sqlite{end}").read_bytes() for end in ("", "-wal"))
@@ -493,7 +493,7 @@ def test_a_write_that_was_cut_off_is_no_round(tmp_path, step):
         with open_journal(folder) as journal:
             assert snapshot(journal) == states[journal.round - 1]  # compact() completed one
             found.append(journal.round)
-            journal.add_request("next", [1.0], {})
+            journal.add_request("next", [1.0], {}, total=1)
             journal.commit()
         with open_journal(folder) as journal:
             assert journal.round == found[-1] + 1 and "next" in journal

@@ -37,7 +37,6 @@ class Cluster:
     def round(self) -> None:
         """An edit of any kind; what there is too much of leaves."""
         editor, plain = self.editor, self.plain
-        editor.close_again()
         editor.any()
         for kept, most, leave in (
             (plain.requests, 50, editor.remove_requests),
@@ -50,7 +49,6 @@ class Cluster:
 
     def make_feasible(self) -> None:
         """Without lower bounds of rows, an allocation of nothing is one."""
-        self.editor.close_again()
         rows = self.plain.resources
         self.program.update_resources(list(rows), lower=[-np.inf] * len(rows))
         rows |= {id: (-np.inf, upper) for id, (_, upper) in rows.items()}

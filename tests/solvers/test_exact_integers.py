@@ -89,16 +89,6 @@ def test_a_switch_that_is_off_by_a_tolerance_is_off(big):
     solution = make_solver("copter-exact").solve(program)
     assert solution.status is Status.OPTIMAL, solution.reason
     assert solution.objective == pytest.approx(101.0, rel=1e-9)
-    by_milp = milp(
-        [100, 1],
-        integrality=[1, 0],
-        bounds=([0, 0], [1, 1e6]),
-        constraints=([[-big, 1], [0, 1]], [-math.inf, 1], [0, math.inf]),
-        options={"presolve": False},
-    )
-    if big <= 1e9 or by_milp.status == 0:  # above, a switch of 1e-10 is within HiGHS' least tolerance
-        assert (by_milp.status, by_milp.fun) == (0, pytest.approx(101.0, rel=1e-9))
-    assert by_milp.status in (0, 4)
 
 
 def test_ten_tenths_fit_where_there_is_one():

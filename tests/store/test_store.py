@@ -228,10 +228,14 @@ def test_dropped_rows_are_purged_and_their_slots_used_again():
         plain.resources[k] = (-np.inf, 1.0)
         if k == 500:
             template = program.share_columns({"keep": 1.0, k: [2.0, 0.0]}, 2)
-            program.add_request("shared", [1.0, 1.0], template)
-            plain.requests["shared"] = PlainRequest([1.0, 1.0], {"keep": {0: 1.0, 1: 1.0}, k: {0: 2.0}})
-        program.add_request(f"q{k}", [1.0, 2.0], {"keep": 3.0, k: [1.0, 2.0]})
-        plain.requests[f"q{k}"] = PlainRequest([1.0, 2.0], {"keep": {0: 3.0, 1: 3.0}, k: {0: 1.0, 1: 2.0}})
+            program.add_request("shared", [1.0, 1.0], template, upper=9.0)
+            plain.requests["shared"] = PlainRequest(
+                [1.0, 1.0], {"keep": {0: 1.0, 1: 1.0}, k: {0: 2.0}}, upper=9.0
+            )
+        program.add_request(f"q{k}", [1.0, 2.0], {"keep": 3.0, k: [1.0, 2.0]}, upper=9.0)
+        plain.requests[f"q{k}"] = PlainRequest(
+            [1.0, 2.0], {"keep": {0: 3.0, 1: 3.0}, k: {0: 1.0, 1: 2.0}}, upper=9.0
+        )
         if k >= 10:
             program.remove_resources(k - 10)
             plain.remove_resource(k - 10)

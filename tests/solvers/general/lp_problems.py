@@ -48,26 +48,6 @@ def _transportation() -> Problem:
     )
 
 
-def _assignment(n: int) -> Problem:
-    """Cost (i - j)^2: the identity is the only optimum, at 0, and each of its vertices is degenerate."""
-    cost = [float((i - j) ** 2 + 1) for i in range(n) for j in range(n)]
-    rows = np.zeros((2 * n, n * n))
-    for i in range(n):
-        for j in range(n):
-            rows[i, n * i + j] = rows[n + j, n * i + j] = 1.0
-    return Problem("assignment", {"c": cost, "A_eq": rows, "b_eq": np.ones(2 * n)}, 0, float(n))
-
-
-def _flow() -> Problem:
-    """4 units s -> t: 2 through the cheap arc a -> t at 1 + 1, 2 through b at 2 + 2: 4 + 8 = 12."""
-    arcs = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)]
-    balance = np.zeros((4, 5))
-    for k, (tail, head) in enumerate(arcs):
-        balance[tail, k], balance[head, k] = 1.0, -1.0
-    given = {"c": [1.0, 2.0, 1.0, 2.0, 5.0], "A_eq": balance, "b_eq": [4.0, 0.0, 0.0, -4.0]}
-    return Problem("min-cost flow", given | {"bounds": [(0, 3), (0, 3), (0, 2), (0, 3), (0, 3)]}, 0, 12.0)
-
-
 def _beale() -> Problem:
     """Beale (1955): Dantzig's rule cycles; optimum -1/20 at (1/25, 0, 1, 0)."""
     rows = [[0.25, -60.0, -1 / 25, 9.0], [0.5, -90.0, -1 / 50, 3.0], [0.0, 0.0, 1.0, 0.0]]
@@ -89,12 +69,6 @@ def _units(unit: float) -> Problem:
     return Problem(f"units of {unit:g}", given | {"b_eq": [unit]}, 0, 3e3 * unit, 3e3 * unit)
 
 
-def _rows_of_units() -> Problem:
-    """max x + y in [0, 1] columns of 1e6 and 1e-6: rows 1e6 x <= 5e5 and 1e-6 y <= 2e-7: 1/2 + 1/5."""
-    given = {"c": [-1.0, -1.0], "A_ub": [[1e6, 0.0], [0.0, 1e-6]], "b_ub": [5e5, 2e-7]}
-    return Problem("badly scaled rows", given, 0, -0.7)
-
-
 _FAR = {"c": [1.0, -1.0], "A_eq": [[1.0, 1.0]], "b_eq": [1.0], "A_ub": [[0.0, 1.0]], "b_ub": [7.0]}
 _TURNED = {"A_eq": [[1.0, 1.0, 1.0], [1.0, 2.0, 4.0]], "b_eq": [10.0, 20.0], "bounds": (None, None)}
 PROBLEMS = [
@@ -108,17 +82,15 @@ PROBLEMS = [
     Problem("bounds of 1e20", {"c": [1.0], "bounds": (-1e20, 1e20)}, 3),
     Problem("infeasible and dual infeasible",
             {"c": [-1.0, -1.0], "A_ub": [[1.0, -1.0], [-1.0, 1.0]], "b_ub": [-1.0, -1.0]}, 2),
-    Problem("infeasible by bounds", {"c": [1.0, 1.0], "A_eq": [[1.0, 1.0]], "b_eq": [5.0], "bounds": (0, 2)}, 2),
+    Problem("infeasible by bounds",
+            {"c": [1.0, 1.0], "A_eq": [[1.0, 1.0]], "b_eq": [5.0], "bounds": (0, 2)}, 2),
     Problem("unbounded", {"c": [-1.0, -1.0], "A_ub": [[1.0, -1.0]], "b_ub": [1.0]}, 3),
     Problem("unbounded without rows", {"c": [0.0, -1.0]}, 3),
     _beale(),
     _klee_minty(3),
     _klee_minty(8),
     _transportation(),
-    _assignment(5),
-    _flow(),
     _hilbert(6),
     _units(1e-6),
     _units(1e9),
-    _rows_of_units(),
 ]  # fmt: skip

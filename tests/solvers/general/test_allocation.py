@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.sparse import csc_array
 
 from copter import Model, as_program, make_solver
 from copter.errors import UnsupportedError
@@ -173,13 +172,3 @@ def test_a_program_that_misses_the_tolerance_is_solved_by_highs(small, monkeypat
     found = model.solve()
     truth = scipy.optimize.linprog(**scipy_form(model.lp))
     assert found.details["engine"] == "highs" and found.objective == pytest.approx(truth.fun, rel=1e-6)
-
-
-def test_sparse_entries_of_the_lp_are_not_changed(small):
-    lp = allocation(3)
-    A = csc_array(lp.A, copy=True)
-    model = Model(lp)
-    model.solve()
-    model.update(A={(0, 1): 9.0}, c=lp.c * 2)
-    model.solve()
-    assert np.array_equal(lp.A.toarray(), A.toarray())
