@@ -87,7 +87,7 @@ program.add_resource("gpu", upper=3)
 program.add_request("a", costs=[0.0], usage={"gpu": 1.0}, term=Quadratic(1.0, 2.0), upper=10.0)
 program.add_request("b", costs=[0.0], usage={"gpu": 1.0}, term=Quadratic(1.0, 3.0), upper=10.0)
 solution = make_solver("copter").solve(program)
-print(solution.status, round(solution.objective, 4), round(float(solution.x["b"][0]), 3))
+print(solution.status, round(solution.objective, 4), round(float(solution.x["b"][0]), 2))
 try:
     make_solver("scipy", threads=1).solve(program)
 except UnsupportedError as error:
