@@ -24,12 +24,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from copter.bench.result_files import FAMILIES, LineResult, SolverResult, SuiteResult
 from copter.bench.settings import Record
 from copter.bench.solvers import is_ours
 from copter.proof.certificate import certify
+from copter.proof.general_lp import LPChecker
 from copter.solvers.wrapper import Wrapper
 
 if TYPE_CHECKING:
@@ -64,10 +65,13 @@ class CheckedSolver(Wrapper):
         solution = super().solve(program, deadline=deadline, raise_error=raise_error)
         begin = perf_counter()
         self.found = {}
-        if solution.found:
+        if solution.found and hasattr(program, "store"):
             relative = certify(program.store, solution.nonzeros, solution.y).relative
-            figures = relative.primal, relative.gap
-            self.found = dict(zip(_FIGURES, figures, strict=True))
+            self.found = dict(zip(_FIGURES, (relative.primal, relative.gap), strict=True))
+        elif solution.found:
+            model, answer = cast("Any", program), cast("Any", solution)
+            proof = LPChecker(model.lp).certificate(answer.x, answer.y)
+            self.found = dict(zip(_FIGURES, (proof.primal, proof.gap), strict=True))
         self.checking = perf_counter() - begin
         return solution
 
