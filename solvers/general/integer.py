@@ -51,6 +51,8 @@ _TIGHT = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
+_FAR = 1e5
+"""Ratio of an entry to 1 from which HiGHS' presolve has lost optima at its usual tolerance."""
 _SMALL_COST = 1e-3
 """Largest cost below which costs are multiplied by a power of 2."""
 _RESERVE, _MOST_RESERVE = 0.05, 2.0
@@ -121,7 +123,10 @@ def solve_integer(
         priced = by_prices(lp, gap, clock)
         if priced is not None:
             return priced
-    options = {"mip_rel_gap": gap, "mip_abs_gap": 0.0, **(options or {})}
+    size = abs(lp.A.data[lp.A.data != 0.0])
+    far = size.size > 0 and (size.max() > _FAR or size.min() < 1.0 / _FAR)
+    tight = {"mip_feasibility_tolerance": _TIGHT["mip_feasibility_tolerance"]} if far else {}
+    options = {"mip_rel_gap": gap, "mip_abs_gap": 0.0, **tight, **(options or {})}
     begin = clock()
     try:
         falls = _may_fall(lp) and _relaxed(lp, clock).status is Status.UNBOUNDED
