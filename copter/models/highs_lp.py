@@ -57,7 +57,6 @@ _WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
 """Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
 _DUAL, _PRIMAL = 1, 4
 _TWICE = "two runs of HiGHS report it, at different tolerances; no ray proves it"
-_ENDED = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 _LIMITED = (Status.DEADLINE, Status.ITERATION_LIMIT, Status.CANCELLED)
 
 

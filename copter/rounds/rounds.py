@@ -512,7 +512,7 @@ def drawn_events(domain: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         raise DomainError(f"{type(domain).__name__} must have events(rng), which returns random events")
     events = domain.events(rng)
     if not isinstance(events, Iterable):
-        why = "must return an iterable of events, which is empty if there are none"
+        why = "must return an iterable of events, which may be empty"
         raise DomainError(f"{type(domain).__name__}.events returned {events!r}; it {why}")
     return tuple(events)
 
