@@ -28,7 +28,7 @@ _WHY = (
 def check_bounded(store: ConstraintStore, requests: Index, names: NameTable, edit: Edit) -> None:
     """Raise EditError, with the request and the column, if an edit of requests leaves a column unbounded."""
     new = edit.verb == "add_requests"
-    if _all_bounded(edit) or not (new or edit.upper is not None or edit.relation is not None):
+    if _all_bounded(edit) or (edit.upper is None and edit.relation is None and edit.usage is None):
         return
     slots = np.arange(len(edit.ids)) if new else edit.slots
     relation = store.requests.relation[slots] if edit.relation is None else np.asarray(edit.relation)
@@ -39,6 +39,8 @@ def check_bounded(store: ConstraintStore, requests: Index, names: NameTable, edi
         owner, upper = np.repeat(np.arange(slots.size), edit.upper.lengths), edit.upper.values
     elif edit.upper is not None:
         owner, upper = np.arange(slots.size), np.full(slots.size, np.inf)
+    elif edit.usage is not None:  # bounds that differ between the columns do not remain
+        owner, upper = np.arange(slots.size), store.requests.upper[slots]
     else:
         owner = np.repeat(np.arange(slots.size), store.requests.n_columns[slots])
         upper = upper_bounds(store, slots)

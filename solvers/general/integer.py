@@ -98,8 +98,9 @@ class IntegerAnswer:
     certified: bool = False
 
     def figures(self) -> dict[str, float | None]:
-        """Return figures of the search by scipy's names."""
-        return {"mip_node_count": self.nodes, "mip_dual_bound": self.bound, "mip_gap": self.gap}
+        """Return figures of the search by scipy's names; None without a point, as in scipy."""
+        nodes = None if self.x is None else self.nodes
+        return {"mip_node_count": nodes, "mip_dual_bound": self.bound, "mip_gap": self.gap}
 
 
 def solve_integer(
