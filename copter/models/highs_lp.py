@@ -31,9 +31,9 @@ from copter.models.general_lp import GeneralLP
 from copter.models.highs import (
     HighsEngine,
     check,
-    engine,
     iterations_of,
     limit_time,
+    load,
     pass_model,
     point_of,
     ray_of,
@@ -175,7 +175,7 @@ class HighsLP:
 
     def follow(self, lp: GeneralLP) -> None:
         """Pass the differences to another LP to HiGHS; another shape starts cold."""
-        old, highs = self.lp, self._highs
+        old = self.lp
         if lp is old:
             return
         if old.A.shape != lp.A.shape:
@@ -183,8 +183,8 @@ class HighsLP:
         elif not same_pattern(old, lp):
             return self.reshape(lp, np.arange(lp.c.size), np.arange(lp.row_lower.size))
         self.lp, self.checker = lp, self.checker.follow(lp)
-        if highs is not None and self._highs is not None:
-            self._push(highs, old, lp)
+        if self._highs is not None:
+            self._push(self._highs, old, lp)
 
     def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
         entries = differing(old.A.data, new.A.data)
@@ -256,8 +256,7 @@ class HighsLP:
         """Prepare HiGHS for a run; return what the run starts from."""
         feasibility = float(np.clip(_TIGHTER * tolerance, _LEAST, _USUAL))
         if self._highs is None:
-            self._highs = engine(1 if self.threads is None else self.threads, **self.options)
-            pass_model(self._highs, self.lp)
+            self._highs = load(self.lp, 1 if self.threads is None else self.threads, **self.options)
         elif self._choices[self._only_costs].cold():
             check(self._highs.clearSolver(), "clearing the solver")
         for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
@@ -424,7 +423,8 @@ class HighsLP:
             return replace(first, reason=f"{first.reason}; again: {status_of(highs)[1]}")
         proof = self.checker.certificate(x / unit.size, y / unit.cost)
         if claimed is Status.OPTIMAL and proof.confirms(tolerance):
-            self._keep_basis(highs)
+            if self._highs is not None and highs.getBasis().valid:
+                self._highs.setBasis(highs.getBasis())
             return LPAnswer(Status.OPTIMAL, status_of(highs)[1], proof)
         again = self._judged(claimed, status_of(highs)[1], proof, tolerance)
         before = first.certificate
@@ -436,15 +436,9 @@ class HighsLP:
         """Run another instance of HiGHS cold, at the smallest tolerances; return it and its status."""
         kept = {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
         tight = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
-        highs = engine(1, **kept | tight | {"solver": "simplex"} | options)
-        pass_model(highs, lp)
+        highs = load(lp, 1, **kept | tight | {"solver": "simplex"} | options)
         self._run_until(highs, clock)
         return highs, status_of(highs)[0]
-
-    def _keep_basis(self, highs: HighsEngine) -> None:
-        basis = highs.getBasis()
-        if self._highs is not None and basis.valid:
-            self._highs.setBasis(basis)
 
 
 class _Units(NamedTuple):

@@ -87,7 +87,7 @@ class LPCertificate:
     @property
     def reduced_costs(self) -> NDArray[np.float64]:
         """Reduced costs c + A'y of the columns (n,); rounding errors count as 0."""
-        z, error, _ = reduced_costs(self.lp, self.y)
+        z, error = self._reduced
         return np.where(abs(z) <= error, 0.0, z)
 
     @property
@@ -111,11 +111,16 @@ class LPCertificate:
         return apart / size if apart > 0.0 else 0.0
 
     @cached_property
+    def _reduced(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Reduced costs of the columns (n,), and the largest rounding error of each."""
+        z, error, _ = reduced_costs(self.lp, self.y)
+        return z, error
+
+    @cached_property
     def _rounding(self) -> float:
         """Effect of the rounding errors of the reduced costs on the dual objective."""
-        lp = self.lp
-        z, error, _ = reduced_costs(lp, self.y)
-        drives = np.where(z > 0.0, lp.lower, lp.upper)
+        z, error = self._reduced
+        drives = np.where(z > 0.0, self.lp.lower, self.lp.upper)
         return float(error @ abs(np.where(np.isinf(drives), 0.0, drives)))
 
     @cached_property
@@ -123,22 +128,21 @@ class LPCertificate:
         """Lower bound that holds in exact arithmetic; minus infinity if the prices prove nothing."""
         lp, best = self.lp, -math.inf
         enough = self.dual_objective - lp.offset - 1e-9 * self.gap_denominator
-        nearby = self.y
-        box = lp.lower, lp.upper
-        for attempt in range(4):
-            best = max(best, bound_at(lp, nearby, *box).value)
+        for prices, lower, upper in self._attempts():
+            best = max(best, bound_at(lp, prices, lower, upper).value)
             if best >= enough:
                 break
-            if attempt == 0:
-                box = implied_bounds(lp)
-            elif attempt == 1:
-                moved = right_prices(lp, self.y)
-                if moved is None:
-                    break
-                nearby, box = moved, (lp.lower, lp.upper)
-            else:
-                box = implied_bounds(lp)
         return math.nextafter(best + lp.offset, -math.inf) if lp.offset else best
+
+    def _attempts(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield prices (m,) and bounds of the columns (n,) that may prove a bound, the cheapest first."""
+        lp = self.lp
+        yield self.y, lp.lower, lp.upper
+        yield self.y, *implied_bounds(lp)
+        moved = right_prices(lp, self.y)
+        if moved is not None:
+            yield moved, lp.lower, lp.upper
+            yield moved, *implied_bounds(lp)
 
     @property
     def certified(self) -> bool:

@@ -2,7 +2,9 @@
 
 1. A row of integral columns with whole coefficients can only take multiples of their greatest common divisor.
    If none is between its bounds, the program is infeasible.
-2. HiGHS solves the program in its own numbers, with presolve.
+2. HiGHS solves the program in its own numbers, with presolve. Costs that are all below 1e-3 are multiplied
+   by a power of 2, because HiGHS' tolerance of reduced costs is absolute. If an entry is beyond 1e5 or below
+   1e-5, HiGHS' tolerance of integrality is 1e-10, because its presolve has lost optima of such programs.
 3. The integral columns of HiGHS' point are rounded, and the continuous ones are solved again with these
    fixed. Bounds and integrality of the result hold exactly. The violation of each row is computed from the
    exact sum of its terms. The point counts if no row is violated by more than 1e-6, or 1e-6 of its size if
@@ -34,7 +36,7 @@ from scipy.sparse import csc_array
 from copter.clock import Clock, Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import engine, pass_model, run_until
+from copter.models.highs import load, run_until
 from copter.models.highs_lp import HighsLP, LPAnswer
 from copter.proof.rigorous import EPS, exact_reduced_costs, implied_bounds
 from copter.solvers.general.semicontinuous import with_indicators, without_indicators
@@ -45,12 +47,10 @@ _FEASIBLE = 1e-6
 """Largest violation of a row, in its own units or relative to its size; HiGHS' tolerance of feasibility."""
 _AGREE = 1e-6
 """Effect of HiGHS' tolerances on its bound, relative to the absolute terms of the objective."""
-_TIGHT = {
-    "presolve": "off",
-    "mip_feasibility_tolerance": 1e-10,
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-}
+_LEAST = 1e-10
+"""HiGHS' smallest tolerance."""
+_TIGHT_LP = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
+_TIGHT_INTEGERS = {"mip_feasibility_tolerance": _LEAST}
 _FAR = 1e5
 """Ratio of an entry to 1 from which HiGHS' presolve has lost optima at its usual tolerance."""
 _SMALL_COST = 1e-3
@@ -126,7 +126,7 @@ def solve_integer(
             return priced
     size = abs(lp.A.data[lp.A.data != 0.0])
     far = size.size > 0 and (size.max() > _FAR or size.min() < 1.0 / _FAR)
-    tight = {"mip_feasibility_tolerance": _TIGHT["mip_feasibility_tolerance"]} if far else {}
+    tight = _TIGHT_INTEGERS if far else {}
     options = {"mip_rel_gap": gap, "mip_abs_gap": 0.0, **tight, **(options or {})}
     begin = clock()
     try:
@@ -137,7 +137,8 @@ def solve_integer(
         if answer.status not in doubtful or clock.over():
             return answer
         again = Clock(max(clock() - begin, 0.1), parent=clock)
-        second = _judged(lp, _searched(lp, options | _TIGHT, again, threads), options["mip_rel_gap"], clock)
+        tightest = options | _TIGHT_LP | _TIGHT_INTEGERS | {"presolve": "off"}
+        second = _judged(lp, _searched(lp, tightest, again, threads), options["mip_rel_gap"], clock)
     except Interrupted:
         status = Status.CANCELLED if clock.cancelled else Status.DEADLINE
         return IntegerAnswer(status, clock.why())
@@ -171,11 +172,9 @@ def impossible_row(lp: GeneralLP) -> int:
 def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int | None) -> MilpAnswer:
     """Run branch and bound; resolve "infeasible or unbounded"."""
     model, largest = with_indicators(lp), float(abs(lp.c).max(initial=0.0))
-    # HiGHS' tolerances of reduced costs are absolute
     unit = float(2.0 ** -np.round(np.log2(largest))) if 0.0 < largest < _SMALL_COST else 1.0
     scaled = replace(model, c=model.c * unit, offset=model.offset * unit)
-    highs = engine(threads, **options)
-    pass_model(highs, scaled, model.integral.astype(np.int32))
+    highs = load(scaled, threads, kinds=model.integral.astype(np.int32), **options)
     left = clock.left()
     run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if left < math.inf else 0.0)
     found = read_answer(highs)
@@ -239,10 +238,15 @@ def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> Integ
         why = f"its point has the objective {objective:.10g}, and its bound is {found.bound:.10g}"
         status, reason = Status.UNPROVED, f"{reason}, but {why}"
     bound = min(found.bound, objective)
-    apart = objective - bound
-    relative = apart / abs(objective) if objective else (0.0 if apart == 0.0 else math.inf)
+    relative = _relative(objective - bound, objective)
     checks = f"whole numbers and bounds hold exactly, rows to {violation:.1g}"
     return IntegerAnswer(status, f"{reason}; {checks}", x, objective, bound, relative, found.nodes, violation)
+
+
+def _relative(apart: float, objective: float) -> float:
+    if objective:
+        return apart / abs(objective)
+    return 0.0 if apart == 0.0 else math.inf
 
 
 def _completed(lp: GeneralLP, x: NDArray[np.float64], clock: Clock) -> NDArray[np.float64] | None:
@@ -263,12 +267,7 @@ def _completed(lp: GeneralLP, x: NDArray[np.float64], clock: Clock) -> NDArray[n
             0.0,
             np.zeros(loose.size, np.bool_),
         )
-        tight = {
-            name: value
-            for name, value in _TIGHT.items()
-            if name.endswith("feasibility_tolerance") and not name.startswith("mip")
-        }
-        found = HighsLP(rest, options=tight).solve(1e-9, clock)
+        found = HighsLP(rest, options=_TIGHT_LP).solve(1e-9, clock)
         if found.certificate is not None:
             fixed[loose] = found.certificate.x
             if _holds(lp, fixed):
@@ -330,7 +329,7 @@ def by_prices(lp: GeneralLP, gap: float, clock: Clock) -> IntegerAnswer | None:
         return None
     objective = lp.offset + math.fsum((lp.c * x).tolist())
     apart = max(solution.objective - proof.bound, 0.0)
-    relative = apart / abs(objective) if objective else (0.0 if apart == 0.0 else math.inf)
+    relative = _relative(apart, objective)
     if relative > max(gap, _LEAST_GAP):
         return None
     violation = float(row_excess(lp, x)[0].max(initial=0.0))

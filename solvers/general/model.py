@@ -30,6 +30,7 @@ from copter.models.general_lp import GeneralLP, checked, supported
 from copter.models.highs_lp import HighsLP, LPAnswer, LPChanges, changes_between
 from copter.proof.general_lp import LPCertificate, LPRay
 from copter.solvers.general.integer import IntegerAnswer, solve_integer
+from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, numbers
 from copter.solvers.settings import share
 from copter.solvers.settings import time_limit as limit_of
 from copter.status import Status
@@ -318,8 +319,6 @@ class Model:
         EditError
             If an argument is invalid; the model does not change.
         """
-        from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns
-
         old = self.lp
         cost = costs(c)
         k, m = cost.size, old.row_lower.size
@@ -527,40 +526,35 @@ class Model:
 
     def solution(self, answer: LPAnswer, **details: Any) -> ModelSolution:
         """Return an answer for the LP as a minimisation in the sense and the names of the source."""
-        proof, lp = answer.certificate, self.lp
-        x = np.full(lp.c.size, np.nan) if proof is None else proof.x
-        y = np.full(lp.row_lower.size, np.nan) if proof is None else proof.y
-        objective = math.nan if proof is None else lp.own_sense(proof.objective)
-        about = {"solver": "copter", "engine": "highs", "start": answer.start} | details
-        return ModelSolution(
-            answer.status,
-            answer.reason,
-            objective,
-            x,
-            y,
-            lp,
-            proof,
-            ray=answer.ray,
-            iterations=answer.iterations,
-            details=about,
-        )
+        proof = answer.certificate
+        point = (math.nan, None, None) if proof is None else (proof.objective, proof.x, proof.y)
+        found = self._solution(answer, *point, {"engine": "highs", "start": answer.start} | details)
+        return replace(found, certificate=proof, ray=answer.ray, iterations=answer.iterations)
 
     def integer_solution(self, answer: IntegerAnswer, **details: Any) -> ModelSolution:
         """Return an answer of branch and bound in the sense and the names of the source."""
-        lp, y = self.lp, np.full(self.lp.row_lower.size, np.nan)
-        x = np.full(lp.c.size, np.nan) if answer.x is None else answer.x
-        objective = math.nan if answer.objective is None else lp.own_sense(answer.objective)
-        about = {"solver": "copter", "engine": "branch and bound", "start": "cold"} | details
+        objective = math.nan if answer.objective is None else answer.objective
+        about = {"engine": "branch and bound", "start": "cold"} | details
+        found = self._solution(answer, objective, answer.x, None, about)
+        return replace(found, integer=answer, iterations=answer.nodes or 0)
+
+    def _solution(
+        self,
+        answer: LPAnswer | IntegerAnswer,
+        objective: float,
+        x: NDArray[np.float64] | None,
+        y: NDArray[np.float64] | None,
+        details: dict[str, Any],
+    ) -> ModelSolution:
+        lp = self.lp
         return ModelSolution(
             answer.status,
             answer.reason,
-            objective,
-            x,
-            y,
+            lp.own_sense(objective),
+            np.full(lp.c.size, np.nan) if x is None else x,
+            np.full(lp.row_lower.size, np.nan) if y is None else y,
             lp,
-            integer=answer,
-            iterations=answer.nodes or 0,
-            details=about,
+            details={"solver": "copter"} | details,
         )
 
 
@@ -568,7 +562,7 @@ class Model:
 
 
 def _checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
-    """Return a checked LP within HiGHS' range; arrays that are those of `old` are not checked again."""
+    """Return a checked LP within HiGHS' range; only arrays that differ from those of `old` are checked."""
     new = checked(lp, old)
     return new if old is not None and new.A is old.A and new.c is old.c else supported(new)
 
@@ -581,8 +575,6 @@ class _Edit:
     parts: NDArray[np.bool_] | None
 
     def applied(self, given: Mapping[str, Any]) -> GeneralLP:
-        from copter.solvers.general.scipy_arguments import box, kinds_of_columns
-
         lp = self.lp
         new: dict[str, Any] = {}
         n, columns, rows = lp.c.size, lp.column_names, lp.row_names
@@ -643,8 +635,6 @@ class _Edit:
 
 def _matrix(name: str, given: Any, shape: tuple[int | None, int | None]) -> csc_array:
     """Return a matrix of a shape, in which None is any number."""
-    from copter.solvers.general.scipy_arguments import numbers
-
     found = given if issparse(given) else numbers(name, given)
     if found.ndim != 2 or any(a is not None and a != b for a, b in zip(shape, found.shape, strict=True)):
         raise EditError("Model", name, found.shape, f"must have the shape {shape}")
@@ -655,8 +645,6 @@ def _vector(
     name: str, given: Any, old: NDArray[np.float64] | int, names: tuple[str, ...] = ()
 ) -> NDArray[np.float64]:
     """Return a full array from an array_like, a Series by its index, or a mapping of positions or names."""
-    from copter.solvers.general.scipy_arguments import numbers
-
     size = old if isinstance(old, int) else old.size
     kind = "row" if name.startswith(("row", "b_")) else "column"
     if hasattr(given, "reindex"):
