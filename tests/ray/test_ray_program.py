@@ -53,7 +53,7 @@ def test_each_actor_holds_its_share(ray_program):
     program = ray_program(2, parts=8)
     template = program.share_columns({}, 50)
     rng = np.random.default_rng(0)
-    program.add_requests(range(4000), rng.random(200_000), np.full(4000, 50), template)
+    program.add_requests(range(4000), rng.random(200_000), np.full(4000, 50), template, totals=1)
     held = [each["bytes"] for each in program.memory()]
     assert max(held) < 1.1 * min(held)
     assert min(held) >= 200_000 * 8 / 2
@@ -63,7 +63,7 @@ def test_each_actor_holds_its_share(ray_program):
 def test_a_refused_edit_changes_nothing_at_the_actors(ray_program):
     program = ray_program(2, parts=4)
     program.add_resource("a", upper=3.0)
-    program.add_request("q", [1.0, 2.0], {"a": [1.0, 2.0]})
+    program.add_request("q", [1.0, 2.0], {"a": [1.0, 2.0]}, total=1)
     with pytest.raises(EditError):
         program.update_requests(["q"], costs=[[5.0, np.nan]], scales=2.0)
     assert program.requests["q"].costs.tolist() == [1.0, 2.0]
@@ -103,7 +103,7 @@ def test_actors_without_a_place_are_reported_and_given_up(local_ray, monkeypatch
 def test_an_edit_that_an_actor_cannot_make_is_an_error_each_time(ray_program):
     program = ray_program(1)
     program.add_resource("a", upper=3.0)
-    program.add_request("q", [-1.0, -2.0], {"a": [1.0, 2.0]})
+    program.add_request("q", [-1.0, -2.0], {"a": [1.0, 2.0]}, total=1)
     _ = program.requests["q"].costs
     program.store.executor.log(Edit("forget_costs", slots=np.array([7])), np.empty(0, np.int64))
     for _ in range(2):
@@ -133,7 +133,8 @@ def test_an_actor_is_made_again_from_nothing_that_lay_on_its_node(ray_program, m
         for each in (program, here):
             each.add_resource(number, upper=3.0)
             costs = np.random.default_rng(number).random(4000)
-            each.add_requests([(number, k) for k in range(100)], costs, np.full(100, 40), [{}] * 100)
+            ids = [(number, k) for k in range(100)]
+            each.add_requests(ids, costs, np.full(100, 40), [{}] * 100, totals=1)
         assert program.nnz == here.nnz
     returned = [ref for _, ref in calls]
     assert any("snapshot" in arguments for arguments, _ in calls)
@@ -150,7 +151,7 @@ def test_actors_that_were_filled_from_a_journal_are_made_again_and_closed_ones_s
         program = ray_program(1, parts=2)
         with Journal(tmp_path, make_solver("copter"), program=program) as journal:
             if opening == 0:
-                journal.add_requests(["q", "r"], [1.0, 2.0, 3.0], [2, 1], [{}, {}])
+                journal.add_requests(["q", "r"], [1.0, 2.0, 3.0], [2, 1], [{}, {}], totals=1)
             if opening == 1:
                 program.store.executor.workers.actors[0].revive(RuntimeError("killed"))
                 journal.update_request("r", scale=2.0)
@@ -169,7 +170,7 @@ def test_an_answer_that_was_lost_with_its_node_is_asked_again(ray_program, monke
     from copter.ray import actors
 
     program = ray_program(1)
-    program.add_request("q", [1.0, 2.0], {})
+    program.add_request("q", [1.0, 2.0], {}, total=1)
     _ = program.requests["q"].costs
     get, lost = ray.get, []
 
