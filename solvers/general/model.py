@@ -527,8 +527,9 @@ class Model:
     def solution(self, answer: LPAnswer, **details: Any) -> ModelSolution:
         """Return an answer for the LP as a minimisation in the sense and the names of the source."""
         proof = answer.certificate
-        point = (math.nan, None, None) if proof is None else (proof.objective, proof.x, proof.y)
-        found = self._solution(answer, *point, {"engine": "highs", "start": answer.start} | details)
+        objective, x, y = (math.nan, None, None) if proof is None else (proof.objective, proof.x, proof.y)
+        about = {"engine": "highs", "start": answer.start} | details
+        found = self._solution(answer, objective, x, y, about)
         return replace(found, certificate=proof, ray=answer.ray, iterations=answer.iterations)
 
     def integer_solution(self, answer: IntegerAnswer, **details: Any) -> ModelSolution:
