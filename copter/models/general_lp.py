@@ -149,9 +149,12 @@ def _checked_matrix(given: csc_array) -> csc_array:
     return A
 
 
-def supported(lp: GeneralLP) -> GeneralLP:
-    """Return the LP; raise EditError, with the place, for a number that HiGHS does not support."""
-    size = abs(lp.A.data)
+def supported(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
+    """Return the LP; raise EditError, with the place, for a number that HiGHS does not support.
+
+    Arrays that `old`, another supported LP, has too are not checked.
+    """
+    size = abs(lp.A.data) if old is None or lp.A is not old.A else np.empty(0)
     if size.max(initial=0.0) >= LARGEST_ENTRY:
         where = int(size.argmax())
         column = int(np.searchsorted(lp.A.indptr, where, side="right")) - 1
@@ -159,7 +162,7 @@ def supported(lp: GeneralLP) -> GeneralLP:
         subject = ", ".join(f"{kind} {names[k] if names else k}" for kind, names, k in places)
         value, why = float(lp.A.data[where]), f"must be below {LARGEST_ENTRY:g} in absolute value for HiGHS"
         raise EditError(subject, "A", value, why)
-    if abs(lp.c).max(initial=0.0) >= INFINITE:
+    if (old is None or lp.c is not old.c) and abs(lp.c).max(initial=0.0) >= INFINITE:
         where = int(abs(lp.c).argmax())
         subject = f"column {lp.column_names[where] if lp.column_names else where}"
         raise EditError(subject, "c", float(lp.c[where]), f"must be below {INFINITE:g} in absolute value")

@@ -49,9 +49,9 @@ _LEAST = 1e-10
 """Smallest tolerance that HiGHS accepts."""
 _TIGHTER, _USUAL = 0.1, 1e-7
 """Factor from the tolerance of an answer to HiGHS' tolerances, and their largest value, HiGHS' default."""
-_SMALL, _AT_ONCE = 5_000, 500
+_SMALL, _AT_ONCE = 50_000, 2_500_000
 """Rows and columns of an LP that runs in the present thread, since starting a thread may take longer than the
-run, and the iterations after which it goes on in another thread, which can be interrupted.
+run, and the product with the iterations after which it goes on in another thread, which can be interrupted.
 """
 _WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
 """Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
@@ -120,11 +120,13 @@ class LPAnswer:
     start: str = "cold"
 
 
-def differing(old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the positions at which two arrays of one shape differ."""
-    if old is new:
-        return np.empty(0, np.int32)
-    return np.flatnonzero(old != new).astype(np.int32)
+def differing(*pairs: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[np.int32]:
+    """Return the positions at which the arrays of any pair differ; all arrays have one shape."""
+    found = np.zeros(pairs[0][0].size, np.bool_)
+    for old, new in pairs:
+        if old is not new:
+            found |= old != new
+    return np.flatnonzero(found).astype(np.int32)
 
 
 def same_pattern(old: GeneralLP, new: GeneralLP) -> bool:
@@ -138,15 +140,18 @@ def same_pattern(old: GeneralLP, new: GeneralLP) -> bool:
 
 def changes_between(old: GeneralLP, new: GeneralLP) -> LPChanges:
     """Count the differences of two LPs of one shape."""
-    if same_pattern(old, new):
-        entries = differing(old.A.data, new.A.data).size
-    else:
-        entries = (new.A - old.A).nnz
-    bounds = (old.lower != new.lower) | (old.upper != new.upper)
-    rows = (old.row_lower != new.row_lower) | (old.row_upper != new.row_upper)
-    costs, boxes, sides = differing(old.c, new.c).size, int(bounds.sum()), int(rows.sum())
-    kinds = int(np.count_nonzero(old.integral != new.integral))
-    return LPChanges(costs, boxes, sides, int(entries), kinds)
+    return LPChanges(
+        differing((old.c, new.c)).size,
+        differing((old.lower, new.lower), (old.upper, new.upper)).size,
+        differing((old.row_lower, new.row_lower), (old.row_upper, new.row_upper)).size,
+        changed_entries(old, new).size if same_pattern(old, new) else int((new.A - old.A).nnz),
+        differing((old.integral, new.integral)).size,
+    )
+
+
+def changed_entries(old: GeneralLP, new: GeneralLP) -> NDArray[np.int32]:
+    """Return the positions of the entries that differ between two LPs of one pattern."""
+    return differing((old.A.data, new.A.data)) if old.A is not new.A else np.empty(0, np.int32)
 
 
 @dataclass
@@ -187,19 +192,19 @@ class HighsLP:
             self._push(self._highs, old, lp)
 
     def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
-        entries = differing(old.A.data, new.A.data)
+        entries = changed_entries(old, new)
         column = np.searchsorted(new.A.indptr, entries, side="right") - 1
         places = zip(new.A.indices[entries].tolist(), column.tolist(), strict=True)
         for (i, j), value in zip(places, new.A.data[entries].tolist(), strict=True):
             check(highs.changeCoeff(i, j, value), "an entry")
-        costs = differing(old.c, new.c)
+        costs = differing((old.c, new.c))
         if costs.size:
             check(highs.changeColsCost(costs.size, costs, new.c[costs]), "costs")
-        bounds = np.union1d(differing(old.lower, new.lower), differing(old.upper, new.upper))
+        bounds = differing((old.lower, new.lower), (old.upper, new.upper))
         if bounds.size:
             box = new.lower[bounds], new.upper[bounds]
             check(highs.changeColsBounds(bounds.size, bounds, *box), "bounds of columns")
-        rows = np.union1d(differing(old.row_lower, new.row_lower), differing(old.row_upper, new.row_upper))
+        rows = differing((old.row_lower, new.row_lower), (old.row_upper, new.row_upper))
         if rows.size:
             sides = new.row_lower[rows], new.row_upper[rows]
             check(highs.changeRowsBounds(rows.size, rows, *sides), "bounds of rows")
@@ -281,13 +286,14 @@ class HighsLP:
         hot = start != "cold"
         limit = self._limit() if hot else 0
         if limit:
-            small = sum(self.lp.A.shape) <= _SMALL
+            size = sum(self.lp.A.shape)
+            small, at_once = size <= _SMALL, _AT_ONCE // size
             if small:
-                set_option(highs, "simplex_iteration_limit", min(limit, _AT_ONCE))
+                set_option(highs, "simplex_iteration_limit", min(limit, at_once))
                 limit_time(highs, clock.left())
                 run(highs)
                 self._count(highs)
-            if not small or (status_of(highs)[0] is Status.ITERATION_LIMIT and limit > _AT_ONCE):
+            if not small or (status_of(highs)[0] is Status.ITERATION_LIMIT and limit > at_once):
                 set_option(highs, "simplex_iteration_limit", limit)
                 self._run_until(highs, clock)
             set_option(highs, "simplex_iteration_limit", highspy.kHighsIInf)

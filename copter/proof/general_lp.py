@@ -221,23 +221,26 @@ class LPChecker:
 
     def _unpaid(self, z: NDArray[np.float64], y: NDArray[np.float64], at: NDArray[np.int64]) -> float:
         """Return the largest relative reduced cost of some columns, beyond its rounding errors."""
+        at = at[abs(z[at]) > self._column_count[at] * abs(self.lp.c[at])]
         if not at.size:
             return 0.0
         terms = (abs(self.lp.c) + self._size_T @ abs(y))[at]
-        over = np.maximum(abs(z[at]) - self._column_count[at] * terms, 0.0)
+        over = abs(z[at]) - self._column_count[at] * terms
         return _largest_ratio(over, np.maximum(terms, math.sqrt(float(np.mean(self.lp.c**2)))))
 
     def violation(self, x: NDArray[np.float64]) -> float:
         """Return the largest relative violation of a row by a point within its bounds."""
         lp = self.lp
         activity = lp.A @ x
-        bound = np.where(activity > lp.row_upper, lp.row_upper, lp.row_lower)
+        bound = abs(np.where(activity > lp.row_upper, lp.row_upper, lp.row_lower))
         over = np.maximum(activity - lp.row_upper, lp.row_lower - activity)
-        if not over.size or over.max() <= 0.0:
+        at = np.flatnonzero(over > self._row_count * bound)
+        if not at.size:
             return 0.0
-        at = np.flatnonzero(over > 0.0)
-        size = np.maximum((self._size @ abs(x))[at], abs(bound[at]))
-        over = np.maximum(over[at] - self._row_count[at] * size, 0.0)
+        size = np.maximum((self._size @ abs(x))[at], bound[at])
+        over = over[at] - self._row_count[at] * size
+        if over.max() <= 0.0:
+            return 0.0
         return _largest_ratio(over, np.maximum(size, self._largest[at] * _typical(x)))
 
 

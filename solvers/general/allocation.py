@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from copter.errors import UnsupportedError
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.highs_lp import differing, same_pattern
+from copter.models.highs_lp import changed_entries, differing, same_pattern
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -238,14 +238,14 @@ class LPProgram:
             return True
         if not self._keeps(lp):
             return False
-        self._changed(lp, differing(old.c, lp.c), "costs")
-        self._changed(lp, differing(old.upper, lp.upper), "upper")
-        changed = differing(old.row_upper[self.sums], lp.row_upper[self.sums])
+        self._changed(lp, differing((old.c, lp.c)), "costs")
+        self._changed(lp, differing((old.upper, lp.upper)), "upper")
+        changed = differing((old.row_upper[self.sums], lp.row_upper[self.sums]))
         if changed.size:
             self.program.update_requests(self._summed[changed].tolist(), totals=self._totals(lp)[changed])
         rows = self._resources
         lower, upper = lp.row_lower[rows], lp.row_upper[rows]
-        changed = np.union1d(differing(old.row_lower[rows], lower), differing(old.row_upper[rows], upper))
+        changed = differing((old.row_lower[rows], lower), (old.row_upper[rows], upper))
         if changed.size:
             self.program.update_resources(rows[changed].tolist(), upper=upper[changed], lower=lower[changed])
         self.lp = lp
@@ -260,7 +260,7 @@ class LPProgram:
             return False
         if not (_begins_at_0(lp) and _sums(low, high, self._equation).all()):
             return False
-        return same_pattern(self.lp, lp) and not differing(self.lp.A.data, lp.A.data).size
+        return same_pattern(self.lp, lp) and not changed_entries(self.lp, lp).size
 
     def _changed(self, lp: GeneralLP, columns: NDArray[np.int32], field: str) -> None:
         """Edit the costs or the bounds of the requests that have some columns."""

@@ -564,8 +564,7 @@ class Model:
 
 def _checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
     """Return a checked LP within HiGHS' range; only arrays that differ from those of `old` are checked."""
-    new = checked(lp, old)
-    return new if old is not None and new.A is old.A and new.c is old.c else supported(new)
+    return supported(checked(lp, old), old)
 
 
 @dataclass
