@@ -8,8 +8,7 @@ Read `program.py` first, which has `RayProgram`. It is a `DistributedProgram` (`
 - `on_actors.py` has workers on actors. `actors.py` is one actor, which is started again if it dies.
   `holder.py` is the object in its process. `session.py` is the connection to Ray.
 
-Only `on_actors.py`, `actors.py` and `session.py` import Ray, which is part of the extra ``ray``. The solver's
-sums on actors are in `solvers/inner/offloaded_sums.py`.
+Only `on_actors.py`, `actors.py` and `session.py` import Ray, which is part of the extra ``ray``.
 """
 
 from copter.lazy import attach

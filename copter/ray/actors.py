@@ -113,7 +113,6 @@ class Actor:
         self.first, self.last, _ = parts
         self.deaths = self.revived = 0
         self.waited = 0.0
-        self.offloaded: dict[int, Any] = {}
         self._make: Any = ray.remote(Holder).options(**options).remote
         self._arguments = *parts, threads
         self._needs = {"CPU": options.get("num_cpus", 0), **options.get("resources", {})}
@@ -205,18 +204,8 @@ class Actor:
         self._since, self._bytes = [], 0
         self.call("restore", self._last.ref, self._made)
 
-    def offload(self, key: int, pieces: Sequence[Any]) -> None:
-        """Give it pieces of work, which are sent again if the actor is started again."""
-        self.offloaded[key] = ray.put(list(pieces))
-        self.call("offload", key, self.offloaded[key])
-
-    def forget(self, key: int) -> None:
-        """Release pieces of work."""
-        if self.offloaded.pop(key, None) is not None and ray.is_initialized():
-            self.call("forget", key)
-
     def revive(self, why: Exception) -> None:
-        """Restart the actor after the error `why`, from its last snapshot, later edits and pieces."""
+        """Restart the actor after the error `why`, from its last snapshot, later edits."""
         self.deaths += 1
         self.revived += 1
         _LOG.warning("actor %d died (%s) and is started again", self.number, _first_line(why))
@@ -226,8 +215,6 @@ class Actor:
         if self._last is not None:
             self.call("restore", self._last.ref, self._last.edits)
         self.call("send", self._since, self._before)
-        for key, pieces in self.offloaded.items():
-            self.call("offload", key, pieces)
 
     def kill(self) -> None:
         """End its process."""

@@ -26,7 +26,7 @@ from copter.store.view import StoreView
 if TYPE_CHECKING:
     from copter.ray.workers import Workers
     from copter.store.edit import Edit
-    from copter.store.executor import Key, Offloaded
+    from copter.store.executor import Key
     from copter.store.local import LocalStore
 
 Result = TypeVar("Result")
@@ -161,11 +161,6 @@ class DistributedExecutor(Executor):
         """Return a view of all columns, which are fetched."""
         sizes = self.store.requests.n_columns[: self.store.requests.size]
         return self.columns(*every_column(np.arange(sizes.size), sizes))[0]
-
-    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
-        """Give picklable pieces of work to the workers until the result is released; None with one part."""
-        self.check()
-        return None if self.workers.parts == 1 else self.workers.offload(pieces)
 
     def blank_parts(self) -> list[LocalStore]:
         """Return stores to be filled for :meth:`restore_parts`, one for each part."""

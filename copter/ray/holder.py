@@ -27,7 +27,7 @@ class MissedEditsError(CopterError, RuntimeError):
 
 
 class Holder:
-    """Parts ``first`` to ``last - 1`` of ``of``, and offloaded pieces of work.
+    """Parts ``first`` to ``last - 1`` of ``of``.
 
     The holder counts the edits that it applied, and callers pass the number of edits that were sent. Parts
     that missed an edit, or that failed in the middle of an edit, reject all calls.
@@ -36,7 +36,6 @@ class Holder:
     def __init__(self, first: int, last: int, of: int, threads: int) -> None:
         limit_threads(threads)
         self._parts = [Part(PartStore(), number, of) for number in range(first, last)]
-        self._offloaded: dict[int, list[Any]] = {}
         self._made, self._failed = 0, ""
 
     def here(self) -> None:
@@ -74,22 +73,6 @@ class Holder:
     def one(self, place: int, task: Task, arguments: tuple[Any, ...]) -> Any:
         """Return ``task(part, *arguments)`` of the part at a position among these."""
         return task(self._parts[place], *writable(arguments))
-
-    # ---- pieces of work ------------------------------------------------------------------------
-
-    def offload(self, key: int, pieces: list[Any]) -> None:
-        """Store pieces of work under a key."""
-        self._offloaded[key] = writable(pieces)
-
-    def each_offloaded(
-        self, key: int, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
-    ) -> list[Any]:
-        """Return ``task(piece, *common, *own[k])`` of every piece with a key."""
-        return _each(self._offloaded[key], task, common, own)
-
-    def forget(self, key: int) -> None:
-        """Release pieces of work."""
-        self._offloaded.pop(key, None)
 
     # ---- the process ---------------------------------------------------------------------------
 

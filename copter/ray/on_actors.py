@@ -6,16 +6,13 @@ into the object store once. Arrays from the object store are copied only to make
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import Any, NoReturn
 
 import numpy as np
 
 from copter.errors import UnsupportedError
 from copter.extras import extra
-from copter.parallel import available_threads
 from copter.ray.actors import Actor, answers
 from copter.store.edit import Edit, size_of
 from copter.store.executor import Task
@@ -36,13 +33,12 @@ class OnActors:
     """
 
     def __init__(self, actors: int, parts: int, options: Mapping[str, Any], threads: int) -> None:
-        self.parts, self._processors = parts, actors * threads
+        self.parts = parts
         ends = np.linspace(0, parts, actors + 1).astype(np.int64).tolist()
         self.actors = [
             Actor(number, (first, last, parts), options, threads)
             for number, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True))
         ]
-        self._keys = count()
 
     def send(self, edits: list[Edit]) -> None:
         """Apply edits on the parts before their next task."""
@@ -70,12 +66,6 @@ class OnActors:
         shared = ray.put(common) if size_of(common) > _PUT_FROM else common
         each = [(*first, shared, None if own is None else list(own[a:b])) for a, b in bounds]
         return [result for mine in answers(self.actors, method, each) for result in mine]
-
-    def offload(self, pieces: Sequence[Any]) -> OffloadedToActors | None:
-        """Give pieces of work to the actors; return None if this process has as many processors."""
-        if self._processors <= available_threads():
-            return None
-        return OffloadedToActors(self, next(self._keys), pieces)
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
         """Replace the stores of the parts."""
@@ -111,27 +101,3 @@ class OnActors:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         self.__reduce__()
-
-
-class OffloadedToActors:
-    """Pieces of work on actors (:class:`copter.store.executor.Offloaded`), in ranges of about equal length.
-
-    Actors identify the pieces by `key`.
-    """
-
-    def __init__(self, workers: OnActors, key: int, pieces: Sequence[Any]) -> None:
-        self._workers, self._key = workers, key
-        ends = np.linspace(0, len(pieces), len(workers.actors) + 1).astype(np.int64).tolist()
-        self._bounds = list(zip(ends[:-1], ends[1:], strict=True))
-        for actor, (first, last) in zip(workers.actors, self._bounds, strict=True):
-            actor.offload(key, pieces[first:last])
-        weakref.finalize(self, _forget, list(workers.actors), key)
-
-    def each(self, task: Task, *common: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """Return ``task(piece, *common, *own[k])`` of every piece k, in the order of the pieces."""
-        return self._workers._ask("each_offloaded", (self._key, task), common, own, self._bounds)
-
-
-def _forget(actors: Sequence[Actor], key: int) -> None:
-    for actor in actors:
-        actor.forget(key)

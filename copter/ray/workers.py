@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from copter.store.edit import Edit
-from copter.store.executor import Offloaded, Task
+from copter.store.executor import Task
 from copter.store.local import LocalStore
 
 
@@ -26,9 +26,6 @@ class Workers(Protocol):
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
         """Return ``task(part, *arguments)`` of one part; the task is as in :meth:`each`."""
-
-    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
-        """Distribute pieces of work evenly over the workers; return None if this does not pay off."""
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
         """Replace the stores of the parts with `stores`, one for each part."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,23 +57,6 @@ class Key(NamedTuple):
     task: Task
     common: tuple[Any, ...]
     slots: bytes | None
-
-
-class Offloaded(Protocol):
-    """Pieces of work that other processes hold until this object is released.
-
-    Tasks get writable arrays, because kernels are compiled for these. If the process with a piece is lost,
-    another process gets the piece in its original state. Data that tasks stored in the piece are lost, and
-    tasks must report this.
-    """
-
-    def each(
-        self, task: Callable[..., Result], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
-    ) -> list[Result]:
-        """Return ``task(piece, *common, *own[k])`` of every piece k, in the order of the pieces.
-
-        The task is a module-level function, and may store data for later tasks in its piece.
-        """
 
 
 class Executor(ABC):
@@ -143,10 +126,6 @@ class Executor(ABC):
             answers = {}
             self.store.known = self.store.clock, answers
         return answers
-
-    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:  # noqa: ARG002 - threads of this process work
-        """Give picklable pieces of work to the workers until the result is released; None without workers."""
-        return None
 
     def blank_parts(self) -> list[LocalStore]:
         """Return stores to be filled for :meth:`restore_parts`; empty if the store is its own part."""

@@ -4,7 +4,7 @@ Read `working_set.py` first; `gather.py` makes a working set, in the units of `s
 methods: semismooth Newton on the prices and coordinate descent.
 
 - `newton.py` is Newton's method for large sets, with `newton_kernels.py`, `sums.py`, `sampling.py`,
-  `elastic.py`, and `offloaded_sums.py` for sums on other machines.
+  `elastic.py`.
 - `compiled_newton.py` is Newton's method for small sets and for convex terms.
 - `descent.py` and `convex_descent.py` are coordinate descent.
 - `convex_terms.py` and `convex_kernels.py` contain the mathematics of convex terms.

@@ -20,7 +20,7 @@ because the Hessian is singular if few columns are free.  They are solved by a d
 are active, and by conjugate gradients over the free columns otherwise.
 
 The operations of a step are in :mod:`copter.solvers.inner.newton_kernels`.  This module contains the loop for
-large sets, whose sums run in threads or are offloaded (:mod:`copter.solvers.inner.sums`);
+large sets, whose sums run in threads (:mod:`copter.solvers.inner.sums`);
 :mod:`copter.solvers.inner.compiled_newton` contains the loop for small sets.
 
 Sources: Li, Sun and Toh, arXiv 1903.09546 (SNIPAL); projection onto a capped simplex by Newton's method on
@@ -95,8 +95,7 @@ def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[
 class SemismoothNewton:
     """Newton's method on psi; the object keeps the damping between calls.
 
-    `stop` is called before every step; if it returns True, the method ends. `sums`: sums over the set, by
-    default in threads of this process.
+    `stop` is called before every step; if it returns True, the method ends.
     """
 
     def __init__(
@@ -105,12 +104,11 @@ class SemismoothNewton:
         stop: Callable[[], bool],
         threads: int | None = None,
         tuning: NewtonTuning | None = None,
-        sums: Sums | None = None,
     ) -> None:
         self.working = working
         self.stop = stop
         self.threads = threads
-        self.sums = sums or Sums(working, threads)
+        self.sums = Sums(working, threads)
         self.tuning = tuning or NewtonTuning()
         self._damping = self.tuning.line.first_damping
         self._turn = self._poor = 0
@@ -154,7 +152,7 @@ class SemismoothNewton:
 
         def result(iterations: int) -> InnerResult:
             off, residual = _paid_for(here), _norm(here.gradient)
-            x = self.sums.x(here.at)
+            x = here.at.x
             return InnerResult(x, here.y, left <= 1.0, iterations, left / first, residual, *off)
 
         for iteration in range(limit):
@@ -220,7 +218,7 @@ class SemismoothNewton:
         self._turn += 1
         sample = self._sampler.draw(self._turn * _GOLDEN % 1.0)
         dense = active.size <= self.tuning.systems.dense_rows
-        curvature = Curvature(self.sums, here.at, sample, dense)
+        curvature = Curvature(self.sums, here.at, sample)
         if not dense:
             return self._conjugate_gradients(here, curvature, sigma, damping)
         index = np.full(here.y.size, -1)

@@ -1,22 +1,19 @@
-"""Sums over the blocks of a working set for Newton's method, in threads of this process or offloaded.
+"""Sums over the blocks of a working set for Newton's method, in threads.
 
 At prices y the sums over the blocks are their parts of psi and of A x. A Newton step needs products with
 
     H = sum_q A_q P_q A_q'     (:mod:`copter.solvers.inner.newton`, whose Hessian is -sigma H)
 
-and its diagonal.  The arrays x, free columns and tight sum rows are kept with the blocks, for the points that
-the caller still uses.  The set is divided into chunks that depend on its sizes only. Each chunk is summed
+and its diagonal.  The set is divided into chunks that depend on its sizes only. Each chunk is summed
 separately, and the chunks' sums are added in order.  So the result is bitwise equal for any number of
-threads, and with offloaded chunks (:mod:`copter.solvers.inner.offloaded_sums`).
-
-If the sample has few blocks, their flags are sent to this process and H is summed in it, because the size of
-the sample does not grow with the set.
+threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,32 +25,23 @@ from copter.solvers.inner.working_set import WorkingSet
 
 Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Blocks in ascending order, and their sampling weights."""
-Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
-"""Masks of the free columns, (columns,), and of the blocks with a tight sum row, (blocks,)."""
 
-_FEW_BLOCKS = 50_000
-"""Largest sample that is summed in this process: its flags are smaller than the sums of a piece."""
 _BLOCKS_A_CHUNK = 10_000
-"""Approximate number of blocks in a chunk of such a sample."""
+"""Approximate number of blocks in a chunk of a sample."""
 
 
 @dataclass(eq=False)
 class Projection:
-    """Inner minimiser at prices y (rows,), represented by sums.
+    """Inner minimiser x (columns,) at prices y (rows,), with its sums.
 
-    `value`: psi without the cost of the row bounds. `activity` (rows,): A x. `square`: x'x.
+    `value`: psi without the cost of the row bounds. `activity` (rows,): A x. `square`: x'x. `free`
+    (columns,), `tight` (blocks,): masks of the free columns and of the blocks with a tight sum row.
     """
 
     y: NDArray[np.float64]
     value: float
     activity: NDArray[np.float64]
     square: float
-
-
-@dataclass(eq=False)
-class _Here(Projection):
-    """Projection whose arrays are in this process."""
-
     x: NDArray[np.float64]
     free: NDArray[np.bool_]
     tight: NDArray[np.bool_]
@@ -92,7 +80,7 @@ class Sums:
             bounds.size - 1,
             self.threads,
         )
-        return _Here(y, *self._added(parts), x, free, tight)
+        return Projection(y, *self._added(parts), x, free, tight)
 
     def _added(self, parts: Sequence[tuple[Any, ...]]) -> tuple[float, NDArray[np.float64], float]:
         """Return the sums of value, activity and x'x over the chunks."""
@@ -104,89 +92,41 @@ class Sums:
             square += part[2]
         return value, activity, square
 
-    def x(self, at: Projection) -> NDArray[np.float64]:
-        """Return the minimiser, (columns,)."""
-        assert isinstance(at, _Here)
-        return at.x
-
     def moved(self, at: Projection) -> float:
         """Return |x - z|^2."""
-        assert isinstance(at, _Here)
         ends = self.working.first[self.bounds]
-        return sum(distance(at.x[a:b], self.centre[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
-
-    def flags(self, at: Projection, blocks: NDArray[np.int64]) -> Flags:
-        """Return flags that are valid at least for the given blocks, which are in ascending order."""
-        assert isinstance(at, _Here)
-        return at.free, at.tight
-
-    def diagonal(self, at: Projection, sample: Sample) -> NDArray[np.float64]:
-        """Return the diagonal of sum_q A_q diag(F) A_q', an upper bound of H's, from a sample; (rows,)."""
-        flags, pieces = self.flags(at, sample[0]), cut_sample(sample, self.bounds)
-        return added(self._chunks(lambda k: hessian_diagonal(self.working, *flags, *pieces[k])))
-
-    def times(self, at: Projection, sample: Sample, d: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return H d, from the sample of the last diagonal."""
-        flags, pieces = self.flags(at, sample[0]), cut_sample(sample, self.bounds)
-        return added(self._chunks(lambda k: hessian_times(self.working, *flags, d, *pieces[k])))
-
-    def _chunks(self, task: Callable[[int], Any]) -> list[Any]:
-        return run_chunks(task, self.bounds.size - 1, self.threads)
+        return sum(_distance(at.x[a:b], self.centre[a:b]) for a, b in pairwise(ends))
 
 
 class Curvature:
-    """H at a point, from a sample of the blocks; `dense` if it is used as a matrix."""
+    """H at a point, from a sample of the blocks, which is cut into chunks of about equal length."""
 
-    def __init__(self, sums: Sums, at: Projection, sample: Sample, dense: bool) -> None:
-        self._sums, self._at, self._sample = sums, at, sample
-        self._flags = sums.flags(at, sample[0]) if dense or sample[0].size <= _FEW_BLOCKS else None
+    def __init__(self, sums: Sums, at: Projection, sample: Sample) -> None:
+        self._working, self._threads = sums.working, sums.threads
+        self._flags, self._sample = (at.free, at.tight), sample
+        cuts = np.linspace(0, sample[0].size, 2 + sample[0].size // _BLOCKS_A_CHUNK).astype(np.int64)
+        self._pieces = [tuple(part[a:b] for part in sample) for a, b in pairwise(cuts)]
 
     def diagonal(self) -> NDArray[np.float64]:
-        """Return an upper bound of the diagonal of H, (rows,)."""
-        if self._flags is None:
-            return self._sums.diagonal(self._at, self._sample)
-        diagonal: NDArray[np.float64] = hessian_diagonal(self._sums.working, *self._flags, *self._sample)
-        return diagonal
+        """Return the diagonal of sum_q A_q diag(F) A_q', an upper bound of H's, (rows,)."""
+        return self._added(lambda piece: hessian_diagonal(self._working, *self._flags, *piece))
 
     def matrix(self, index: NDArray[np.int64], size: int) -> NDArray[np.float64]:
         """Return H on the rows that `index` numbers (-1: other rows), (size, size)."""
-        assert self._flags is not None
-        matrix: NDArray[np.float64] = dense_hessian(
-            self._sums.working, *self._flags, index, size, *self._sample
-        )
+        matrix: NDArray[np.float64] = dense_hessian(self._working, *self._flags, index, size, *self._sample)
         return matrix
 
     def times(self, d: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return H d, (rows,)."""
-        sums, flags = self._sums, self._flags
-        if flags is None:
-            return sums.times(self._at, self._sample, d)
-        blocks = self._sample[0].size
-        cuts = np.linspace(0, blocks, 2 + blocks // _BLOCKS_A_CHUNK).astype(np.int64)
-        pieces = [tuple(part[a:b] for part in self._sample) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-        return added(
-            run_chunks(
-                lambda k: hessian_times(sums.working, *flags, d, *pieces[k]), len(pieces), sums.threads
-            )
-        )
+        return self._added(lambda piece: hessian_times(self._working, *self._flags, d, *piece))
+
+    def _added(self, sums: Callable[[tuple[Any, ...]], NDArray[np.float64]]) -> NDArray[np.float64]:
+        parts = run_chunks(lambda k: sums(self._pieces[k]), len(self._pieces), self._threads)
+        total: NDArray[np.float64] = np.sum(parts, axis=0)
+        return total
 
 
-def added(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the sum of the chunks' arrays, added in order."""
-    total: NDArray[np.float64] = np.sum(parts, axis=0)
-    return total
-
-
-def cut_sample(sample: Sample, bounds: NDArray[np.int64], own: bool = False) -> list[Sample]:
-    """Return the sample of each chunk; with `own`, block numbers are relative to their chunk."""
-    places = np.searchsorted(sample[0], bounds)
-    return [
-        (sample[0][a:b] - bounds[k] if own else sample[0][a:b], sample[1][a:b])
-        for k, (a, b) in enumerate(zip(places[:-1].tolist(), places[1:].tolist(), strict=True))
-    ]
-
-
-def distance(x: NDArray[np.float64], z: NDArray[np.float64]) -> float:
+def _distance(x: NDArray[np.float64], z: NDArray[np.float64]) -> float:
     """Return |x - z|^2."""
     move = x - z
     return dot(move, move)

@@ -98,10 +98,6 @@ class NewtonTuning:
     blocks_a_row : least number of sampled blocks for each row that has a price or a violation, so that the
         curvature of every row is known (chosen).  On 100,000 demands of a network of 1,739 nodes, with
         thousands of such rows, products with the Hessian of all blocks took three quarters of a cold start
-    offload_columns : least number of columns of a working set that is offloaded, if the columns are in other
-        processes with more processors.  Offloading takes as long as about five evaluations by one thread. A
-        round trip takes 3 to 5 ms, and an evaluation of a million columns by one thread 60 ms. On actors that
-        share this process' processors an evaluation took 1.2 to 1.9 times as long as in this process
     poor_steps : number of consecutive steps that do not halve the gradient, after which the sample doubles
         (0%, +1%)
     line, systems, elastic : parameters of the parts
@@ -113,7 +109,6 @@ class NewtonTuning:
     columns_a_call: int = 200_000
     hessian_blocks: int = 10_000
     blocks_a_row: int = 10
-    offload_columns: int = 1_000_000
     poor_steps: int = 3
     line: LineSearch = LineSearch()
     systems: NewtonSystems = NewtonSystems()

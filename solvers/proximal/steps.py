@@ -24,7 +24,6 @@ from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent
 from copter.solvers.inner.elastic import costless
 from copter.solvers.inner.newton import SemismoothNewton
-from copter.solvers.inner.offloaded_sums import sums_over
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.store.allocation import SparseX
 from copter.terms.batch import TermBatch
@@ -401,8 +400,7 @@ def _linear_inner(
     elif is_small(working, tuning.newton):
         solver = CompiledNewton(working, budget.late, tuning.newton, budget.threads)
     else:
-        sums = sums_over(working, store.executor, budget.threads, tuning.newton)
-        solver = SemismoothNewton(working, budget.late, budget.threads, tuning.newton, sums)
+        solver = SemismoothNewton(working, budget.late, budget.threads, tuning.newton)
     return Inner(solver, working, working, 1.0, not working.cost.any())
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from copter.clock import check
-from copter.parallel import run_chunks
 from copter.program import program as program_module
 from copter.ray.part_store import PartStore
 from copter.ray.store import DistributedStore
@@ -16,19 +15,6 @@ from copter.store.executor import Part, Task
 from copter.store.local import LocalStore
 
 Made = TypeVar("Made")
-
-
-class OnThreads:
-    """Pieces of work that stay in this process, where threads share them."""
-
-    def __init__(self, pieces: Sequence[Any], threads: int | None = None) -> None:
-        self._pieces, self._threads = list(pieces), threads
-
-    def each(
-        self, task: Callable[..., Any], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
-    ) -> list[Any]:
-        pieces, given = self._pieces, own or [()] * len(self._pieces)
-        return run_chunks(lambda k: task(pieces[k], *common, *given[k]), len(pieces), self._threads)
 
 
 class InProcess:
@@ -55,9 +41,6 @@ class InProcess:
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
         return task(Part(self.stores[number], number, self.parts), *arguments)
-
-    def offload(self, pieces: Sequence[Any]) -> OnThreads:
-        return OnThreads(pieces)
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
         self.stores = list(stores)

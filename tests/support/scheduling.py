@@ -12,7 +12,6 @@ RAY = (
     "tests/ray/test_ray_program.py",
     "tests/ray/test_ray_kills.py",
     "tests/rounds/test_other_ways.py",
-    "tests/solvers/test_offloaded_sums.py",
     "tests/tasks/test_evaluations.py",
     "tests/tasks/test_tasks.py",
     "tests/test_readme.py",
