@@ -22,11 +22,8 @@ _LADDER = (
     (1_000_000, 1_000),
     (10_000_000, 1_000),
     (100_000_000, 10_000),
-    (1_000_000_000, 40_000),
 )
 """Number of columns, and of columns a request."""
-_SHARED = 500_000_000
-"""Columns from which on requests of a kind share their costs, as float32, because own costs do not fit."""
 _SCALED = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY[:2])
 _MOST_FOR_OTHERS = 1_000_000
 """Largest number of columns of few-change cases for other solvers, whose first round takes minutes."""
@@ -90,19 +87,17 @@ def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Case:
 
 
 def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profile]) -> Case:
-    shared, small = columns >= _SHARED, profiles == _QUICK
+    small = profiles == _QUICK
     course = Synthetic(
         columns // width,
         width,
         rounds=6 if columns <= 10_000_000 else 4,
         seed=inputs.seed,
-        costs="shared" if shared else "own",
     )
-    told = ", costs shared" if shared else ""
     return Case(
         "columns-quick" if small else f"columns-1e{len(str(columns)) - 1}",
         "columns",
-        f"Synthetic choices, {columns:,} columns, 1% of the requests replaced{told}",
+        f"Synthetic choices, {columns:,} columns, 1% of the requests replaced",
         partial(as_it_is, course),
         _solvers_of(columns, small),
         rounds=3 if small else course.rounds,  # cvxpy's slowest stall in a later one, until their limit

@@ -2,7 +2,7 @@
 
 A request chooses one of ``width`` columns: each column uses 1 to 64 units of one of a few resources, as a
 job's configurations use GPUs of one type.  Requests of a kind share columns, because the coefficients depend
-on the kind only. Every column of a request has its own cost, unless costs are shared.  In each round a share
+on the kind only. Every column of a request has its own cost.  In each round a share
 of the requests leaves and the same number arrives, and the same number of other requests change their weight.
 All solvers get the same edits, because these do not depend on answers.
 """
@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.bench.course import Course, Play, solve_round
 from copter.bench.settings import Record
-from copter.program.handles import SharedCosts
 from copter.program.program import ContinualProgram, SharedColumns
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ _SMALL = 60_000
 class Synthetic(Course):
     """Rounds of a synthetic program of ``requests * width`` columns.
 
-    `churn`: share of the requests that leave, arrive, and change, in a round. `costs`: "own" if every column
-    has its own cost, or "shared" if requests of a kind scale shared costs.
+    `churn`: share of the requests that leave, arrive, and change, in a round.
     """
 
     requests: int
@@ -48,7 +46,6 @@ class Synthetic(Course):
     churn: float = 0.01
     rounds: int = 5
     seed: int = 0
-    costs: Literal["own", "shared"] = "own"
 
     def small(self) -> Synthetic:
         """Return a few rounds of a small program of the same kind."""
@@ -70,9 +67,6 @@ class _Rounds:
         for row in range(_RESOURCES):
             self.program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
         self.kinds = [self._kind() for _ in range(_KINDS)]
-        self.vectors: list[SharedCosts] = []
-        if course.costs == "shared":
-            self.vectors = [self.program.share_costs(-gains) for _, gains in self.kinds]
         self.present = np.zeros(0, np.int64)
         self.next_id = 0
 
@@ -112,14 +106,10 @@ class _Rounds:
         template, gains = self.kinds[kind]
         width, weight = gains.size, self.rng.uniform(0.2, 2.0, ids.size)
         sizes, names = np.full(ids.size, width), ids.tolist()
-        given: dict[str, Any] = {"totals": np.ones(ids.size)}
-        if self.vectors:
-            given["scales"] = weight
-            return lambda: self.program.add_requests(names, self.vectors[kind], sizes, template, **given)
         costs = self.rng.uniform(-1.1, -0.9, (ids.size, width))
         costs *= gains * weight[:, None]
         flat = costs.ravel()
-        return lambda: self.program.add_requests(names, flat, sizes, template, **given)
+        return lambda: self.program.add_requests(names, flat, sizes, template, totals=np.ones(ids.size))
 
     def _change(self) -> Iterator[Callable[[], None]]:
         count = min(max(1, round(self.course.churn * self.present.size)), self.present.size - 1)

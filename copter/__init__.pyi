@@ -5,7 +5,6 @@ from copter.models.files import write_mps as write_mps
 from copter.models.general_lp import GeneralLP as GeneralLP
 from copter.program.program import ContinualProgram as ContinualProgram
 from copter.program.program import SharedColumns as SharedColumns
-from copter.program.program import SharedCosts as SharedCosts
 from copter.proof.certificate import Certificate as Certificate
 from copter.proof.certificate import certify as certify
 from copter.rounds.choose_one import ChooseOneDomain as ChooseOneDomain

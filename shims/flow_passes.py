@@ -18,7 +18,7 @@ from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
-from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, with_own_costs
+from copter.store.view import cap_of, coefficients_of, entries_of, paid_for
 
 _ZERO_TOLERANCE = 1e-12
 _STEPS = 4096
@@ -61,7 +61,7 @@ class Passes:
     """
 
     def __init__(self, store: ConstraintStore, requests: Ints) -> None:
-        self.view = view = with_own_costs(store.executor.all_columns())
+        self.view = view = store.executor.all_columns()
         self.requests, self.rows, self._live = requests, store.rows.size, store.live_requests()
         bounds = chunk_bounds(view.n_columns[requests])
         self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]

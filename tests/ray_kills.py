@@ -50,7 +50,6 @@ def make_round(program: ContinualProgram, number: int) -> None:
         gpus = [1, 2, 4, 8, 12, 16, 24]
         choices = {name: (list(range(1 + 7 * k, 8 + 7 * k)), gpus) for k, name in enumerate(TYPES)}
         program.share_columns(choices, COLUMNS)
-        program.share_costs(-3.0 * rng.random(COLUMNS))
     template, ids = program.shared_columns[0], program.request_ids
     if len(ids) >= JOBS:
         program.remove_requests([ids[k] for k in rng.choice(len(ids), 9, replace=False)])
@@ -61,8 +60,8 @@ def make_round(program: ContinualProgram, number: int) -> None:
     program.add_requests(fresh, costs.ravel(), np.full(count, COLUMNS), template, totals=1.0, relation="==")
     own = {"t4": rng.random(3), "a100": ([1], [1.5])}
     program.add_request(("own", number), -rng.random(3), own, total=1, upper=[1, 0.5, 1], start={1: 0.25})
-    shared, override = program.shared_costs[0], {2: -0.5, 4: -7.0}
-    program.add_request(("shared", number), shared, template, total=1.0, relation="==", override=override)
+    costs, override = -3.0 * rng.random(COLUMNS), {2: -0.5, 4: -7.0}
+    program.add_request(("other", number), costs, template, total=1.0, relation="==", override=override)
     changed = program.request_ids[: len(program) // 3]
     program.update_requests(changed, scales=0.5 + rng.random(len(changed)))
     program.update_resources("rtx", upper=float(rng.integers(20, 60)))

@@ -37,13 +37,12 @@ _RUNS: dict[str, type[Runs | EditedColumns | Entries | ColumnNames]] = {
     "kept": Runs,
 }
 """Class of each field that is stored as a tuple."""
-_EACH: dict[str, tuple[Any, type | None]] = {
+_EACH: dict[str, tuple[Any, type]] = {
     "relation": (np.int8, int),
     "totals": (np.float64, float),
     "scales": (np.float64, float),
     "integral": (np.bool_, bool),
     "usage": (np.int64, int),
-    "vectors": (np.int64, None),
 }
 """Fields with one number for each request (dtype), or one number of this type for all requests."""
 _OF_REQUESTS = {"sizes", "columns", "costs", "upper", "overrides", "starts", "terms", "labels", *_EACH}
@@ -53,9 +52,7 @@ _FIELDS = {
     "update_resources": {"slots", "lower", "upper"},
     "remove_resources": {"slots", "ids"},
     "share_columns": {"key", "sizes", "columns", "labels"},
-    "share_costs": {"key", "sizes", "costs"},
     "forget_columns": {"slots"},
-    "forget_costs": {"slots"},
     "add_requests": {"ids"} | _OF_REQUESTS,
     "update_requests": {"slots", "names", "parameters", "kept"} | _OF_REQUESTS,
     "remove_requests": {"slots", "ids"},
@@ -216,15 +213,8 @@ def _new_columns(program: ContinualProgram, edit: Edit) -> None:
     _insist(sound_labels(edit.labels, edit.sizes), "names of columns")
 
 
-def _new_costs(program: ContinualProgram, edit: Edit) -> None:  # noqa: ARG001 - as the others
-    _check_sizes(edit.sizes, 1)
-    _insist(type(edit.key) is int, "the key of a handle")
-    assert edit.sizes is not None
-    _check_costs(edit.costs, edit.sizes)
-
-
-def _forgotten(handles: Handles[Any], edit: Edit) -> None:
-    _insist(_is(edit.slots, np.int64, 1) and int(edit.slots[0]) in handles, "a handle")
+def _forgotten(program: ContinualProgram, edit: Edit) -> None:
+    _insist(_is(edit.slots, np.int64, 1) and int(edit.slots[0]) in program._templates, "a handle")
 
 
 def _check_columns(program: ContinualProgram, columns: Any, widths: Any) -> None:
@@ -313,7 +303,7 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
         scales = np.asarray(edit.scales)
         _insist(((scales > 0.0) & (scales < np.inf)).all(), "scales")
     if edit.usage is not None:
-        _insist((edit.costs is None) != (edit.vectors is None), "costs of new columns")
+        _insist(edit.costs is not None, "costs of new columns")
         usage = edit.usage if isinstance(edit.usage, np.ndarray) else np.full(count, edit.usage)
         own = usage == OWN
         if own.any():
@@ -322,8 +312,6 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
             _insist(edit.columns is None, "columns")
         _check_shared(program._templates, usage[~own], widths[~own])
         _insist(sound_labels(edit.labels, widths), "names of columns")
-    if edit.vectors is not None:
-        _check_shared(program._vectors, edit.vectors, widths)
     if edit.costs is not None:
         _check_costs(edit.costs, widths)
     if isinstance(edit.upper, Runs):
@@ -352,10 +340,10 @@ def _check_kept(old: NDArray[np.int64], kept: Any, widths: NDArray[np.int64]) ->
     _insist(np.unique(key).size == key.size, "columns that are kept")
 
 
-def _check_shared(handles: Handles[Any], slots: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
+def _check_shared(handles: Handles, slots: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
     known: dict[Hashable, int] = {slot: handle.n_columns for slot, handle in handles.items()}
     pairs = set(zip(slots.tolist(), widths.tolist(), strict=True))
-    _insist(all(known.get(slot) == n for slot, n in pairs), "shared columns or costs")
+    _insist(all(known.get(slot) == n for slot, n in pairs), "shared columns")
 
 
 _CHECKS = {
@@ -363,9 +351,7 @@ _CHECKS = {
     "update_resources": _changed_resources,
     "remove_resources": _removed_resources,
     "share_columns": _new_columns,
-    "share_costs": _new_costs,
-    "forget_columns": lambda program, edit: _forgotten(program._templates, edit),
-    "forget_costs": lambda program, edit: _forgotten(program._vectors, edit),
+    "forget_columns": _forgotten,
     "add_requests": _new_requests,
     "update_requests": _changed_requests,
     "remove_requests": _removed_requests,

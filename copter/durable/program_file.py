@@ -28,7 +28,7 @@ from copter.durable.database import connect, transaction
 from copter.durable.values import ValueFormatError, decode, encode
 from copter.errors import FileError
 
-_VERSION = 2
+_VERSION = 3
 _APPLICATION = int.from_bytes(b"copt")
 PIECE = 1 << 27
 """Largest number of bytes of a value in one row."""

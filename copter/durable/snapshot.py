@@ -19,6 +19,7 @@ from copter.durable.program_file import ProgramFile
 from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.values import plain_ids, term_classes, term_name
 from copter.errors import EditError, FileError
+from copter.program.handles import SharedColumns
 from copter.program.index import Index
 from copter.program.names import sound_labels
 from copter.program.sense import Sense
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from copter.durable.state import Remembers
-    from copter.program.handles import Handles
     from copter.program.program import ContinualProgram
     from copter.store.store import ConstraintStore
 
@@ -92,10 +92,10 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
     """
     for index in (program._requests, program._resources):
         yield f"{index.kind}s", (plain_ids(index.ids), index.all_slots)
-    for name, handles in _handles(program):
-        fields = [(one.slot, one.n_columns, one.generation, one.key) for one in handles.values()]
-        yield name, np.array(fields, np.int64)
-        yield f"names of {name}", [one.names for one in handles.values()]
+    handles = program.shared_columns
+    fields = [(one.slot, one.n_columns, one.generation, one.key) for one in handles]
+    yield "shared columns", np.array(fields, np.int64)
+    yield "names of shared columns", [one.names for one in handles]
     yield "starts", program._starts
     yield "sense", program.sense
     slots, labels = program._names.saved()
@@ -128,11 +128,6 @@ def store_of(part: Part) -> Any:
     return part.store
 
 
-def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
-    """Return the handles of a program, with the names of their values in a snapshot."""
-    return ("shared columns", program._templates), ("shared costs", program._vectors)
-
-
 def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> None:
     """Fill an empty program from the values in a file; `classes` are the classes of terms by name.
 
@@ -144,10 +139,11 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
     try:
         for index in (program._requests, program._resources):
             _read_ids(index, *file.get(f"{index.kind}s"))
-        for name, handles in _handles(program):
-            each = zip(file.get(name).reshape(-1, 4).tolist(), file.get(f"names of {name}"), strict=True)
-            for fields, names in each:
-                handles[fields[0]] = handles.kind(*fields, names)
+        handles = file.get("shared columns").reshape(-1, 4).tolist()
+        for (slot, n, generation, key), names in zip(
+            handles, file.get("names of shared columns"), strict=True
+        ):
+            program._templates[slot] = SharedColumns(slot, n, generation, key, names)
         starts = file.get("starts").items()
         program._starts |= {slot: Moved(*one) if type(one[0]) is int else one for slot, one in starts}
         program._sense = _read_sense(file.get("sense"))

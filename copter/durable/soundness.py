@@ -38,7 +38,6 @@ def check_store(store: LocalStore) -> None:
     requests, rows = store.requests, store.rows
     for table, name in (
         (store.usages, "usages"),
-        (store.vectors, "vectors"),
         (requests, "requests"),
         (rows, "rows"),
     ):
@@ -60,22 +59,19 @@ def check_store(store: LocalStore) -> None:
 def check_program(program: ContinualProgram) -> None:
     """Raise :class:`Unsound` unless a program's ids, handles and starts match its store."""
     store = program.store
-    usages, requests, rows, vectors = store.usages, store.requests, store.rows, store.vectors
+    usages, requests, rows = store.usages, store.requests, store.rows
     for slots, live, name in (
         (program.request_slots, requests.n_columns[: requests.size] > 0, "requests"),
         (program.resource_slots, rows.alive[: rows.size], "resources"),
     ):
         _insist(_within(slots, 0, live.size - 1), f"slots of {name}")
         _insist(np.array_equal(np.sort(slots), np.flatnonzero(live)), f"ids of {name}")
-    for table, handles, name in (
-        (usages, program._templates, "handles of shared columns"),
-        (vectors, program._vectors, "handles of shared costs"),
-    ):
-        for slot, handle in handles.items():
-            there = slot == handle.slot and 0 <= slot < table.size and table.shared[slot]
-            _insist(there and table.n_columns[slot] == handle.n_columns, name)
-            named = handle.names is None or len(set(handle.names)) == len(handle.names) == handle.n_columns
-            _insist(named, name)
+    for slot, handle in program._templates.items():
+        name = "handles of shared columns"
+        there = slot == handle.slot and 0 <= slot < usages.size and usages.shared[slot]
+        _insist(there and usages.n_columns[slot] == handle.n_columns, name)
+        named = handle.names is None or len(set(handle.names)) == len(handle.names) == handle.n_columns
+        _insist(named, name)
     for slot, start in program._starts.items():
         _insist(0 <= slot < requests.size, "starts")
         if isinstance(start, Moved):
@@ -163,20 +159,8 @@ def _check_requests(store: LocalStore) -> None:
 
 
 def _check_costs(store: LocalStore) -> None:
-    requests, vectors = store.requests, store.vectors
-    live, named = (np.flatnonzero(table.n_columns[: table.size]) for table in (requests, vectors))
-    of = requests.vector[live]
-    sharing = live[of >= 0]
-    _insist(_within(of, -1, vectors.size - 1), "vectors of requests")
-    _insist(_within(vectors.n_columns[named], 1, store.costs.used), "sizes of vectors")
-    for name in ("cost_start", "n_columns"):
-        of_vector = getattr(vectors, name)[of[of >= 0]]
-        _insist(np.array_equal(getattr(requests, name)[sharing], of_vector), "vectors of requests")
-    counts = np.bincount(of[of >= 0], minlength=vectors.size)
-    _insist(np.array_equal(counts, vectors.references[: vectors.size]), "references to vectors")
-    own = live[of < 0]
-    starts = np.concatenate((requests.cost_start[own], vectors.cost_start[named]))
-    widths = np.concatenate((requests.n_columns[own], vectors.n_columns[named]))
+    live = store.live_requests()
+    starts, widths = store.requests.cost_start[live], store.requests.n_columns[live]
     _check_slices(store.costs, starts, widths, "costs")
 
 

@@ -1,4 +1,4 @@
-"""Handles of the columns and costs that many requests of a program share.
+"""Handles of the columns that many requests of a program share.
 
 A slot of the store is used again after its content is removed. A handle therefore also has a generation and a
 random key. It is valid for the program that made it and for copies of that program, including saved ones.
@@ -8,42 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 from copter.errors import EditError
 from copter.store.edit import Edit
 
 
 @dataclass(frozen=True)
-class Handle:
-    """Handle of a shared object in a program's store.
+class SharedColumns:
+    """Handle of columns that many requests share; made by :meth:`copter.ContinualProgram.share_columns`.
 
     Attributes
     ----------
     slot : int
-        Slot of the object in its table.
+        Slot of the columns in the table of usages.
     n_columns : int
-        Number of columns of each request that uses the object.
+        Number of columns of each request that uses them.
     generation : int
-        Revision of the store when the object was made.
+        Revision of the store when the handle was made.
     key : int
-        Random number that distinguishes the object from objects of other programs.
+        Random number that distinguishes the columns from those of other programs.
     names : tuple of n_columns hashables, or None
-        Names of shared columns. None if the columns are numbered.
-    """
-
-    slot: int
-    n_columns: int
-    generation: int = field(default=-1, repr=False)
-    key: int = field(default=0, repr=False)
-    names: tuple[Hashable, ...] | None = field(default=None, repr=False, compare=False)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # a copy of a name may be unequal to the name, so handles are not copied
-
-
-class SharedColumns(Handle):
-    """Handle of columns that many requests share; made by :meth:`copter.ContinualProgram.share_columns`.
+        Names of the columns. None if the columns are numbered.
 
     Examples
     --------
@@ -57,44 +43,28 @@ class SharedColumns(Handle):
     True
     """
 
+    slot: int
+    n_columns: int
+    generation: int = field(default=-1, repr=False)
+    key: int = field(default=0, repr=False)
+    names: tuple[Hashable, ...] | None = field(default=None, repr=False, compare=False)
 
-class SharedCosts(Handle):
-    """Handle of costs that many requests share; made by :meth:`copter.ContinualProgram.share_costs`.
-
-    Examples
-    --------
-    >>> from copter import ContinualProgram
-    >>> program = ContinualProgram()
-    >>> program.add_resource("gpu", upper=8)
-    >>> costs = program.share_costs([-1.0, -1.8])
-    >>> program.add_request("a", costs=costs, usage={"gpu": [1, 2]}, total=1, scale=2.0)
-    >>> program.requests["a"].costs
-    array([-2. , -3.6])
-    """
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a copy of a name may be unequal to the name, so handles are not copied
 
 
-H = TypeVar("H", bound=Handle)
+class Handles(dict[int, SharedColumns]):
+    """Handles of a program, by slot, in the order in which they were made."""
 
-
-class Handles(dict[int, H], Generic[H]):
-    """Handles of one kind that a program has, by slot, in the order in which they were made.
-
-    Error messages use `called`, the name of the kind, and `given_as`, the argument that takes the handle.
-    """
-
-    def __init__(self, kind: type[H], called: str, given_as: str) -> None:
-        super().__init__()
-        self.kind, self._called, self._given_as = kind, called, given_as
-
-    def make(self, slot: int, edit: Edit, generation: int) -> H:
-        """Make the handle of the object that an edit has put into a slot."""
+    def make(self, slot: int, edit: Edit, generation: int) -> SharedColumns:
+        """Make the handle of the columns that an edit has put into a slot."""
         assert edit.sizes is not None
         names = None if edit.labels is None else edit.labels.each()[0]
-        self[slot] = self.kind(slot, int(edit.sizes[0]), generation, edit.key, names)
+        self[slot] = SharedColumns(slot, int(edit.sizes[0]), generation, edit.key, names)
         return self[slot]
 
     def check(self, subject: Hashable, handle: Any) -> None:
         """Raise EditError if the program does not have a handle; `subject` is a request or an edit method."""
-        if not isinstance(handle, self.kind) or self.get(handle.slot) != handle:
-            why = f"must be a handle of {self._called} that this program made and did not forget"
-            raise EditError(subject, self._given_as, handle, why)
+        if not isinstance(handle, SharedColumns) or self.get(handle.slot) != handle:
+            why = "must be a handle of shared columns that this program made and did not forget"
+            raise EditError(subject, "usage", handle, why)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ from copter.program.forms import (
     terms_of,
     uppers_of,
 )
-from copter.program.handles import Handles, SharedColumns, SharedCosts
+from copter.program.handles import Handles, SharedColumns
 from copter.program.index import Index
 from copter.program.names import Names, NameTable, Numbers, labels_of, names_of
 from copter.program.sense import Sense, in_sense
@@ -60,43 +60,25 @@ from copter.store.store import ConstraintStore
 _NONE = np.empty(0)
 
 
-class _Costs(NamedTuple):
-    """Costs of the columns of some requests: flat numbers, or slots of shared costs.
-
-    `sizes` (k,) has the number of columns of each request. Either `flat` (sum(sizes),) or `vectors` (k,) is
-    None.
-    """
-
-    sizes: NDArray[np.int64]
-    flat: NDArray[np.float64] | None
-    vectors: NDArray[np.int64] | None = None
-
-    @property
-    def runs(self) -> Runs | None:
-        """Costs that are not shared; None if all costs are shared."""
-        return None if self.flat is None else Runs(self.sizes, self.flat)
-
-
 class Parser:
     """Makes edits of a program from the arguments of its edit methods.
 
     Costs in edits are to be minimised, whatever the sense of the program.
     """
 
-    __slots__ = ("names", "requests", "resources", "sense", "shared_columns", "shared_costs", "store")
+    __slots__ = ("names", "requests", "resources", "sense", "shared_columns", "store")
 
     def __init__(
         self,
         store: ConstraintStore,
         resources: Index,
         requests: Index,
-        shared_columns: Handles[SharedColumns],
-        shared_costs: Handles[SharedCosts],
+        shared_columns: Handles,
         names: NameTable,
         sense: Sense = "min",
     ) -> None:
         self.store, self.resources, self.requests = store, resources, requests
-        self.shared_columns, self.shared_costs, self.names = shared_columns, shared_costs, names
+        self.shared_columns, self.names = shared_columns, names
         self.sense = sense
 
     def _minimised(self, edit: Edit) -> Edit:
@@ -143,7 +125,7 @@ class Parser:
         low, high = row_bounds_of(label, ids, (low, high), old)
         return Edit(label, slots=slots, lower=low, upper=high)
 
-    # ---- columns and costs that requests share ----------------------------------------------------------
+    # ---- columns that requests share ----------------------------------------------------------
 
     def new_columns(self, usage: Mapping[Any, Any], n_columns: int, names: Any) -> Edit:
         """Return the edit of ``share_columns``."""
@@ -153,20 +135,10 @@ class Parser:
         labels = ColumnNames.of([names_of(label, "columns", names, int(size[0]))])
         return Edit("share_columns", key=secrets.randbits(62), sizes=size, columns=columns, labels=labels)
 
-    def new_costs(self, costs: ArrayLike) -> Edit:
-        """Return the edit of ``share_costs``."""
-        checked = cost_vector("shared costs", "costs", costs)
-        size = np.array([checked.size])
-        edit = Edit("share_costs", key=secrets.randbits(62), sizes=size, costs=Runs(size, checked))
-        return self._minimised(edit)
-
-    def forgotten(self, handle: SharedColumns | SharedCosts) -> Edit:
+    def forgotten(self, handle: SharedColumns) -> Edit:
         """Return the edit of ``forget``."""
-        if isinstance(handle, SharedColumns):
-            self.shared_columns.check("forget", handle)
-            return Edit("forget_columns", slots=np.array([handle.slot]))
-        self.shared_costs.check("forget", handle)
-        return Edit("forget_costs", slots=np.array([handle.slot]))
+        self.shared_columns.check("forget", handle)
+        return Edit("forget_columns", slots=np.array([handle.slot]))
 
     # ---- requests ---------------------------------------------------------------------------------------
 
@@ -197,7 +169,7 @@ class Parser:
         costs = _by_column(label, "costs", costs, ids, sizes)
         costs, upper, usage = _by_name(ids, costs, upper, usage, columns)
         cost, kinds, amounts = self._new_columns_and_rows(label, ids, (costs, sizes), totals, relation)
-        widths = cost.sizes
+        widths = cost.lengths
         bound = uppers_of(label, ids, _by_column(label, "upper", upper, ids, widths), widths)
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flags_of(label, ids, integral)
@@ -208,8 +180,7 @@ class Parser:
             "add_requests",
             ids=plain(ids),
             sizes=widths,
-            costs=cost.runs,
-            vectors=cost.vectors,
+            costs=cost,
             relation=kinds,
             totals=amounts,
             upper=_runs(widths, bound),
@@ -259,10 +230,10 @@ class Parser:
         cost = None
         if costs is not None or sizes is not None:
             cost = self._other_costs(label, ids, slots, (costs, sizes), new=usage is not None)
-        widths = store.requests.n_columns[slots] if cost is None else cost.sizes
+        widths = store.requests.n_columns[slots] if cost is None else cost.lengths
         given: dict[str, Any] = {}
         if cost is not None:
-            given["costs"], given["vectors"] = cost.runs, cost.vectors
+            given["costs"] = cost
         if usage is not None or overrides is not None or starts is not None:
             by_column = {"usage": usage, "columns": columns, "overrides": overrides, "starts": starts}
             given |= self._of_columns(label, ids, slots, by_column, widths, kept=cost is None)
@@ -384,42 +355,14 @@ class Parser:
         columns: tuple[Any, ArrayLike | None],
         totals: Any,
         relation: Any,
-    ) -> tuple[_Costs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
+    ) -> tuple[Runs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
         """Return costs, kinds of sum rows and totals of new requests; `columns` is (costs, sizes)."""
         costs, sizes = columns
-        shared = self._shared_costs(label, ids, costs, sizes)
-        if shared is not None:
-            return shared, *sum_rows_of(label, ids, totals, relation)
         if isinstance(relation, str):
             sound = checked_requests(len(ids), sizes, costs, totals)
             if sound is not None:
-                return _Costs(*sound), kind_of_row(label, relation, totals is not None), totals
-        return _Costs(*columns_of(label, ids, costs, sizes)), *sum_rows_of(label, ids, totals, relation)
-
-    def _shared_costs(
-        self, label: Hashable, ids: Sequence[Hashable], costs: Any, sizes: Any
-    ) -> _Costs | None:
-        """Return the costs if they are handles, one for all requests or one each; None for numbers."""
-        one = isinstance(costs, SharedCosts)
-        if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is SharedCosts for c in costs)):
-            return None
-        if one:
-            self.shared_costs.check(label, costs)
-        elif len(costs) != len(ids):
-            raise EditError(label, "costs", len(costs), f"must have one for each of {len(ids)} requests")
-        else:
-            for id, own in zip(ids, costs, strict=True):
-                self.shared_costs.check(id, own)
-        each = [costs] * len(ids) if one else costs
-        slots = np.array([own.slot for own in each], np.int64)
-        widths = np.array([own.n_columns for own in each], np.int64)
-        if sizes is not None:
-            wrong = whole_numbers(label, "sizes", sizes, len(ids)) != widths
-            if wrong.any():
-                where = int(wrong.argmax())
-                why = f"must be {int(widths[where])}, the number of columns of its shared costs"
-                raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
-        return _Costs(widths, None, slots)
+                return Runs(*sound), kind_of_row(label, relation, totals is not None), totals
+        return Runs(*columns_of(label, ids, costs, sizes)), *sum_rows_of(label, ids, totals, relation)
 
     def _other_costs(
         self,
@@ -429,26 +372,22 @@ class Parser:
         columns: tuple[Any, Any],
         *,
         new: bool,
-    ) -> _Costs:
+    ) -> Runs:
         """Return new costs of many requests, given as (costs, sizes); ``new`` is True for new columns."""
         costs, sizes = columns
         if costs is None:
             raise EditError(label, "sizes", sizes, "must be given together with costs")
         widths = self.store.requests.n_columns[slots]
         costs = _by_column(label, "costs", costs, ids, sizes if new else widths)
-        shared = self._shared_costs(label, ids, costs, sizes)
-        if shared is not None:
-            _check_widths(ids, "costs", shared.sizes, shared.sizes if new else widths)
-            return shared
         if new:
-            return _Costs(*columns_of(label, ids, costs, sizes))
+            return Runs(*columns_of(label, ids, costs, sizes))
         if sizes is not None:
             _check_widths(ids, "sizes", whole_numbers(label, "sizes", sizes, len(ids)), widths)
         if in_parts(costs) or not ids:
             parts = parts_of(ids, label, costs, None)
             _check_widths(ids, "costs", np.array([part.size for part in parts], np.int64), widths)
-            return _Costs(widths, parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts]))
-        return _Costs(widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths)))
+            return Runs(widths, parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts]))
+        return Runs(widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths)))
 
     def _overrides(
         self,
@@ -614,8 +553,7 @@ def _given_costs_at(
     store, q, column = part.store, part.local(slot[where]), column[where]
     table, overrides = store.requests, store.overrides
     costs = store.costs.cost[table.cost_start[q] + column].astype(np.float64)
-    # An override of own costs is written over the cost; an override of shared costs is kept separately.
-    written = np.flatnonzero((table.vector[q] < 0) & (table.override_length[q] > 0))
+    written = np.flatnonzero(table.override_length[q] > 0)  # an override is written over the cost
     counts = table.override_length[q[written]]
     entry = slice_indices(table.override_start[q[written]], counts)
     same = overrides.column[entry] == np.repeat(column[written], counts)

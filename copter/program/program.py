@@ -32,7 +32,7 @@ from copter.program.bounded import check_bounded
 from copter.program.column_edits import added_columns, changed_columns, removed_columns
 from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
-from copter.program.handles import Handles, SharedColumns, SharedCosts
+from copter.program.handles import Handles, SharedColumns
 from copter.program.index import Ids, Index, listed
 from copter.program.names import FrozenNames, NameTable
 from copter.program.parse import Parser
@@ -65,7 +65,6 @@ __all__ = [
     "EntriesLike",
     "Relation",
     "SharedColumns",
-    "SharedCosts",
     "Usage",
 ]
 
@@ -112,8 +111,7 @@ class ContinualProgram:
         self._sense = checked_sense(type(self).__name__, sense)
         self.store: ConstraintStore = LocalStore()
         self._resources, self._requests = Index("resource"), Index("request")
-        self._templates = Handles(SharedColumns, "shared columns", "usage")
-        self._vectors = Handles(SharedCosts, "shared costs", "costs")
+        self._templates = Handles()
         self._starts: Pending = {}
         self._names = NameTable()
         self.guard = Guard()
@@ -134,7 +132,6 @@ class ContinualProgram:
             "sum row": self.n_rows - len(self._resources),
             "nonzero": self.nnz,
             "shared column block": len(self._templates),
-            "shared cost vector": int(np.count_nonzero(self.store.vectors.shared[: self.store.vectors.size])),
             "convex term": len(self.store.terms),
             "integral request": integral,
         }
@@ -151,8 +148,8 @@ class ContinualProgram:
     @property
     def _parser(self) -> Parser:
         """Parser that makes edits from arguments."""
-        handles = self._templates, self._vectors
-        return Parser(self.store, self._resources, self._requests, *handles, self._names, self._sense)
+        tables = self._resources, self._requests, self._templates, self._names
+        return Parser(self.store, *tables, self._sense)
 
     # ---- resources --------------------------------------------------------------------------------------
 
@@ -261,17 +258,12 @@ class ContinualProgram:
         slots = self._resources.slots(ids, "remove_resources")
         self.apply(Edit("remove_resources", slots=slots, ids=plain(ids)))
 
-    # ---- columns and costs that requests share ----------------------------------------------------------
+    # ---- columns that requests share ----------------------------------------------------------
 
     @property
     def shared_columns(self) -> list[SharedColumns]:
         """Handles of all shared columns, in the order in which they were made."""
         return list(self._templates.values())
-
-    @property
-    def shared_costs(self) -> list[SharedCosts]:
-        """Handles of all shared costs, in the order in which they were made."""
-        return list(self._vectors.values())
 
     @exclusive
     def share_columns(
@@ -302,33 +294,8 @@ class ContinualProgram:
         return handle
 
     @exclusive
-    def share_costs(self, costs: ArrayLike) -> SharedCosts:
-        """Register costs that many requests can share.
-
-        Each request keeps its own scale and overrides. A pricing pass reads shared columns with shared costs
-        once for all requests that use both. So one more such request takes little time.
-
-        Parameters
-        ----------
-        costs : (n,) array_like
-            Finite cost of each column.
-
-        Returns
-        -------
-        SharedCosts
-            Handle that is given as the ``costs`` of requests.
-
-        Raises
-        ------
-        EditError
-            If the costs are not a vector, or a cost is NaN or infinite.
-        """
-        handle: SharedCosts = self.apply(self._parser.new_costs(costs))
-        return handle
-
-    @exclusive
-    def forget(self, handle: SharedColumns | SharedCosts) -> None:
-        """Forget a handle; requests that share its columns or costs keep them.
+    def forget(self, handle: SharedColumns) -> None:
+        """Forget a handle; requests that share its columns keep them.
 
         Raises
         ------
@@ -379,9 +346,8 @@ class ContinualProgram:
     @property
     def requests(self) -> Requests:
         """The requests as they are now: ``program.requests["job"].costs``, or many in one record."""
-        handles = self._templates, self._vectors
-        shared = self._starts, self._names, self._sense
-        return Requests(self.store, self._requests, self._resources, handles, *shared)
+        shared = self._templates, self._starts, self._names, self._sense
+        return Requests(self.store, self._requests, self._resources, *shared)
 
     @property
     def slot_of(self) -> Mapping[Hashable, int]:
@@ -397,7 +363,7 @@ class ContinualProgram:
     def add_request(
         self,
         id: Hashable,
-        costs: ArrayLike | SharedCosts,
+        costs: ArrayLike,
         usage: Usage,
         *,
         total: float | None = None,
@@ -416,8 +382,8 @@ class ContinualProgram:
         ----------
         id : hashable
             Id of the request.
-        costs : (n,) array_like or SharedCosts
-            Finite cost of each column, or a handle from :meth:`share_costs`.
+        costs : (n,) array_like
+            Finite cost of each column.
         usage : SharedColumns, mapping or sparse array
             Coefficients in the resource rows: a handle from :meth:`share_columns`, a mapping or a matrix. A
             mapping ``{resource id: coefficients}`` has a scalar (for all columns), an (n,) array, or a pair
@@ -474,7 +440,7 @@ class ContinualProgram:
     def add_requests(
         self,
         ids: Ids,
-        costs: ArrayLike | Sequence[ArrayLike] | SharedCosts | Sequence[SharedCosts],
+        costs: ArrayLike | Sequence[ArrayLike],
         sizes: ArrayLike | None,
         usage: Usage | Sequence[Usage],
         *,
@@ -496,7 +462,7 @@ class ContinualProgram:
         Parameters
         ----------
         ids : sequence of k hashables
-        costs : (sum(sizes),) array_like, sequence of k array_likes, SharedCosts, or sequence of k SharedCosts
+        costs : (sum(sizes),) array_like, or sequence of k array_likes
             Costs of all columns, flat, request after request; or one array for each request; or one handle
             for all or for each request.
         sizes : (k,) array_like of int, optional
@@ -553,7 +519,7 @@ class ContinualProgram:
         self,
         id: Hashable,
         *,
-        costs: ArrayLike | SharedCosts | None = None,
+        costs: ArrayLike | None = None,
         scale: float | None = None,
         override: Mapping[Any, float] | None = None,
         usage: Usage | None = None,
@@ -574,7 +540,7 @@ class ContinualProgram:
         Parameters
         ----------
         id : hashable
-        costs : (n,) array_like or SharedCosts, optional
+        costs : (n,) array_like, optional
         scale : float, optional
         override : mapping of column to cost, optional
             Replaces the whole previous override; ``{}`` removes it.
@@ -623,7 +589,7 @@ class ContinualProgram:
         self,
         ids: Ids,
         *,
-        costs: ArrayLike | Sequence[ArrayLike] | SharedCosts | Sequence[SharedCosts] | None = None,
+        costs: ArrayLike | Sequence[ArrayLike] | None = None,
         sizes: ArrayLike | None = None,
         scales: float | ArrayLike | None = None,
         overrides: EntriesLike | None = None,
@@ -960,7 +926,7 @@ class ContinualProgram:
     def apply(self, edit: Edit) -> Any:
         """Apply a checked edit to the program; every edit method ends in this call.
 
-        Return the handle (SharedColumns or SharedCosts) if the edit registers a shared object, else None.
+        Return the handle if the edit registers shared columns, else None.
         """
         if not isinstance(edit, Edit):
             raise ArgumentTypeError("apply", "edit", edit, "must be an Edit")
@@ -983,12 +949,8 @@ class ContinualProgram:
                 self._resources.remove(edit.ids)
             case "share_columns":
                 return self._templates.make(int(slots[0]), edit, self.store.tick())
-            case "share_costs":
-                return self._vectors.make(int(slots[0]), edit, self.store.tick())
             case "forget_columns":
                 del self._templates[int(slots[0])]
-            case "forget_costs":
-                del self._vectors[int(slots[0])]
         if edit.usage is not None or edit.verb == "remove_requests":
             self._names.put(slots, edit.labels)
             self._move_starts(slots, generations, edit.kept)

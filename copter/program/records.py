@@ -18,7 +18,7 @@ from copter.store.kernels import EXACTLY, NO_TOTAL
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from copter.program.handles import Handles, SharedColumns, SharedCosts
+    from copter.program.handles import Handles, SharedColumns
     from copter.program.index import Index
     from copter.program.names import NameTable
     from copter.store.edit import Pending
@@ -189,13 +189,13 @@ class Requests:
         store: ConstraintStore,
         index: Index,
         resources: Index,
-        handles: tuple[Handles[SharedColumns], Handles[SharedCosts]],
+        columns: Handles,
         starts: Pending,
         names: NameTable,
         sense: Sense,
     ) -> None:
         self.store, self.index, self.resources = store, index, resources
-        self.columns, self.costs = handles
+        self.columns = columns
         self.starts, self.names, self.sense = starts, names, sense
 
     def __len__(self) -> int:
@@ -257,11 +257,6 @@ class Request:
     def base_costs(self) -> NDArray[np.float64]:
         """Costs as they were given, shape (n,): without scale and override."""
         return in_sense(self._among.store.base_costs(self.slot), self._among.sense)
-
-    @property
-    def shared_costs(self) -> SharedCosts | None:
-        """Handle of its shared costs; None if it has costs of its own or the handle was forgotten."""
-        return self._among.costs.get(int(self._among.store.requests.vector[self.slot]))
 
     @property
     def scale(self) -> float:

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.arrays import INFINITE, as_bounds
 from copter.errors import EditError, TermError
-from copter.program.handles import SharedCosts
 from copter.store.kernels import all_within, sound_entries, sound_overrides, sound_requests
 from copter.store.slabs import SlotTable, contiguous
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
@@ -86,8 +85,8 @@ def check_single(id: Hashable, **given: Any) -> None:
 
 
 def costs_of_one(id: Hashable, costs: Any) -> Any:
-    """Return the costs of one request if they are a vector or shared costs; else raise EditError."""
-    return costs if isinstance(costs, SharedCosts) or is_vector(costs) else cost_vector(id, "costs", costs)
+    """Return the costs of one request if they are a vector; else raise EditError."""
+    return costs if is_vector(costs) else cost_vector(id, "costs", costs)
 
 
 def _bound(value: float) -> float:

@@ -33,8 +33,7 @@ import numpy as np
 
 from copter.compile.extremes import greater, lesser
 from copter.compile.kernels import kernel
-from copter.proof.lower_envelopes import longer
-from copter.proof.pricing_kernels import STRIP, fill_prices, is_simple, request_prices
+from copter.proof.pricing_kernels import STRIP, fill_prices, is_simple, longer, request_prices
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error
 from copter.store.store import AT_MOST, LACKING, NO_TOTAL
 from copter.store.view import coefficients_of, entries_of, fill_caps
@@ -59,13 +58,13 @@ def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped
     longest, no_rebates = np.int64(0), no_rebates_in(y)
     for k in range(slots.size):
         longest = max(longest, view.n_columns[slots[k]])
-    p, own, upper, taken = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    p, upper, taken = np.empty(longest), np.empty(longest), np.empty(longest)
     strip = np.empty((longest + STRIP - 1) // STRIP)
     for k in range(slots.size):
         q = slots[k]
         n, relation, total, simple = view.n_columns[q], view.relation[q], view.total[q], is_simple(view, q)
         low, least, most, widest, entries, filled = request_prices(
-            view, y, no_rebates, paid, q, 1.0, not simple, own, p, strip
+            view, y, no_rebates, paid, q, 1.0, not simple, p, strip
         )
         off = price_error(0.0, max(abs(least), abs(most)), widest, entries)
         begin = first_group[k]

@@ -15,7 +15,6 @@ bound is finite at any prices.
 The forced cost of a request is the part of its cost that every allocation has: with sum(x) == total and costs
 of one sign, total times the smallest |c_j|. The pass computes the forced price f_q of a unit of the total.
 
-Requests with the same cost vector and usage are priced together (:mod:`copter.proof.lower_envelopes`).
 Requests with a convex term are priced by :mod:`copter.proof.tangents`, and all their columns are candidates.
 
 Each part of the store (:mod:`copter.store.executor`) prices its own requests, in chunks on threads. Sums are
@@ -31,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
-from copter.proof.lower_envelopes import groups_of, price_groups
-from copter.proof.pricing_kernels import KEEP_ALL, price_all, price_chunk
+from copter.proof.pricing_kernels import price_all, price_chunk
 from copter.proof.tangents import term_bound
 from copter.proof.usage_prices import UsagePrices, usage_prices
 from copter.store.executor import Columns, Part, by_slot, joined, together
@@ -40,9 +38,6 @@ from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, view_of
 from copter.sums.compensated import Pair, sum_of
 from copter.terms.batch import TermBatch
-
-GROUPS_FROM = 500_000
-"""Number of columns up to which requests with shared costs are priced one by one, which is as fast."""
 
 
 class Pricing(NamedTuple):
@@ -134,33 +129,24 @@ def _price_part(
     collect, reach = slack is not None, slack or 0.0
     usages, size = store.usages, view.n_columns.size
     known = usages.references[: usages.size], usages.n_columns[: usages.size]
-    grouping = store.vectors.size and slack != np.inf and store.n_variables > GROUPS_FROM
-    groups = groups_of(view, KEEP_ALL) if grouping else None
-    grouped, grouped_error, more = nothing, nothing, [np.empty(0, np.int64)] * 2
-    if groups is None and one_chunk(store.n_variables):
+    if one_chunk(store.n_variables):
         chunk, marginal, forced = price_all(view, y, *known, cost_factor, collect, reach)
         chunks = [chunk]
     else:
         paid, found = usage_prices(view, y, *known), (np.zeros(size), np.zeros(size))
-        if groups is not None:
-            grouped, grouped_error, *more = price_groups(
-                groups, view, paid, cost_factor, slack, threads, found
-            )
-            view = replace(view, n_columns=_without(view.n_columns, groups.member))
         chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
         marginal, forced = found
     slot, column = (
         chunks[0][2:]
-        if groups is None and len(chunks) == 1
-        else (np.concatenate([more[k], *(chunk[2 + k] for chunk in chunks)]) for k in (0, 1))
+        if len(chunks) == 1
+        else (np.concatenate([chunk[2 + k] for chunk in chunks]) for k in (0, 1))
     )
     if terms is not None and collect:
-        slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
-    if terms is not None or groups is not None:
-        slot, column = by_slot(slot, column, size)
+        more = terms.columns
+        slot, column = by_slot(np.concatenate((slot, more[0])), np.concatenate((column, more[1])), size)
     return _Priced(
-        bound=[grouped, *(chunk[0] for chunk in chunks)],
-        rounding=[grouped_error, curved_error, *(chunk[1] for chunk in chunks)],
+        bound=[chunk[0] for chunk in chunks],
+        rounding=[curved_error, *(chunk[1] for chunk in chunks)],
         curved=[curved],
         marginal=marginal,
         forced=forced,

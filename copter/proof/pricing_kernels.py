@@ -11,10 +11,9 @@ import numpy as np
 
 from copter.compile.extremes import greater, lesser
 from copter.compile.kernels import kernel
-from copter.proof.lower_envelopes import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
-from copter.store.view import cost_of, fill_caps, fill_costs
+from copter.store.view import cost_of, fill_caps
 from copter.sums.compensated import added
 
 _EPS = 2.0**-52
@@ -94,37 +93,22 @@ def is_simple(view, q):  # type: ignore[no-untyped-def]
     return view.relation[q] != NO_TOTAL and uncut
 
 
-@kernel(inlined=True)
-def patched_costs(view, q):  # type: ignore[no-untyped-def]
-    """Return whether a request with shared costs overrides some of them."""
-    return view.vector[q] >= 0 and view.override_length[q] > 0
-
-
 @kernel(inner=True)
 def request_prices(  # type: ignore[no-untyped-def]
-    view, y, no_rebates, paid, q, cost_factor, every, own, p, strip
+    view, y, no_rebates, paid, q, cost_factor, every, p, strip
 ):
     """Write the least price of each strip of a request's columns to `strip`, and prices to `p`.
 
-    If the request shares its usage and `every` is False, `p` may remain as it is; :func:`fill_prices` writes
-    a part of it. With overrides, costs are written to `own`. Return the least price, the least and the
-    largest cost, the largest |a_j|'|y|, the most entries of a column, and whether `p` was written.
+    If the request shares its usage and `every` is False, `p` remains as it is; :func:`fill_prices` writes a
+    part of it. Return the least price, the least and the largest cost, the largest |a_j|'|y|, the most
+    entries of a column, and whether `p` was written.
     """
     offset, shared, widest, entries = paid
     n, usage, start = view.n_columns[q], view.usage[q], view.cost_start[q]
     factor = cost_factor * view.scale[q]
-    at, patched = offset[usage] if usage < offset.size else -1, patched_costs(view, q)
-    wide, long = (widest[usage], entries[usage]) if at >= 0 else (0.0, 0)
-    if patched:
-        fill_costs(view, q, cost_factor, own)
-    if patched and at >= 0:
-        low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
-        _fill_shared(1.0, own[:n], shared[at : at + n], p)
-    elif patched:
-        low, least, most, wide, long = _fill_private(
-            view, y, no_rebates, 1.0, own, np.int64(0), usage, n, p, strip
-        )
-    elif at >= 0:
+    at = offset[usage] if usage < offset.size else -1
+    if at >= 0:
+        wide, long = widest[usage], entries[usage]
         cost, prices = view.cost[start : start + n], shared[at : at + n]
         low, least, most = _strip_minima(factor, cost, prices, strip)
         if every:
@@ -133,12 +117,12 @@ def request_prices(  # type: ignore[no-untyped-def]
         low, least, most, wide, long = _fill_private(
             view, y, no_rebates, factor, view.cost, start, usage, n, p, strip
         )
-    return low, least, most, wide, long, every or patched or at < 0
+    return low, least, most, wide, long, every or at < 0
 
 
 @kernel(inner=True)
 def fill_prices(view, paid, q, cost_factor, first, last, p):  # type: ignore[no-untyped-def]
-    """Write the prices of the columns [first, last) of a request without overrides that shares its usage."""
+    """Write the prices of the columns [first, last) of a request that shares its usage."""
     start, at = view.cost_start[q], paid.offset[view.usage[q]]
     cost, prices = view.cost[start + first : start + last], paid.price[at + first : at + last]
     _fill_shared(cost_factor * view.scale[q], cost, prices, p[first:last])
@@ -210,6 +194,15 @@ def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[n
 
 
 @kernel(allocates=True)
+def longer(array, used, need):  # type: ignore[no-untyped-def]
+    """Return a copy of the first `used` entries in an array of length `need`."""
+    copy = np.empty(need, array.dtype)
+    for k in range(used):
+        copy[k] = array[k]
+    return copy
+
+
+@kernel(allocates=True)
 def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     view, y, paid, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
@@ -219,8 +212,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     forced prices (request slots,). ``paid`` are UsagePrices, ``longest`` is the largest number of columns of
     a request.
     """
-    p, own = np.empty(longest), np.empty(longest)
-    upper = np.empty(longest)
+    p, upper = np.empty(longest), np.empty(longest)
     strip = np.empty((longest + STRIP - 1) // STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
     columns = np.empty(256 if collect else 0, np.int64)
@@ -232,7 +224,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             continue
         relation, total, simple = view.relation[q], view.total[q], is_simple(view, q)
         low, least, most, wide, long, filled = request_prices(
-            view, y, no_rebates, paid, q, cost_factor, not simple, own, p, strip
+            view, y, no_rebates, paid, q, cost_factor, not simple, p, strip
         )
         # with bounds, the minimum is a sum over several columns
         off = price_error(
@@ -264,12 +256,8 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             bound, bound_low = added(bound, bound_low, value)
             error, error_low = added(error, error_low, total * off)
             if relation == EXACTLY:
-                if patched_costs(view, q):
-                    forced[q] = forced_price(own, 1.0, upper, n, total)
-                else:
-                    start = view.cost_start[q]
-                    factor = cost_factor * view.scale[q]
-                    forced[q] = forced_price(view.cost[start : start + n], factor, upper, n, total)
+                start, factor = view.cost_start[q], cost_factor * view.scale[q]
+                forced[q] = forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue

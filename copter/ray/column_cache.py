@@ -1,7 +1,7 @@
 """ColumnCache: some columns of a store on workers, in the form that kernels read.
 
 The cache has the columns of a request that were requested, in ascending order, with the numbers of its part:
-costs without scale, upper bounds of its own, entries, and separately stored overrides. So kernels that read
+costs without scale, upper bounds of its own, and entries. So kernels that read
 columns in this order do the same arithmetic as on the whole store. Columns stay in the cache until an edit
 changes them, and only missing columns are fetched. Columns that were used and then edited are likely to be
 used again, and are prefetched.
@@ -23,7 +23,7 @@ from copter.compile.kernels import kernel
 from copter.store.executor import Columns, Part, Task
 from copter.store.slabs import contiguous, slice_indices
 from copter.store.store import ConstraintStore
-from copter.store.view import StoreView, coefficients_of, entries_of, override_at, view_of
+from copter.store.view import StoreView, coefficients_of, entries_of, view_of
 
 _NUMBERS = count()
 _FEW = 10_000
@@ -36,14 +36,12 @@ class _Fetched(NamedTuple):
     """k columns with the numbers of their part.
 
     `cost` has the stored costs. `upper` has upper bounds of single columns, NaN if the request has one bound
-    for all columns. `override` has overrides of shared costs, NaN for a column without one. `upper` and
-    `override` are empty if all would be NaN. `counts` has the number of entries of each column. `row` and
-    `value` have the entries; `value` is empty if all are 1.
+    for all columns, and is empty if all would be NaN. `counts` has the number of entries of each column.
+    `row` and `value` have the entries; `value` is empty if all are 1.
     """
 
     cost: NDArray[np.float64]
     upper: NDArray[np.float64]
-    override: NDArray[np.float64]
     counts: NDArray[np.int32]
     row: NDArray[np.int32]
     value: NDArray[np.float64]
@@ -67,7 +65,7 @@ class ColumnCache:
         self._again = self._key
         none = np.empty(0)
         counts, row = np.empty(0, np.int32), np.empty(0, np.int32)
-        self._held = _Fetched(np.empty(0), none, none, counts, row, none)
+        self._held = _Fetched(np.empty(0), none, counts, row, none)
         self._view: StoreView | None = None
 
     def edited(self, slots: NDArray[np.int64]) -> None:
@@ -161,15 +159,12 @@ class ColumnCache:
     def _build(self, store: ConstraintStore) -> StoreView:
         held, table = self._held, store.requests
         counts, start = np.diff(self._start), self._start[:-1].copy()
-        slot = np.repeat(np.arange(table.size), counts)
         usage = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
         of_usage = start[counts > 0]
         pointer = np.zeros(held.counts.size + 1, np.int32)
         np.cumsum(held.counts, out=pointer[1:])
         nothing = np.zeros(of_usage.size, np.int64)
         own = table.upper_start[: table.size] >= 0
-        place = np.flatnonzero(~np.isnan(held.override))
-        lengths = np.bincount(slot[place], minlength=table.size)
         return StoreView(
             cost=held.cost,
             cost_start=start,
@@ -187,11 +182,6 @@ class ColumnCache:
             pointer=pointer,
             row=held.row,
             coefficient=held.value if held.value.size else np.ones(1),
-            vector=table.vector[: table.size],
-            override_start=lengths.cumsum() - lengths,
-            override_length=lengths,
-            override_column=(place - start[slot[place]]).astype(np.int32),
-            override_value=held.override[place],
         )
 
 
@@ -224,15 +214,12 @@ def _places(start, held, used, slot, column):  # type: ignore[no-untyped-def]
 def _joined(pieces: list[_Fetched], order: NDArray[np.int64]) -> _Fetched:
     """Concatenate pieces of columns and return the columns in an order."""
     cost = np.concatenate([piece.cost for piece in pieces])[order]
-    upper, override = (
-        _filled([(piece.cost.size, getattr(piece, name)) for piece in pieces], np.nan, order)
-        for name in ("upper", "override")
-    )
+    upper = _filled([(piece.cost.size, piece.upper) for piece in pieces], np.nan, order)
     counts, row = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("counts", "row"))
     starts = np.cumsum(counts, dtype=np.int64) - counts
     entries = slice_indices(starts[order], counts[order].astype(np.int64))
     value = _filled([(piece.row.size, piece.value) for piece in pieces], 1.0, entries)
-    return _Fetched(cost, upper, override, counts[order], row[entries], value)
+    return _Fetched(cost, upper, counts[order], row[entries], value)
 
 
 def _filled(
@@ -327,24 +314,11 @@ def _columns_of(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) 
     if own.any():
         upper = np.full(slot.size, np.nan)
         upper[own] = store.uppers.upper[table.upper_start[slot[own]] + column[own]]
-    override = np.empty(0)
-    if ((table.vector[slot] >= 0) & (table.override_length[slot] > 0)).any():
-        override = np.full(slot.size, np.nan)
-        _fetch_overrides(view, slot, column, override)
     counts = np.empty(slot.size, np.int32)
     nnz, other = _count_entries(view, slot, column, counts)
     row, value = np.empty(nnz, np.int32), np.empty(nnz if other else 0)
     _fetch_entries(view, slot, column, row, value)
-    return _Fetched(contiguous(cost), upper, override, counts, row, value)
-
-
-@kernel
-def _fetch_overrides(view, slot, column, override):  # type: ignore[no-untyped-def]
-    for k in range(slot.size):
-        q = slot[k]
-        at = override_at(view, q, column[k]) if view.vector[q] >= 0 else -1
-        if at >= 0:
-            override[k] = view.override_value[at]
+    return _Fetched(contiguous(cost), upper, counts, row, value)
 
 
 @kernel

@@ -2,8 +2,8 @@
 
 Rows have the slots that they have in the program. The request in slot s of the program is in slot
 ``s // parts`` of the part ``s % parts``. The part frees and allocates slots in the same order as the program,
-so that slots need not be sent. Shared usages and vectors, which all parts have, are identified by their slots
-in the program.
+so that slots need not be sent. Shared usages, which all parts have, are identified by their slots in the
+program.
 """
 
 from __future__ import annotations
@@ -18,32 +18,25 @@ from copter.store.edit import OWN, Edit
 from copter.store.local import LocalStore
 from copter.store.slabs import typed
 
-_KNOWN = ("usage_of", "vector_of")
-
 
 class PartStore(LocalStore):
     """Store of one part, to which edits of the program are applied.
 
-    `usage_of` and `vector_of` have the slot in this store of each shared usage and cost vector with a handle,
-    by its slot in the program.
+    `usage_of` has the slot in this store of each shared usage with a handle, by its slot in the program.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.usage_of: dict[int, int] = {}
-        self.vector_of: dict[int, int] = {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the store, and the pairs of slots of shared usages and vectors."""
-        known = {name: np.array(list(getattr(self, name).items()), np.int64).ravel() for name in _KNOWN}
-        return super().arrays() | known
+        """Return the arrays of the store, and the pairs of slots of shared usages."""
+        return super().arrays() | {"usage_of": np.array(list(self.usage_of.items()), np.int64).ravel()}
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore the part from what :meth:`arrays` returned; raise the errors of a store."""
         super().set_arrays(arrays)
-        for name in _KNOWN:
-            pairs: NDArray[np.int64] = typed(arrays[name], np.int64).reshape(-1, 2)
-            setattr(self, name, dict(pairs.tolist()))
+        self.usage_of = dict(typed(arrays["usage_of"], np.int64).reshape(-1, 2).tolist())
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
         """Apply an edit of this part, or an edit for all parts."""
@@ -52,20 +45,15 @@ class PartStore(LocalStore):
             assert edit.sizes is not None
             self.reserve(int(edit.sizes[0]))
             return edit.slots
-        if edit.verb in ("forget_columns", "forget_costs"):
-            known = self.usage_of if edit.verb == "forget_columns" else self.vector_of
-            return super().apply(edit._replace(slots=np.array([known.pop(int(edit.slots[0]))])))
+        if edit.verb == "forget_columns":
+            return super().apply(edit._replace(slots=np.array([self.usage_of.pop(int(edit.slots[0]))])))
         if isinstance(edit.usage, np.ndarray):
             edit = edit._replace(usage=_mapped(edit.usage, self.usage_of))
         elif edit.usage is not None and edit.usage != OWN:
             edit = edit._replace(usage=self.usage_of[edit.usage])
-        if edit.vectors is not None:
-            edit = edit._replace(vectors=_mapped(edit.vectors, self.vector_of))
         slots = super().apply(edit)
         if edit.verb == "share_columns":
             self.usage_of[int(edit.slots[0])] = int(slots[0])
-        elif edit.verb == "share_costs":
-            self.vector_of[int(edit.slots[0])] = int(slots[0])
         elif not np.array_equal(slots, edit.slots):
             what = f"{edit.verb.removeprefix('add_')} have the slots {slots} in their part, not {edit.slots}"
             raise RuntimeError(f"{what}; the part missed an edit")
@@ -73,5 +61,5 @@ class PartStore(LocalStore):
 
 
 def _mapped(slots: NDArray[np.int64], to: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return the slots in the part of shared objects; OWN stays OWN."""
+    """Return the slots in the part of shared usages; OWN stays OWN."""
     return np.fromiter((OWN if slot == OWN else to[slot] for slot in slots.tolist()), np.int64, slots.size)

@@ -1,8 +1,8 @@
 """DistributedStore: tables of a program whose columns are in other processes, and its edits.
 
 Rows, the table of requests and convex terms are in this process, so that validating an edit or reading a
-number of a request needs no round trip. Costs, entries, upper bounds of single columns, overrides and shared
-vectors are on the parts. An edit changes the tables and is logged, cut by part (:mod:`copter.store.edit`).
+number of a request needs no round trip. Costs, entries, upper bounds of single columns and overrides are
+on the parts. An edit changes the tables and is logged, cut by part (:mod:`copter.store.edit`).
 The parts get the log before their next task, or earlier if the log is long. So edits need no round trip, and
 the edits of a round are applied together.
 """
@@ -63,7 +63,7 @@ class DistributedStore(ConstraintStore):
                 Edit("reserve", clock=self.clock, sizes=np.array([most])), np.empty(0, np.int64)
             )
 
-    # ---- usages and vectors, whose columns and costs are on the parts ----------------------------
+    # ---- usages, whose columns are on the parts ---------------------------------------------------
 
     def _purge_rows(self) -> None:
         self.rows.free(np.array(self._dropped_rows, np.int64))
@@ -88,17 +88,6 @@ class DistributedStore(ConstraintStore):
             unused = found[(table.references[found] == 0) & ~table.shared[found]]
             if unused.size:
                 table.free(unused)
-
-    def _share_costs(self, edit: Edit) -> NDArray[np.int64]:
-        slot = self.vectors.allocate(1)
-        self.vectors.n_columns[slot], self.vectors.shared[slot] = edit.sizes, True
-        return slot
-
-    def _free_vectors(self, slots: list[int]) -> None:
-        table = self.vectors
-        for slot in slots:
-            if not table.references[slot] and not table.shared[slot]:
-                table.free(np.array([slot]))
 
     # ---- requests ------------------------------------------------------------------------------
 
@@ -130,9 +119,6 @@ class DistributedStore(ConstraintStore):
         table.n_columns[where], table.usage[where] = edit.sizes, usages
         table.generation[where] = table.cost_stamp[where] = table.bound_stamp[where] = self.clock
         self._count_usages(np.broadcast_to(usages, edit.sizes.shape), 1)
-        if edit.vectors is not None:
-            table.vector[where] = edit.vectors
-            np.add.at(self.vectors.references, edit.vectors, 1)
         self.n_variables += int(edit.sizes.sum())
 
     def _free_requests(self, slots: NDArray[np.int64]) -> None:
@@ -140,19 +126,16 @@ class DistributedStore(ConstraintStore):
         self.requests.free(slots)
 
     def _let_go(self, slots: NDArray[np.int64]) -> None:
-        """Decrease the counts of columns, and of references to usages and vectors, of removed requests."""
+        """Decrease the counts of columns, and of references to usages, of removed requests."""
         table = self.requests
         self.n_variables -= int(table.n_columns[slots].sum())
         self._count_usages(table.usage[slots], -1)
-        vectors = table.vector[slots]
-        if self.vectors.size:
-            self._release_vectors(vectors[vectors >= 0])
 
     def _replace_columns(self, edit: Edit) -> None:
         slots, table = edit.slots, self.requests
         self.clock += 1
         self._let_go(slots)
-        table.vector[slots], table.upper_start[slots], table.override_length[slots] = -1, -1, 0
+        table.upper_start[slots], table.override_length[slots] = -1, 0
         self._write_columns(slots, edit)
 
     def _set_uppers(self, slots: NDArray[np.int64], upper: float | Runs) -> None:
@@ -165,21 +148,7 @@ class DistributedStore(ConstraintStore):
 
     def _set_costs(self, slots: NDArray[np.int64], costs: Runs) -> None:  # noqa: ARG002 - the parts have them
         self.clock += 1
-        table = self.requests
-        shared = slots[table.vector[slots] >= 0]
-        if shared.size:
-            vectors = table.vector[shared]
-            table.vector[shared] = -1
-            self._release_vectors(vectors)
-        table.cost_stamp[slots] = self.clock
-
-    def _set_vectors(self, slots: NDArray[np.int64], vectors: NDArray[np.int64]) -> None:
-        self.clock += 1
-        table = self.requests
-        np.add.at(self.vectors.references, vectors, 1)
-        old = table.vector[slots]
-        table.vector[slots], table.cost_stamp[slots] = vectors, self.clock
-        self._release_vectors(old[old >= 0])
+        self.requests.cost_stamp[slots] = self.clock
 
     def _set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64] | float) -> None:
         self.clock += 1
@@ -232,7 +201,7 @@ def _other_columns(edit: Edit, slots: NDArray[np.int64], overridden: NDArray[np.
     """Return the slots of requests whose stored columns an edit changes."""
     if edit.verb != "update_requests":
         return slots[:0] if edit.verb == "add_requests" else slots
-    written: tuple[Any, ...] = (edit.usage, edit.vectors, edit.costs, edit.upper, edit.overrides)
+    written: tuple[Any, ...] = (edit.usage, edit.costs, edit.upper, edit.overrides)
     if any(each is not None for each in written):
         return slots
     # an override keeps its cost, but its stored cost, value / scale, changes

@@ -216,8 +216,6 @@ class Edit(NamedTuple):
         Columns of the requests' own, or columns to be shared.
     costs : Runs
         Costs of all columns.
-    vectors : (k,) ndarray
-        Slots of shared costs.
     scales, totals, integral
         Values of the requests.
     overrides, starts : Entries
@@ -248,7 +246,6 @@ class Edit(NamedTuple):
     usage: int | NDArray[np.int64] | None = None
     columns: EditedColumns | None = None
     costs: Runs | None = None
-    vectors: NDArray[np.int64] | None = None
     scales: float | NDArray[np.float64] | None = None
     overrides: Entries | None = None
     starts: Entries | None = None

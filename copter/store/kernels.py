@@ -18,7 +18,7 @@ import numpy as np
 from copter.compile.kernels import kernel
 
 COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
-GENERATION, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
+GENERATION, COST_STAMP, BOUND_STAMP = range(6, 9)
 SCALE, UPPER, TOTAL = range(3)
 RELATION, INTEGRAL = range(2)
 """Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
@@ -179,8 +179,7 @@ def fill_requests(
 ) -> None:
     """Write new requests to blank slots.
 
-    They have the usage ``usage``, or ``usages[k]`` if ``usage`` is negative. If ``costs`` is empty, the costs
-    are at ``starts`` already.
+    They have the usage ``usage``, or ``usages[k]`` if ``usage`` is negative.
     """
     at = _index(0)
     for k in range(slots.size):
@@ -191,10 +190,9 @@ def fill_requests(
         whole[GENERATION, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
         if relation != NO_TOTAL:
             small[RELATION, q], real[TOTAL, q] = relation, totals[k]
-        if costs.size:
-            for j in range(n):
-                pool[start + j] = costs[at + j]
-            at += n
+        for j in range(n):
+            pool[start + j] = costs[at + j]
+        at += n
 
 
 @kernel
@@ -210,9 +208,9 @@ def release_requests(
 ) -> None:
     """Remove columns, upper bounds and overrides from requests, or ``blank`` their slots completely.
 
-    Write the slices to be freed to ``left`` (7, k): start and number of the costs, start of the upper bounds
-    (negative: no bounds of its own), start and length of the override, the usage if it has no references left
-    (else negative), and the shared costs (negative: costs of its own).
+    Write the slices to be freed to ``left`` (6, k): start and number of the costs, start of the upper bounds
+    (negative: no bounds of its own), start and length of the override, and the usage if it has no references
+    left (else negative).
     """
     for k in range(slots.size):
         q = slots[k]
@@ -225,10 +223,8 @@ def release_requests(
         )
         left[3, k], left[4, k] = whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q]
         left[5, k] = usage if references[usage] == 0 and not shared[usage] else -1
-        left[6, k] = whole[VECTOR, q]
         if not blank:
             whole[UPPER_START, q], whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q] = -1, 0, 0
-            whole[VECTOR, q] = -1
             continue
         for field in range(whole.shape[0]):
             whole[field, q] = whole[field, whole.shape[1] - 1]
@@ -291,19 +287,6 @@ def fill_usages(
         at += n
 
 
-@kernel(inlined=True)
-def place_among(column: _Array, begin: int, end: int, wanted: int) -> int:
-    """Return the position of a column in the ascending columns [begin, end) of an override, or -1."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) // 2
-        if column[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and column[low] == wanted else -1
-
-
 @kernel
 def write_overrides(
     whole: _Array,
@@ -323,7 +306,7 @@ def write_overrides(
     """Write overrides, flat and ascending, and scales unless these are empty.
 
     Return False, without a change, if the slice of an override has the wrong length. If ``restore``, first
-    restore the costs under the old overrides. Overrides of shared costs are not written to the costs.
+    restore the costs under the old overrides.
     """
     for k in range(slots.size):
         if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:
@@ -335,15 +318,13 @@ def write_overrides(
             scale[q] = scales[k]
         start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
         end = begin + lengths[k]
-        own = whole[VECTOR, q] < 0
-        if restore and own:
+        if restore:
             for i in range(begin, end):
                 pool[start + column[i]] = original[i]
         for i in range(begin, end):
             j = start + columns[at]
             column[i], value[i], original[i] = columns[at], values[at], pool[j]
-            if own:
-                pool[j] = values[at] / scale[q]
+            pool[j] = values[at] / scale[q]
             at += 1
         whole[COST_STAMP, q] = clock
     return True
@@ -365,7 +346,6 @@ def write_scales(
         q = slots[k]
         scale[q] = scales[k]
         start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
-        if whole[VECTOR, q] < 0:
-            for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
-                pool[start + column[i]] = value[i] / scales[k]
+        for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
+            pool[start + column[i]] = value[i] / scales[k]
         whole[COST_STAMP, q] = clock

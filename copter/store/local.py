@@ -4,9 +4,7 @@ Adding, removing or changing a request takes time proportional to its own nonzer
 :mod:`copter.store.slabs`). Changing a resource takes O(1) time. Kernels read the arrays that edits write, so
 there is no build step.
 
-The costs of a request are a slice of the array of costs, which is its own or shared with other requests. An
-override replaces a cost of its own in the array, and is stored separately if the costs are shared. Shared
-costs are removed after no request uses them and their handle was forgotten.
+The costs of a request are a slice of the array of costs. An override replaces a cost in the array.
 
 :mod:`copter.store.store` describes the layout. This module does not validate edits, because
 :class:`copter.program.program.ContinualProgram` does.
@@ -152,10 +150,8 @@ class LocalStore(ConstraintStore):
         one_kind, mixed = (NO_TOTAL, relation) if isinstance(relation, np.ndarray) else (relation, None)
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
         slots = table.allocate(sizes.size)
-        if edit.costs is None:
-            vectors, flat, starts = edit.vectors, NONE_GIVEN, self.vectors.cost_start[edit.vectors]
-        else:
-            vectors, flat, starts = None, contiguous(edit.costs.values), self.costs.allocate_all(sizes)
+        assert edit.costs is not None
+        starts = self.costs.allocate_all(sizes)
         self.clock += 1
         fill_requests(
             table.whole,
@@ -166,7 +162,7 @@ class LocalStore(ConstraintStore):
             slots,
             starts,
             sizes,
-            flat,
+            contiguous(edit.costs.values),
             one,
             each,
             one_kind,
@@ -174,9 +170,6 @@ class LocalStore(ConstraintStore):
             self.clock,
         )
         # The remaining fields have the values of a blank slot.
-        if vectors is not None:
-            table.vector[slots] = vectors
-            np.add.at(self.vectors.references, vectors, 1)
         if mixed is not None:
             table.relation[slots], table.total[slots] = mixed, totals
         if isinstance(edit.integral, np.ndarray) or edit.integral:
@@ -197,18 +190,12 @@ class LocalStore(ConstraintStore):
 
     def _replace_columns(self, edit: Edit) -> None:
         slots, sizes, table = edit.slots, edit.sizes, self.requests
-        assert sizes is not None
+        assert sizes is not None and edit.costs is not None
         usages = np.broadcast_to(self._usages_of(edit), slots.shape)
         self._release_columns(slots, blank=False)
         self.clock += 1
-        if edit.costs is None:
-            assert edit.vectors is not None
-            starts = self.vectors.cost_start[edit.vectors]
-            table.vector[slots] = edit.vectors
-            np.add.at(self.vectors.references, edit.vectors, 1)
-        else:
-            starts = self.costs.allocate_all(sizes)
-            self.costs.cost[slice_indices(starts, sizes)] = edit.costs.values
+        starts = self.costs.allocate_all(sizes)
+        self.costs.cost[slice_indices(starts, sizes)] = edit.costs.values
         table.cost_start[slots], table.n_columns[slots], table.usage[slots] = starts, sizes, usages
         table.generation[slots] = table.cost_stamp[slots] = table.bound_stamp[slots] = self.clock
         np.add.at(self.usages.references, usages, 1)
@@ -230,17 +217,12 @@ class LocalStore(ConstraintStore):
 
     def _release_columns(self, slots: NDArray[np.int64], *, blank: bool) -> None:
         table, usages = self.requests, self.usages
-        left = np.empty((7, slots.size), np.int64)
+        left = np.empty((6, slots.size), np.int64)
         blocks = table.whole, table.real, table.small
         release_requests(*blocks, usages.references, usages.shared, slots, left, blank)
-        starts, sizes, uppers, override_starts, override_lengths, unused, vectors = left.tolist()
+        starts, sizes, uppers, override_starts, override_lengths, unused = left.tolist()
         self.n_variables -= sum(sizes)
-        if max(vectors) < 0:
-            self.costs.free_all(starts, sizes)
-        else:
-            own = left[6] < 0
-            self.costs.free_all(left[0, own].tolist(), left[1, own].tolist())
-            self._release_vectors(left[6, ~own])
+        self.costs.free_all(starts, sizes)
         if any(override_lengths):
             self.overrides.free_all(override_starts, override_lengths)
         if max(uppers) >= 0:
@@ -272,63 +254,17 @@ class LocalStore(ConstraintStore):
         """Reserve memory for the costs of `columns` more columns."""
         self.costs.reserve(columns)
 
-    def _share_costs(self, edit: Edit) -> NDArray[np.int64]:
-        assert edit.costs is not None
-        table, costs = self.vectors, edit.costs.values
-        slot, start = table.allocate(1), self.costs.allocate(costs.size)
-        self.costs.cost[start : start + costs.size] = costs
-        table.cost_start[slot], table.n_columns[slot], table.shared[slot] = start, costs.size, True
-        return slot
-
-    def _forget_costs(self, slot: int) -> None:
-        super()._forget_costs(slot)
-        self._compact_costs()
-
-    def _free_vectors(self, slots: list[int]) -> None:
-        table = self.vectors
-        for slot in slots:
-            if not table.references[slot] and not table.shared[slot]:
-                self.costs.free(int(table.cost_start[slot]), int(table.n_columns[slot]))
-                table.free(np.array([slot]))
-
-    def _set_vectors(self, slots: NDArray[np.int64], vectors: NDArray[np.int64]) -> None:
-        self.clock += 1
-        table = self.requests
-        np.add.at(self.vectors.references, vectors, 1)
-        old = table.vector[slots]
-        own = slots[old < 0]
-        self.costs.free_all(table.cost_start[own].tolist(), table.n_columns[own].tolist())
-        table.vector[slots], table.cost_start[slots] = vectors, self.vectors.cost_start[vectors]
-        table.cost_stamp[slots] = self.clock
-        self._release_vectors(old[old >= 0])
-        self._compact_costs()
-
-    def _leave_vector(self, slot: int) -> None:
-        """Allocate costs of its own, without values, for a request with shared costs."""
-        table = self.requests
-        vector = int(table.vector[slot])
-        table.cost_start[slot], table.vector[slot] = self.costs.allocate(int(table.n_columns[slot])), -1
-        self._release_vectors(np.array([vector]))
-
     def _compact_costs(self) -> None:
         """Compact the array of costs if more of it is free than used."""
         if not self.costs.wasteful:
             return
-        table, vectors = self.requests, self.vectors
         live = self.live_requests()
-        own, named = live[table.vector[live] < 0], np.flatnonzero(vectors.n_columns[: vectors.size])
-        starts = np.concatenate((table.cost_start[own], vectors.cost_start[named]))
-        moved = self.costs.compact(starts, np.concatenate((table.n_columns[own], vectors.n_columns[named])))
-        table.cost_start[own], vectors.cost_start[named] = moved[: own.size], moved[own.size :]
-        sharing = live[table.vector[live] >= 0]
-        table.cost_start[sharing] = vectors.cost_start[table.vector[sharing]]
+        starts, sizes = self.requests.cost_start[live], self.requests.n_columns[live]
+        self.requests.cost_start[live] = self.costs.compact(starts, sizes)
 
     def _set_costs(self, slots: NDArray[np.int64], costs: Runs) -> None:
         self.clock += 1
         table, kept = self.requests, self.overrides
-        if self.vectors.size:
-            for slot in slots[table.vector[slots] >= 0].tolist():
-                self._leave_vector(slot)
         if slots.size == 1:
             start = int(table.cost_start[slots[0]])
             self.costs.cost[start : start + costs.values.size] = costs.values
@@ -369,10 +305,9 @@ class LocalStore(ConstraintStore):
         """Restore the costs under old overrides, and allocate slices for overrides with another length."""
         table, kept = self.requests, self.overrides
         old = table.override_length[slots]
-        own = np.where(table.vector[slots] < 0, old, 0)
-        if np.count_nonzero(own):
-            flat = slice_indices(table.override_start[slots], own)
-            self.costs.cost[table.cost_start[slots].repeat(own) + kept.column[flat]] = kept.original[flat]
+        if np.count_nonzero(old):
+            flat = slice_indices(table.override_start[slots], old)
+            self.costs.cost[table.cost_start[slots].repeat(old) + kept.column[flat]] = kept.original[flat]
         other = np.flatnonzero(old != lengths)
         resized = slots[other]
         kept.free_all(table.override_start[resized].tolist(), old[other].tolist())
@@ -391,23 +326,9 @@ class LocalStore(ConstraintStore):
         """Return a copy of a request's given costs (n,), without scale and overrides."""
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.costs.cost[start : start + n].copy()
-        if self.requests.vector[slot] < 0:
-            at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
-            costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]
+        at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
+        costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]
         return costs
-
-    def aside(
-        self, slots: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return the overrides of requests with shared costs, as (place, column, value).
-
-        They are not in the array of costs. `place` is the position of the request in `slots`.
-        """
-        table = self.requests
-        lengths = np.where(table.vector[slots] >= 0, table.override_length[slots], 0)
-        flat = slice_indices(table.override_start[slots], lengths)
-        place = np.repeat(np.arange(slots.size), lengths)
-        return place, self.overrides.column[flat].astype(np.int64), self.overrides.value[flat]
 
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
         """Return a copy of a request's effective costs (n,), with scale and overrides applied."""

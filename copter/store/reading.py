@@ -41,9 +41,6 @@ def _costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
     sizes = table.n_columns[slots]
     costs: NDArray[np.float64] = np.repeat(table.scale[slots], sizes)
     costs *= store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
-    if store.vectors.size:
-        place, column, value = store.aside(slots)
-        costs[(np.cumsum(sizes) - sizes)[place] + column] = value
     return [Runs(sizes, costs)]
 
 
@@ -141,10 +138,8 @@ def _given_costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
     sizes, counts = table.n_columns[slots], table.override_length[slots]
     costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)].astype(np.float64)
     own = slice_indices(table.override_start[slots], counts)
-    columns = store.overrides.column[own]
-    folded = np.repeat(table.vector[slots] < 0, counts)  # overrides of shared costs are stored separately
-    at = np.repeat(np.cumsum(sizes) - sizes, counts) + columns
-    costs[at[folded]] = store.overrides.original[own[folded]]
+    at = np.repeat(np.cumsum(sizes) - sizes, counts) + store.overrides.column[own]
+    costs[at] = store.overrides.original[own]
     return [Runs(sizes, costs)]
 
 

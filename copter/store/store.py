@@ -1,6 +1,6 @@
 """ConstraintStore: tables of a program, and the part of edits that does not depend on where columns are.
 
-There are four tables:
+There are three tables:
 
 ``requests``
     Each request is a block of columns. Its slot has the position of its costs, its usage, its sum row, its
@@ -10,16 +10,13 @@ There are four tables:
     Coupling columns A_q in compressed form (pointers, rows, coefficients). Requests with shared columns refer
     to the same usage, so that they store only their costs. If all coefficients are 1, for example for paths
     over links, no coefficients are stored: an entry is its row, 4 bytes.
-``vectors``
-    Shared costs. The costs of the requests that share them are at the position of the vector.
 ``rows``
     Each row is a resource: ``lower <= sum_q A_q x_q <= upper``.
 
 The effective cost of column j of request q is ``scale[q] * cost[start[q] + j]``, with the array of costs
-``cost``. If a request has costs of its own, an override of a column is written into ``cost`` as value /
-scale, and the original cost is stored separately. So changing the scale of a request takes time proportional
-to the number of overrides, and kernels need not read overrides. If costs are shared (``vector[q] >= 0``),
-overrides are stored separately, and a read of the costs applies them (:func:`copter.store.view.cost_of`).
+``cost``. An override of a column is written into ``cost`` as value / scale, and the original cost is stored
+separately. So changing the scale of a request takes time proportional to the number of overrides, and kernels
+need not read overrides.
 
 Every edit increases the revision counter ``clock``. Fields with the name ``stamp`` and the log of edits have
 revisions, so that a solver that keeps a state finds the changes since its last solve.
@@ -67,13 +64,13 @@ NONE_GIVEN = np.empty(0)
 
 
 class ConstraintStore(ABC):
-    """Tables of rows, usages, shared costs and requests, and the methods that edit them.
+    """Tables of rows, usages and requests, and the methods that edit them.
 
     :class:`copter.store.local.LocalStore` keeps the columns in arrays of this process.
     :class:`copter.ray.store.DistributedStore` sends them to other processes.
     """
 
-    with_arrays: ClassVar[tuple[str, ...]] = ("rows", "usages", "vectors", "requests", "terms", "edits")
+    with_arrays: ClassVar[tuple[str, ...]] = ("rows", "usages", "requests", "terms", "edits")
     """Attributes with arrays: tables, the log of edits, and the growable arrays of a store with columns."""
 
     def __init__(self) -> None:
@@ -95,12 +92,6 @@ class ConstraintStore(ABC):
             references=(np.int64, 0),
             shared=(np.bool_, False),
         )
-        self.vectors = SlotTable(
-            cost_start=(np.int64, 0),
-            n_columns=(np.int64, 0),
-            references=(np.int64, 0),
-            shared=(np.bool_, False),
-        )
         self.requests = SlotTable(
             cost_start=(np.int64, 0),
             n_columns=(np.int64, 0),
@@ -116,7 +107,6 @@ class ConstraintStore(ABC):
             generation=(np.int64, -1),
             cost_stamp=(np.int64, -1),
             bound_stamp=(np.int64, -1),
-            vector=(np.int64, -1),
         )
         self.terms = TermTable()
         self.packed_terms: Any = None
@@ -215,12 +205,8 @@ class ConstraintStore(ABC):
                     self._drop_row(slot)
             case "share_columns":
                 return self._share_columns(edit)
-            case "share_costs":
-                return self._share_costs(edit)
             case "forget_columns":
                 self._forget_columns(int(edit.slots[0]))
-            case "forget_costs":
-                self._forget_costs(int(edit.slots[0]))
             case _:
                 raise ValueError(f"a store has no edit {edit.verb!r}")
         return edit.slots
@@ -261,8 +247,6 @@ class ConstraintStore(ABC):
         slots = edit.slots
         if edit.usage is not None:
             self._replace_columns(edit)
-        elif edit.vectors is not None:
-            self._set_vectors(slots, edit.vectors)
         elif edit.costs is not None:
             self._set_costs(slots, edit.costs)
         if edit.totals is not None:  # an edit with a relation has totals, too
@@ -325,16 +309,6 @@ class ConstraintStore(ABC):
         new = contiguous(given.columns), contiguous(given.values), factors
         self._write_overrides(slots, lengths, new)
 
-    def _forget_costs(self, slot: int) -> None:
-        """Remove the handle of a vector; requests that use the vector keep it."""
-        self.vectors.shared[slot] = False
-        self._free_vectors([slot])
-
-    def _release_vectors(self, slots: NDArray[np.int64]) -> None:
-        """Decrease the reference counts of vectors, and remove vectors without references."""
-        np.subtract.at(self.vectors.references, slots, 1)
-        self._free_vectors(np.unique(slots).tolist())
-
     # ---- methods that depend on where the columns are --------------------------------------------
 
     @property
@@ -395,10 +369,6 @@ class ConstraintStore(ABC):
         """Set the costs of all columns of some requests; their overrides keep their values."""
 
     @abstractmethod
-    def _set_vectors(self, slots: NDArray[np.int64], vectors: NDArray[np.int64]) -> None:
-        """Set the shared costs of requests with as many columns; their overrides keep their values."""
-
-    @abstractmethod
     def _set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64] | float) -> None:
         """Set the scales of many requests; their overrides keep their values."""
 
@@ -415,11 +385,3 @@ class ConstraintStore(ABC):
     @abstractmethod
     def _forget_columns(self, slot: int) -> None:
         """Remove the handle of shared columns; requests that use them keep them."""
-
-    @abstractmethod
-    def _share_costs(self, edit: Edit) -> NDArray[np.int64]:
-        """Store shared costs; return their slot."""
-
-    @abstractmethod
-    def _free_vectors(self, slots: list[int]) -> None:
-        """Remove those of some vectors that have neither references nor a handle."""

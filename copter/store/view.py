@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import is_
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from copter.compile.array_record import ArrayRecord
 from copter.compile.kernels import kernel
-from copter.store.kernels import place_among
 
 if TYPE_CHECKING:
     from copter.store.local import LocalStore
@@ -40,11 +39,6 @@ class StoreView(ArrayRecord):
     pointer: NDArray[np.int32]
     row: NDArray[np.int32]
     coefficient: NDArray[np.float64]
-    vector: NDArray[np.int64]
-    override_start: NDArray[np.int64]
-    override_length: NDArray[np.int64]
-    override_column: NDArray[np.int32]
-    override_value: NDArray[np.float64]
 
 
 def view_of(store: LocalStore) -> StoreView:
@@ -63,8 +57,6 @@ def view_of(store: LocalStore) -> StoreView:
         store.pointers.pointer,
         store.entries.row,
         store.coefficients.value,
-        store.overrides.column,
-        store.overrides.value,
     )
     last = store.last_view
     if last is not None and last[0] == sizes and all(map(is_, last[1], arrays)):
@@ -86,30 +78,9 @@ def view_of(store: LocalStore) -> StoreView:
         store.pointers.pointer,
         store.entries.row,
         store.coefficients.value,
-        requests.vector[:n],
-        requests.override_start[:n],
-        requests.override_length[:n],
-        store.overrides.column,
-        store.overrides.value,
     )
     store.last_view = sizes, arrays, view
     return view
-
-
-def with_own_costs(view: StoreView) -> StoreView:
-    """Return a view in which no costs are shared, so that other arrays can be indexed like the costs.
-
-    If no costs are shared, return the view itself; else copy all costs.
-    """
-    if not (view.vector >= 0).any():
-        return view
-    ends = view.n_columns.cumsum()
-    costs = np.empty(int(ends[-1]))
-    starts = ends - view.n_columns
-    for q in np.flatnonzero(view.n_columns).tolist():
-        fill_costs(view, q, 1.0, costs[starts[q] : ends[q]])
-    scale = np.ones(view.scale.size)
-    return replace(view, cost=costs, cost_start=starts, scale=scale, vector=np.full(scale.size, -1))
 
 
 @kernel(inlined=True)
@@ -119,21 +90,9 @@ def cap_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inlined=True)
-def override_at(view: StoreView, q, j):  # type: ignore[no-untyped-def]
-    """Return the position of the override of column j of request q, or -1."""
-    begin = view.override_start[q]
-    return place_among(view.override_column, begin, begin + view.override_length[q], j)
-
-
-@kernel(inlined=True)
 def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     """Return the effective cost of column j of request q."""
-    cost = view.scale[q] * view.cost[view.cost_start[q] + j]
-    if view.vector[q] >= 0:
-        at = override_at(view, q, j)
-        if at >= 0:
-            cost = view.override_value[at]
-    return cost
+    return view.scale[q] * view.cost[view.cost_start[q] + j]
 
 
 @kernel(allocates=True)
@@ -160,9 +119,6 @@ def fill_costs(view: StoreView, q, factor, costs):  # type: ignore[no-untyped-de
     start, scale = view.cost_start[q], factor * view.scale[q]
     for j in range(view.n_columns[q]):
         costs[j] = scale * view.cost[start + j]
-    if view.vector[q] >= 0:
-        for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
-            costs[view.override_column[i]] = factor * view.override_value[i]
 
 
 @kernel(inner=True)

@@ -12,14 +12,6 @@ benchmarks.  `reproductions.py`, `solve_times.py` and `reproductions.toml` are f
 `durability.py` measures snapshots and journals.
 """
 
-from typing import Literal, TypeAlias, get_args
-
 from copter.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
-
-# Names that commands and modules share.  They are here so that `--help` need not import the modules.
-
-Costs: TypeAlias = Literal["own", "shared"]
-"""Kind of costs: each job's request has its own, or jobs of one application and level share an array."""
-COSTS: tuple[Costs, ...] = get_args(Costs)

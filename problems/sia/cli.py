@@ -14,7 +14,6 @@ import typer
 from copter.cli.command import BenchOptions, OverActors, Proving, RunOptions, command
 from copter.cli.console import say, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
-from copter.problems.sia import Costs
 
 if TYPE_CHECKING:
     from copter.bench.course import Course
@@ -39,7 +38,6 @@ Examples:
   copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
   copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
-  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
 """
 
 
@@ -192,8 +190,8 @@ def _warm_up(solver: Solver) -> None:
 class SiaBenchOptions(Proving, OverActors, BenchOptions):
     """Time Sia rounds with each solver: 2% of the jobs leave in each round, and nearly all costs change.
 
-    Rounds are recorded once and replayed with every solver. With more than 100 million columns without shared
-    costs, or with --no-record, every solver drives its own cluster instead. Then nothing is written, and
+    Rounds are recorded once and replayed with every solver. With more than 100 million columns, or
+    with --no-record, every solver drives its own cluster instead. Then nothing is written, and
     rounds after the first depend on the solver's answers.
     """
 
@@ -204,10 +202,6 @@ class SiaBenchOptions(Proving, OverActors, BenchOptions):
         bool | None,
         typer.Option("--record/--no-record", help="Record the rounds first; default: unless too large."),
     ] = None
-    costs: Annotated[
-        Costs,
-        typer.Option(help="Whether each job has its own costs, or jobs of one kind share an array of costs."),
-    ] = "own"
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
@@ -220,7 +214,7 @@ def _bench_sia(options: SiaBenchOptions) -> None:
     from copter.problems.sia.generator import builtin_cluster
 
     _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
-    small = options.costs == "shared" or worth_recording(options.gpus, options.jobs)
+    small = worth_recording(options.gpus, options.jobs)
     recorded = small if options.record is None else options.record
     case = Case(
         "sia",
@@ -240,7 +234,7 @@ def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
 
     rounds = f"{options.rounds} rounds of {options.jobs} jobs on {options.gpus} GPUs"
     say(f"{rounds}, not recorded: each solver plays its own")
-    size = Size(options.gpus, options.jobs, options.rounds, options.costs)
+    size = Size(options.gpus, options.jobs, options.rounds)
     return ClosedSia(size, options.seed)
 
 
@@ -256,7 +250,6 @@ def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
         jobs=options.jobs,
         rounds=options.rounds,
         seed=options.seed,
-        costs=options.costs,
         proven=options.exact,
     )
     say(f"recorded in {seconds(perf_counter() - begin)}")

@@ -19,9 +19,9 @@ Because (r G)^p = r^p G^p, a change of r_i alone is a change of one scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configurations, GpuLimit
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
-from copter.program.program import ContinualProgram, SharedColumns, SharedCosts
+from copter.program.program import ContinualProgram, SharedColumns
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Handle = TypeVar("_Handle")
@@ -179,28 +179,31 @@ class RowCache:
         return CostRow(runnable, costs, self.objective.lam)
 
 
-class _Handles(Generic[_Key, _Handle]):
-    """Handles of data that requests of a program share, by key.
+class TemplateCache:
+    """Handles of shared columns of a program, by :attr:`JobChoices.key`.
 
     Handles without users are dropped only when there are many, because jobs return to a few keys.
     """
 
-    def __init__(self, drop: Callable[[_Handle], None]) -> None:
-        self._drop = drop
-        self._handles: dict[_Key, _Handle] = {}
-        self._users: dict[_Key, int] = {}
+    def __init__(self, program: ContinualProgram) -> None:
+        self.program = program
+        self._handles: dict[tuple[bool, bytes], SharedColumns] = {}
+        self._users: dict[tuple[bool, bytes], int] = {}
 
     def __len__(self) -> int:
         return len(self._handles)
 
-    def _take(self, key: _Key, make: Callable[[], _Handle]) -> _Handle:
+    def take(self, choices: JobChoices, limits: Sequence[GpuLimit]) -> SharedColumns:
+        """Return the handle of the columns of some choices, and count one more user."""
+        key = choices.key
         if key not in self._handles:
-            self._handles[key] = make()
+            size = choices.columns.size
+            self._handles[key] = self.program.share_columns(_usage(choices, limits), size)
             self._users[key] = 0
         self._users[key] += 1
         return self._handles[key]
 
-    def release(self, key: _Key) -> None:
+    def release(self, key: tuple[bool, bytes]) -> None:
         """Decrease the number of users by one."""
         self._users[key] -= 1
 
@@ -208,33 +211,8 @@ class _Handles(Generic[_Key, _Handle]):
         """Drop the handles without users, if there are more than `keep`."""
         unused = [key for key, users in self._users.items() if not users]
         for key in unused if len(unused) > keep else ():
-            self._drop(self._handles.pop(key))
+            self.program.forget(self._handles.pop(key))
             del self._users[key]
-
-
-class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
-    """Shared columns of a program by :attr:`JobChoices.key`."""
-
-    def __init__(self, program: ContinualProgram) -> None:
-        super().__init__(program.forget)
-        self.program = program
-
-    def take(self, choices: JobChoices, limits: Sequence[GpuLimit]) -> SharedColumns:
-        """Return the handle of the columns of some choices, and count one more user."""
-        size = choices.columns.size
-        return self._take(choices.key, lambda: self.program.share_columns(_usage(choices, limits), size))
-
-
-class VectorCache(_Handles[tuple[CostRow, JobChoices], SharedCosts]):
-    """Shared costs of a program by row of costs and choices."""
-
-    def __init__(self, program: ContinualProgram) -> None:
-        super().__init__(program.forget)
-        self.program = program
-
-    def take(self, row: CostRow, choices: JobChoices) -> SharedCosts:
-        """Return the handle of the costs of some choices, and count one more user."""
-        return self._take((row, choices), lambda: self.program.share_costs(row.block(choices)))
 
 
 def _usage(choices: JobChoices, limits: Sequence[GpuLimit]) -> dict[Hashable, Any]:

@@ -4,8 +4,7 @@ Every job may choose from all its configurations (no scale-up limit), as in the 
 round 2% of the jobs leave and as many arrive, and nearly all costs change.
 
 - *Recorded* (:func:`record_sia`): copter computes the allocations on which the next round depends once,
-  during the recording, and every solver gets the same edits.  The file has 8 bytes for each cost; if jobs
-  share their costs, for each entry of a shared array.
+  during the recording, and every solver gets the same edits.  The file has 8 bytes for each cost.
 - *Closed-loop* (:class:`ClosedSia`), for more columns: every solver drives its own cluster, with the same
   jobs, arrivals and departures.  The solver's answers decide which jobs run, restart and complete.  So the
   rounds of two solvers are similar, but from the second one on not equal.  The time of editing includes the
@@ -30,7 +29,6 @@ from copter.bench.recording import (
     Recorder,
     RecordingProgram,
 )
-from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.steady import SteadyReplay, record_rounds
 from copter.proof.whole import integrality_loss
@@ -49,12 +47,11 @@ _MOST_RECORDED = 100_000_000
 
 @dataclass(frozen=True)
 class Size:
-    """Number of GPUs, of jobs at any time, and of rounds; kind of the jobs' costs."""
+    """Number of GPUs, of jobs at any time, and of rounds."""
 
     gpus: int
     jobs: int
     rounds: int
-    costs: Costs = "own"
 
 
 _WARM_UP = Size(1024, 400, 3)
@@ -76,7 +73,7 @@ class ClosedSia(Course):
 
     def small(self) -> ClosedSia:
         """Return the same with few jobs, for warming up."""
-        return replace(self, size=replace(_WARM_UP, costs=self.size.costs))
+        return replace(self, size=_WARM_UP)
 
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver on its own cluster."""
@@ -89,7 +86,6 @@ class ClosedSia(Course):
             solver,
             seed=self.seed,
             program=program,
-            costs=size.costs,
         )
         return Play(_records(replay, solver), solver.stopping(), program)
 
@@ -121,21 +117,18 @@ def record_sia(
     rounds: int,
     seed: int,
     warm_up: Size | None = None,
-    costs: Costs = "own",
     proven: bool = False,
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind for the warm-up.
 
     `folder`: where to write both. `gpus`, `jobs`, `rounds`: number of GPUs, of jobs at any time, and of
     rounds; the first round is a cold start. `warm_up`: default: `_WARM_UP`. With a smaller one, the first
-    timed rounds may include compilation. `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`; also
-    for the default warm-up. `proven`: whether solvers must prove the allocations optimal.
+    timed rounds may include compilation. `proven`: whether solvers must prove the allocations optimal.
     """
-    small = replace(_WARM_UP, costs=costs) if warm_up is None else warm_up
     kind = ProvenRounds if proven else Recorded
     recorded = kind(folder / "rounds.copter", folder / "warm-up.copter", _SHIM)
-    _record(recorded.warm_up, small, seed)
-    _record(recorded.rounds, Size(gpus, jobs, rounds, costs), seed)
+    _record(recorded.warm_up, _WARM_UP if warm_up is None else warm_up, seed)
+    _record(recorded.rounds, Size(gpus, jobs, rounds), seed)
     return recorded
 
 
@@ -149,7 +142,6 @@ def _record(path: Path, size: Size, seed: int) -> None:
             jobs=size.jobs,
             rounds=size.rounds,
             seed=seed,
-            costs=size.costs,
         )
         for _ in steady:
             pass

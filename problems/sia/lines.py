@@ -1,13 +1,13 @@
-"""Cases of the suite: Sia's rounds from 64 to 200,000 GPUs, and rounds with proven allocations."""
+"""Cases of the suite: Sia's rounds from 64 to 25,600 GPUs, and rounds with proven allocations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 
-from copter.bench.case import Case, Inputs, Profile, as_it_is
-from copter.bench.solvers import CVXPY, EVERY_LP, HIGHS, ORTOOLS
-from copter.problems.sia.course import ClosedSia, Size, record_sia
+from copter.bench.case import Case, Inputs, Profile
+from copter.bench.solvers import CVXPY, EVERY_LP
+from copter.problems.sia.course import Size, record_sia
 
 _QUICK: tuple[Profile, ...] = ("quick",)
 _FULL: tuple[Profile, ...] = ("full",)
@@ -31,7 +31,6 @@ def lines(inputs: Inputs) -> Sequence[Case]:
     return [
         *(_recorded(inputs, *size, _FULL) for size in _SIZES),
         _recorded(inputs, 64, 30, 6, 740, _QUICK),
-        _largest(inputs),
         *(_proven(inputs, *size, _FULL) for size in _PROVEN),
         _proven(inputs, 128, 40, 1_500, _QUICK),
     ]
@@ -59,21 +58,6 @@ def _recorded(
         rounds=rounds,
         x={"gpus": gpus, "jobs": jobs, "columns": columns},
         profiles=profiles,
-    )
-
-
-def _largest(inputs: Inputs) -> Case:
-    size = Size(200_000, 37_000, 3, "shared")
-    return Case(
-        "sia-200000",
-        "sia",
-        f"Sia, {size.gpus:,} GPUs, {size.jobs:,} jobs, costs shared, each solver's own rounds",
-        partial(as_it_is, ClosedSia(size, inputs.seed)),
-        ("copter", *HIGHS, *ORTOOLS),
-        rounds=size.rounds,
-        x={"gpus": size.gpus, "jobs": size.jobs, "columns": 1e9},
-        patience=3.0,
-        own_rounds=True,
     )
 
 

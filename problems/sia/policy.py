@@ -37,7 +37,6 @@ import numpy as np
 from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.sia import COSTS, Costs
 from copter.problems.sia.columns import JobChoices, Objective, RowCache, Sources
 from copter.problems.sia.interface import InfeasibleRoundError, JobShim, SiaError, SiaJob, SiaRound
 from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, losers, modes
@@ -70,8 +69,6 @@ class SiaPolicy:
         thesis' program.
     program : ContinualProgram, optional
         Empty program to edit, for example one that records.
-    costs : "own" or "shared"
-        Whether each job's request has its own costs, or jobs of one application and level share an array.
     shim : JobShim, optional
         Default: :class:`copter.shims.choose_one.ChooseOneShim`.
 
@@ -95,13 +92,10 @@ class SiaPolicy:
         lam: float = 1.1,
         scale_up_limit: float | None = 2.0,
         program: ContinualProgram | None = None,
-        costs: Costs = "own",
         shim: JobShim | None = None,
     ) -> None:
         if scale_up_limit is not None and not scale_up_limit >= 1:
             raise ValueError(f"scale_up_limit = {scale_up_limit}: must be at least 1, or None")
-        if costs not in COSTS:
-            raise ValueError(f"costs = {costs!r}: must be one of {', '.join(COSTS)}")
         self.cluster = cluster.copy()
         self.objective = Objective(p, lam)
         self.scale_up_limit = scale_up_limit
@@ -111,7 +105,7 @@ class SiaPolicy:
             self.program.add_resource(limit.name, upper=limit.capacity)
         self._rows = RowCache(self.cluster.configurations, self.objective)
         self._table = JobTable()
-        self._requests = JobRequests(self.program, self._table, shared=costs == "shared")
+        self._requests = JobRequests(self.program, self._table)
         self._sources = Sources()
         self._slots: dict[Hashable, int] = {}
         self._ids: dict[int, Hashable] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from copter.problems.sia.columns import (
     JobChoices,
     Objective,
     TemplateCache,
-    VectorCache,
     restart_factor,
 )
 from copter.problems.sia.jobs import FREE, NONE, PINNED, JobTable
@@ -27,16 +26,11 @@ _PIECE = 1 << 21
 
 
 class JobRequests:
-    """State of each job's request in the program, by slot of the job table.
+    """State of each job's request in the program, by slot of the job table."""
 
-    `shared`: whether jobs of one application and level share an array of costs.
-    """
-
-    def __init__(self, program: ContinualProgram, table: JobTable, shared: bool = False) -> None:
+    def __init__(self, program: ContinualProgram, table: JobTable) -> None:
         self.program, self.table = program, table
         self.templates = TemplateCache(program)
-        self.vectors = VectorCache(program) if shared else None
-        self._vector_keys: dict[int, tuple[CostRow, JobChoices]] = {}
         self._choices: dict[int, JobChoices] = {}
         self._costs: dict[int, Floats] = {}
 
@@ -63,27 +57,10 @@ class JobRequests:
         """Drop the state of a job whose request will be removed."""
         self.templates.release(self._choices.pop(slot).key)
         del self._costs[slot]
-        if self.vectors is not None:
-            self.vectors.release(self._vector_keys.pop(slot))
 
     def sweep(self) -> None:
         """Drop shared data without users, if there is much of it."""
         self.templates.sweep()
-        if self.vectors is not None:
-            self.vectors.sweep()
-
-    def _given(self, slots: Iterable[int], picks: Mapping[int, Pick]) -> list[Any]:
-        """Return the costs of jobs for the program: arrays, or shared handles with their users counted."""
-        if self.vectors is None:
-            return [self._costs[slot] for slot in slots]
-        handles = []
-        for slot in slots:
-            row, choices, _ = picks[slot]
-            handles.append(self.vectors.take(row, choices))
-            if slot in self._vector_keys:
-                self.vectors.release(self._vector_keys[slot])
-            self._vector_keys[slot] = row, choices
-        return handles
 
     def add(
         self,
@@ -98,17 +75,14 @@ class JobRequests:
             row, choices, _ = picks[slot]
             self._choices[slot], self._costs[slot] = choices, row.block(choices)
             groups.setdefault(choices.key, []).append(slot)
-        if self.vectors is None:
-            self.program.reserve(sum(self._costs[group[0]].size * len(group) for group in groups.values()))
+        self.program.reserve(sum(self._costs[group[0]].size * len(group) for group in groups.values()))
         for group in groups.values():
             templates = [self.templates.take(self._choices[slot], limits) for slot in group]
-            own = self.vectors is None
-            piece = max(1, _PIECE // templates[0].n_columns) if own else len(group)
+            piece = max(1, _PIECE // templates[0].n_columns)
             for some in (group[k : k + piece] for k in range(0, len(group), piece)):
-                costs = self._given(some, picks)
                 self.program.add_requests(
                     [jobs[slot] for slot in some],
-                    np.concatenate(costs) if own else costs,
+                    np.concatenate([self._costs[slot] for slot in some]),
                     np.full(len(some), templates[0].n_columns),
                     templates[0],
                     totals=np.ones(len(some)),
@@ -142,7 +116,7 @@ class JobRequests:
             self._replace(jobs, replaced, picks, limits)
         if recosted:
             names = [jobs[slot] for slot in recosted]
-            self.program.update_requests(names, costs=self._given(recosted, picks))
+            self.program.update_requests(names, costs=[self._costs[slot] for slot in recosted])
 
     def _replace(
         self,
@@ -156,7 +130,7 @@ class JobRequests:
         starts = np.array([start for _, start in replaced.values()], np.int64)
         self.program.update_requests(
             [jobs[slot] for slot in replaced],
-            costs=self._given(replaced, picks),
+            costs=[self._costs[slot] for slot in replaced],
             usage=templates,
             starts=(np.ones_like(starts), starts, np.ones(starts.size)),
         )

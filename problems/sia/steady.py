@@ -22,7 +22,6 @@ from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import Resize
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
-from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.replay import Replay, SiaRecord
@@ -87,7 +86,6 @@ class SteadyReplay(Replay):
     `gpus`, `jobs`: size of the generator's cluster, and number of jobs in every round. `churn`: share of the
     jobs that leave and arrive in a round. `scale_up_limit`: default: none, so that every job may choose from
     all configurations, as in the thesis' program. `program`: program to edit, for example one that records.
-    `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
 
     def __init__(
@@ -101,7 +99,6 @@ class SteadyReplay(Replay):
         seed: int = 0,
         scale_up_limit: float | None = None,
         program: ContinualProgram | None = None,
-        costs: Costs = "own",
     ) -> None:
         if jobs < 1 or rounds < 1 or not 0 <= churn <= 1:
             raise ValueError(
@@ -114,7 +111,7 @@ class SteadyReplay(Replay):
         times = np.full(supply, _OLDEST_SECONDS)
         times[:jobs] = np.sort(rng.uniform(0.0, _OLDEST_SECONDS, jobs))
         scenario = Scenario(builtin_cluster(gpus), draw_jobs(times, rng), builtin_profiles(_WORK_SCALE))
-        policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program, costs=costs)
+        policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program)
         super().__init__(scenario, solver, policy=policy)
 
     def _simulator(
@@ -153,13 +150,12 @@ def record_rounds(
     churn: float = 0.02,
     seed: int = 0,
     scale_up_limit: float | None = None,
-    costs: Costs = "own",
 ) -> Iterator[SiaRecord]:
     """Play a steady cluster on a program that records its edits, and yield the record of each round.
 
     `program`: empty, for example a :class:`copter.bench.recording.RecordingProgram`. `end_round`: called when
     the edits of a round are complete, before the solve. `solver`: its answers determine the next rounds.
-    `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`, `costs`: see :class:`SteadyReplay`.
+    `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`: see :class:`SteadyReplay`.
     """
     replay = SteadyReplay(
         gpus,
@@ -170,6 +166,5 @@ def record_rounds(
         seed=seed,
         scale_up_limit=scale_up_limit,
         program=program,
-        costs=costs,
     )
     yield from replay.run()

@@ -83,7 +83,7 @@ def test_every_verb_that_edits_is_recorded(monkeypatch):
     program.add_resources(["b", "c"])
     program.update_resources("b", upper=3.0)
     program.remove_resources("c")
-    columns, costs = program.share_columns({"a": 1.0}, 2), program.share_costs([1.0, 2.0])
+    columns, costs = program.share_columns({"a": 1.0}, 2), [1.0, 2.0]
     program.add_request("x", costs, columns, upper=9.0)
     program.add_requests(["y", "z"], [costs] * 2, None, columns, upper=9.0)
     program.update_request("x", scale=2.0)
@@ -92,10 +92,9 @@ def test_every_verb_that_edits_is_recorded(monkeypatch):
     program.remove_request("x")
     program.remove_requests(["y", "z"])
     program.forget(columns)
-    program.forget(costs)
-    edits = ["add_resources"] * 2 + ["update_resources", "remove_resources", "share_columns", "share_costs"]
+    edits = ["add_resources"] * 2 + ["update_resources", "remove_resources", "share_columns"]
     edits += ["add_requests"] * 2 + ["update_requests"] * 3 + ["remove_requests"] * 2
-    assert made == [*edits, "forget_columns", "forget_costs"]
+    assert made == [*edits, "forget_columns"]
 
 
 def test_a_damaged_or_foreign_recording_is_refused_by_name(tmp_path):

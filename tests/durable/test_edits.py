@@ -111,11 +111,10 @@ def lively():
     """A program of all kinds of requests, and valid edits of it."""
     program = Written()
     program.add_resources(["a", "b"], upper=[8.0, 9.0])
-    columns, costs = program.share_columns({"a": [1.0, 2.0]}, 2), program.share_costs([-1.0, -2.0])
+    columns, costs = program.share_columns({"a": [1.0, 2.0]}, 2), [-1.0, -2.0]
     program.add_request("log", [-1.0, -1.0], {"b": [1.0, 1.0]}, total=2.0, term=LogTerm(1.0, 1.0))
     program.add_requests(["x", "y"], [costs, costs], None, columns, totals=1.0, overrides=[{0: 3.0}, None])
     before = len(program.edits)
-    program.share_costs([1.0])
     program.share_columns({"b": 2.0}, 1)
     usages = [columns, {"a": ([1], [1.0])}]
     program.add_requests(
@@ -170,17 +169,14 @@ def one_past_the_end(program, what):
     store, (slot,) = program.store, program._starts
     if what == "columns of overrides":
         store.overrides.column[store.requests.override_start[slot]] = store.requests.n_columns[slot]
-    elif what == "vectors of requests":
-        store.requests.vector[slot] = store.vectors.size
     else:
         program._starts[store.requests.size] = program._starts.pop(slot)
 
 
-@pytest.mark.parametrize("what", ["columns of overrides", "vectors of requests", "starts"])
+@pytest.mark.parametrize("what", ["columns of overrides", "starts"])
 def test_a_number_that_is_one_too_large_is_unsound(what):
     program = ContinualProgram()
-    costs = program.share_costs([1.0, 2.0])
-    program.add_request("q", costs, {}, total=1, override={1: 3.0}, start={1: 0.5})
+    program.add_request("q", [1.0, 2.0], {}, total=1, override={1: 3.0}, start={1: 0.5})
     check_store(program.store)
     check_program(program)
     one_past_the_end(program, what)

@@ -253,7 +253,7 @@ def test_a_later_version_is_named(path, content):
     file = sqlite3.connect(path, isolation_level=None)
     file.execute("PRAGMA user_version = 9")
     file.close()
-    assert refused(path, path.read_bytes()) == "has version 9 of the format; this copter reads version 2"
+    assert refused(path, path.read_bytes()) == "has version 9 of the format; this copter reads version 3"
 
 
 @pytest.mark.parametrize(
@@ -316,12 +316,12 @@ def test_every_attribute_is_in_the_file_or_found_again():
     """What is new here must be saved by copter/durable/snapshot.py, or be one that can be forgotten."""
     program, solver = rich(), ProximalPoint()
     solver.solve(program)
-    saved = {"store", "_resources", "_requests", "_templates", "_vectors", "_starts", "_names", "_sense"}
+    saved = {"store", "_resources", "_requests", "_templates", "_starts", "_names", "_sense"}
     assert set(vars(program)) == saved | {
         "guard",
         "primal_repair",
     }  # of whoever uses the program, not of what it is
-    tables = {"rows", "usages", "vectors", "requests", "terms"}
+    tables = {"rows", "usages", "requests", "terms"}
     tables |= {"costs", "uppers", "pointers", "entries", "coefficients", "overrides"}
     assert set(vars(program.store)) == tables | {
         "clock",

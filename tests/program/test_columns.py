@@ -97,13 +97,13 @@ def test_one_tuple_for_many_requests_is_stored_once(k):
     program = ContinualProgram()
     names = tuple(f"option {j}" for j in range(50))
     shared = program.share_columns({}, 50)
-    costs = program.share_costs(np.zeros(50))
-    program.add_requests(range(k), costs, None, shared, upper=1e3)
+    sizes, costs = np.full(k, 50), np.zeros(50 * k)
+    program.add_requests(range(k), costs, sizes, shared, upper=1e3)
     program.requests[:]
     gc.collect()
     tracemalloc.start()
     program.remove_requests(range(k))
-    program.add_requests(range(k), costs, None, shared, columns=[names] * k, upper=1e3)
+    program.add_requests(range(k), costs, sizes, shared, columns=[names] * k, upper=1e3)
     gc.collect()
     held = sum(
         stat.size
@@ -213,20 +213,23 @@ def test_columns_come_go_and_change(new_program):
 def test_a_request_that_shares_gets_its_own():
     program = ContinualProgram()
     program.add_resource("r", 4.0)
-    shared, costs = (
-        program.share_columns({"r": [1.0, 2.0]}, 2, columns=["a", "b"]),
-        program.share_costs([-1.0, -2.0]),
-    )
+    shared = program.share_columns({"r": [1.0, 2.0]}, 2, columns=["a", "b"])
     program.add_requests(
-        ["p", "q"], costs, None, shared, totals=1.0, scales=[2.0, 3.0], overrides=[{"b": -9.0}, None]
+        ["p", "q"],
+        [[-1.0, -2.0]] * 2,
+        None,
+        shared,
+        totals=1.0,
+        scales=[2.0, 3.0],
+        overrides=[{"b": -9.0}, None],
     )
     program.add_columns("p", ["c"], -4.0, {"r": 3.0})
-    assert program.requests["p"].shared_columns is None and program.requests["p"].shared_costs is None
+    assert program.requests["p"].shared_columns is None
     assert program.requests["p"].costs.tolist() == [-2.0, -9.0, -8.0]
     assert program.requests["q"].columns == ("a", "b") and program.requests["q"].shared_columns == shared
     program.update_columns("q", ["a"], costs=5.0)
     assert program.requests["q"].costs.tolist() == [15.0, -6.0]
-    assert program.requests["q"].shared_columns == shared and program.shared_costs == [costs]
+    assert program.requests["q"].shared_columns == shared
 
 
 def test_the_image_of_a_term_is_0_on_new_columns():

@@ -42,7 +42,6 @@ class Cluster:
             (plain.requests, 50, editor.remove_requests),
             (plain.resources, 9, editor.remove_resources),
             (plain.columns, 5, editor.forget),
-            (plain.costs, 5, editor.forget),
         ):
             while len(kept) > most:
                 leave()

@@ -22,13 +22,12 @@ def flat(mappings):
     return counts, np.array(columns), np.array(values)
 
 
-def program_of(way, *, shared):
+def program_of(way):
     """Requests with these overrides, set in one of the ways that there are."""
     program = ContinualProgram()
     program.add_resource("r", upper=5.0)
     columns = program.share_columns({"r": np.linspace(1.0, 2.0, WIDTH)}, WIDTH)
     costs = np.linspace(-2.0, 1.0, WIDTH)
-    costs = program.share_costs(costs) if shared else costs
     for id in GIVEN:
         program.add_request(id, costs, columns, total=3.0, override=GIVEN[id] if way == "added" else None)
     if way == "one":
@@ -41,10 +40,9 @@ def program_of(way, *, shared):
     return program
 
 
-@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("way", ["added", "one", "mappings", "flat"])
-def test_each_cost_is_the_override_of_its_column(way, shared):
-    program = program_of(way, shared=shared)
+def test_each_cost_is_the_override_of_its_column(way):
+    program = program_of(way)
     expected = np.linspace(-2.0, 1.0, WIDTH)
     for id, each in GIVEN.items():
         costs = expected.copy()
@@ -61,9 +59,8 @@ def test_each_cost_is_the_override_of_its_column(way, shared):
     assert solution.bound == pytest.approx(solution.objective, rel=1e-6)
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_file_whose_overrides_are_in_another_order_is_refused(tmp_path, shared):
-    program = program_of("one", shared=shared)
+def test_a_file_whose_overrides_are_in_another_order_is_refused(tmp_path):
+    program = program_of("one")
     table, kept = program.store.requests, program.store.overrides
     slot = program.slot_of["few"]
     places = slice_indices(table.override_start[[slot]], table.override_length[[slot]])

@@ -14,18 +14,14 @@ from support.strategies import snapshot
 COLUMNS = 4
 
 
-def build(rng, requests, shared):
+def build(rng, requests):
     """A program, and what each column of each request costs in it."""
     program = ContinualProgram()
     program.add_resources(range(3), upper=0.2 * requests)
     usage = {r: rng.uniform(0.0, 1.0, COLUMNS) for r in range(3)}
     base, scales = -rng.uniform(1.0, 3.0, (requests, COLUMNS)), rng.uniform(0.5, 2.0, requests)
-    if shared:
-        base[:] = base[0]
-    costs = program.share_costs(base[0]) if shared else list(base)
-    columns = program.share_columns(usage, COLUMNS)
-    sizes = None if shared else [COLUMNS] * requests
-    program.add_requests(range(requests), costs, sizes, columns, totals=1.0, scales=scales)
+    columns, sizes = program.share_columns(usage, COLUMNS), [COLUMNS] * requests
+    program.add_requests(range(requests), list(base), sizes, columns, totals=1.0, scales=scales)
     return program, base * scales[:, None]
 
 
@@ -36,23 +32,21 @@ def new_program(request):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one by one", "many at once"])
-def test_prices_do_not_add_up_on_own_or_shared_costs(new_program, many):
+def test_prices_do_not_add_up(new_program, many):
     program, rng = new_program(), np.random.default_rng(11)
     base = -rng.integers(1, 9, COLUMNS).astype(float)
-    shared, columns = program.share_costs(base), program.share_columns({}, COLUMNS)
+    columns = program.share_columns({}, COLUMNS)
     scales = {"plain": 1.0, "scaled": 3.0, "overridden": 0.25}
-    ids = [(kind, costs) for kind in scales for costs in ("own", "shared")]
-    for kind, costs in ids:
-        given = base if costs == "own" else shared
-        program.add_request((kind, costs), given, columns, total=1.0, scale=scales[kind])
-    for costs in ("own", "shared"):
-        program.update_request(("overridden", costs), override={0: 70.0, 2: -70.0})
+    ids = list(scales)
+    for id in ids:
+        program.add_request(id, base, columns, total=1.0, scale=scales[id])
+    program.update_request("overridden", override={0: 70.0, 2: -70.0})
     places = rng.integers(0, COLUMNS, len(ids)).tolist()
     for price in (0.5, 0.5, 2.0, 0.0):
         for step in [ids] if many else [[id] for id in ids]:
             program.price_moves(step, [places[ids.index(id)] for id in step], price)
         for id, column in zip(ids, places, strict=True):
-            expected = scales[id[0]] * base[column] - price
+            expected = scales[id] * base[column] - price
             assert program.requests[id].override == {column: expected}
     for step in ids:  # another column, another scale: the cost below the old override is not lost
         program.update_request(step, scale=2.0)
@@ -79,11 +73,10 @@ def test_a_second_call_with_the_same_arguments_leaves_the_costs_as_they_are(new_
     assert all(set(first[q]) == ({places[q]} - {-1}) for q in range(n))
 
 
-@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("solver", ["highs-simplex", "copter"])
-def test_moving_costs_what_was_said(shared, solver):
+def test_moving_costs_what_was_said(solver):
     rng, n = np.random.default_rng(7), 30
-    program, costs = build(rng, n, shared)
+    program, costs = build(rng, n)
     last = rng.integers(-1, COLUMNS, n)
     prices = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.0, 2.0, n))
     before = program.requests[:].costs.copy()
@@ -100,12 +93,10 @@ def test_moving_costs_what_was_said(shared, solver):
     mine = make_solver(solver).solve(program).objective + prices[last >= 0].sum()
     assert mine == pytest.approx(best, rel=1e-6)
     assert (program.requests[:].costs == before).all()
-    if shared:
-        assert all(program.requests[q].shared_costs is not None for q in range(n))
 
 
 def test_the_next_call_replaces_the_last_one_and_none_means_nowhere():
-    program, costs = build(np.random.default_rng(1), 3, True)
+    program, costs = build(np.random.default_rng(1), 3)
     program.price_moves([0, 1, 2], [0, 1, 2], 1.0)
     program.update_request(0, scale=1.0)
     program.price_moves([0, 1, 2], [None, 3, -1], [1.0, 0.5, 2.0])

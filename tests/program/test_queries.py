@@ -84,7 +84,6 @@ GETTERS = (
     "override",
     "usage",
     "shared_columns",
-    "shared_costs",
     "total",
     "relation",
     "upper",

@@ -175,12 +175,11 @@ def test_the_forced_value_is_in_the_sense_of_the_program():
 def test_requests_are_read_as_they_were_given():
     program = ContinualProgram(sense="max")
     program.add_resource("gpu", upper=8)
-    shared = program.share_costs([4.0, 0.0])
     program.add_requests(
         ["a", "b"], [[1.0, 2.0], [3.0]], None, [{"gpu": [1, 2]}, {}], scales=[2.0, 1.0], upper=1e3
     )
     program.update_request("a", override={1: 9.0})
-    program.add_request("c", shared, {}, scale=0.5, upper=1e3)
+    program.add_request("c", [4.0, 0.0], {}, scale=0.5, upper=1e3)
     a = program.requests["a"]
     assert (a.costs.tolist(), a.base_costs.tolist(), a.override) == ([2.0, 9.0], [1.0, 2.0], {1: 9.0})
     assert program.requests["c"].costs.tolist() == [2.0, 0.0]

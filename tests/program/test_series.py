@@ -40,7 +40,7 @@ VALUES = {
 }  # fmt: skip
 """One value for each id, by the name of the argument."""
 ONE_ID_OR_NONE = {"add_resource", "add_request", "update_request", "remove_request", "remove_resources"}
-ONE_ID_OR_NONE |= {"remove_requests", "share_columns", "share_costs", "forget", "reserve", "apply"}
+ONE_ID_OR_NONE |= {"remove_requests", "share_columns", "forget", "reserve", "apply"}
 ONE_ID_OR_NONE |= {"save", "to_arrays", "write", "take_starts", "return_starts"}
 CASES = [
     (method, name)

@@ -172,13 +172,13 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
 
 @pytest.mark.parametrize("kind", ["at most", "exactly", "boxes", "bounded", "bounded exactly"])
 def test_many_columns_give_the_vertices_of_a_plain_computation(kind):
-    """Widths on both sides of a strip; shared prices or each request's own; shared costs with overrides."""
+    """Widths on both sides of a strip; shared prices or each request's own; costs with overrides."""
     rng, overridden, empty, seen = np.random.default_rng(3), 0, 0, set()
     for number in range(60):
         width = int(rng.choice([1, 63, 64, 65, 200]))
         program = program_of(rng, kind, width)
         if number % 2:
-            costs = program.share_costs(rng.integers(-300, 400, width) / 256.0)
+            costs = rng.integers(-300, 400, width) / 256.0
             for q in range(5):
                 some = {int(j): float(rng.integers(-2, 3)) for j in rng.integers(0, width, rng.integers(3))}
                 program.update_request(q, costs=costs, scale=float(rng.integers(1, 4)), override=some)

@@ -12,7 +12,7 @@ from copter.proof.pricing import price
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.descent import descend, make_feasible, usage_of_rows
 from copter.solvers.inner.gather import gather
-from copter.solvers.inner.newton import DualPoint, SemismoothNewton
+from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
@@ -172,7 +172,7 @@ def test_projection_onto_capped_simplices(magnitude, count):
         lengths = step * unit**2 / w.cost_scale  # of columns of one sum row: all the same
         assert not relation or (unit == unit[0]).all()
         newton = SemismoothNewton(w, bool)
-        found = unit * newton.sums.x(newton.evaluate(np.zeros(0), centre / unit, step).at)
+        found = unit * newton.evaluate(np.zeros(0), centre / unit, step).at.x
         wanted = project(centre - lengths * costs, upper, relation, total)
         # digits of x that are lost to the size of sigma * c
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12 + 1e-13 * sigma, err_msg=str(seed))
@@ -205,15 +205,10 @@ def test_gradient_is_the_derivative_of_psi(kind, seed):
             (high.value - low.value) / 2e-6, abs=2e-7 * (1 + abs(point.value))
         )
     for i in np.flatnonzero((y == 0) & (w.lower_row < w.upper_row)):
-        activity = usage_of_rows(w, newton.sums.x(point.at))[i]
+        activity = usage_of_rows(w, point.at.x)[i]
         assert point.gradient[i] == pytest.approx(
             activity - np.clip(activity, w.lower_row[i], w.upper_row[i])
         )
-
-
-def flags_at(newton: SemismoothNewton, point: DualPoint):
-    """Which columns are free, and which sum rows are tight."""
-    return newton.sums.flags(point.at, np.arange(newton.working.slot.size))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -223,14 +218,13 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
     point = newton.evaluate(y, centre, sigma)
     m = y.size
     every = np.arange(w.slot.size), np.ones(w.slot.size)
-    free, tight = flags_at(newton, point)
+    free, tight = point.at.free, point.at.tight
     hessian = sigma * dense_hessian(w, free, tight, np.arange(m), m, *every)
     for i in np.flatnonzero(y):
         step = np.zeros(m)
         step[i] = 1e-7
         high, low = newton.evaluate(y + step, centre, sigma), newton.evaluate(y - step, centre, sigma)
-        above, below = flags_at(newton, high), flags_at(newton, low)
-        if any((one != other).any() for one, other in zip(above, below, strict=True)):
+        if (high.at.free != low.at.free).any() or (high.at.tight != low.at.tight).any():
             continue  # a kink of the gradient
         rows = np.flatnonzero(y)  # where y = 0 the gradient is measured from the nearest point of [l, u]
         difference = (low.gradient - high.gradient) / 2e-7

@@ -20,12 +20,13 @@ def pair(parts=3):
 
 
 def fill(program, rng):
-    """Requests of every kind: shared and own usages and costs, bounds, overrides, terms."""
+    """Requests of every kind: shared and own usages, bounds, overrides, terms."""
     program.add_resources(range(4), upper=[9.0, 8.0, 7.0, 6.0])
     template = program.share_columns({0: [1, 2, 0, 3], 2: ([1, 3], [1.5, 2.5])}, 4)
-    vector = program.share_costs(-rng.random(4))
     program.add_requests([f"t{k}" for k in range(20)], -rng.random(80), np.full(20, 4), template, totals=1)
-    program.add_requests([f"v{k}" for k in range(9)], vector, None, template, totals=2, upper=1.0)
+    program.add_requests(
+        [f"v{k}" for k in range(9)], [-rng.random(4)] * 9, None, template, totals=2, upper=1.0
+    )
     for k in range(8):
         own = {k % 4: rng.random(3) + 0.1, (k + 1) % 4: ([1], [1.0])}
         program.add_request(f"o{k}", -rng.random(3), own, upper=rng.random(3), override={1: -3.0})
@@ -33,7 +34,6 @@ def fill(program, rng):
         ["v1", "v2"], scales=[2.0, 0.5], overrides=([1, 2], [3, 0, 1], [-4.0, -1.0, -2.0])
     )
     program.forget(template)
-    program.forget(vector)
 
 
 def read(program):
@@ -53,10 +53,7 @@ def read(program):
         }
         for id in program.request_ids
     ]
-    shared = [
-        (program.requests[id].shared_columns, program.requests[id].shared_costs) for id in program.request_ids
-    ]
-    told["shared"] = [(bool(template), bool(vector)) for template, vector in shared]
+    told["shared"] = [bool(program.requests[id].shared_columns) for id in program.request_ids]
     told["size"] = program.n_variables, program.n_rows, program.nnz, program.store.clock
     return told
 

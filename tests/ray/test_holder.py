@@ -54,7 +54,7 @@ def test_an_edit_that_failed_is_said_each_time_and_no_later_one_is_made():
     holder.send([new_row()], 0)
     assert holder.ask(1, "each", rows, (), None) == [1, 1]
     with pytest.raises(KeyError):
-        holder.send([new_row(1), Edit("forget_costs", slots=np.array([7])), new_row(2)], 1)
+        holder.send([new_row(1), Edit("forget_columns", slots=np.array([7])), new_row(2)], 1)
     holder.send([new_row(3)], 4)
     for method, arguments in (("each", (rows, (), None)), ("one", (0, rows, ())), ("snapshot", ())):
         for _ in range(2):

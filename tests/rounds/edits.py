@@ -25,7 +25,6 @@ VERBS = (
     "update_resources",
     "remove_resources",
     "share_columns",
-    "share_costs",
     "forget",
     "reserve",
     "add_request",
@@ -54,7 +53,7 @@ def options_of(verb: str) -> list[str]:
 
 
 def negated(name: str, value: Any) -> Any:
-    """An argument as a maximisation takes it: costs in all their forms are negated, handles are not."""
+    """An argument as a maximisation takes it: costs in all their forms are negated."""
     if name == "table":
         return value | {"cost": negated("costs", value["cost"])}
     if name not in ("costs", "override", "overrides"):
@@ -151,10 +150,6 @@ class Editor:
 
     def costs(self, n: int) -> tuple[Any, Any]:
         """Costs as given and as the mirror takes them."""
-        fitting = [h for h, costs in self.mirror.costs.items() if len(costs) == n]
-        if fitting and self.draw.chance(0.25):
-            handle = self.draw.one(fitting)
-            return handle, handle
         costs = self.draw.costs(n)
         return self.draw.one([costs, np.array(costs)]), costs
 
@@ -341,16 +336,11 @@ class Editor:
         if names is not None:
             self.mirror.names[handle] = names
 
-    def share_costs(self) -> None:
-        costs = self.draw.costs(self.draw.width)
-        self.mirror.costs[self.call("share_costs", costs)] = [float(c) for c in costs]
-
     def forget(self) -> None:
-        handles = [*self.mirror.columns, *self.mirror.costs]
+        handles = list(self.mirror.columns)
         if handles:
             handle = self.draw.one(handles)
             self.call("forget", handle)
-            self.counts["forget: columns" if handle in self.mirror.columns else "forget: costs"] += 1
             self.mirror.forget(handle)
             self.refused("forget", "forgotten", handle)
 
@@ -417,12 +407,6 @@ class Editor:
 
     def many_costs(self, sizes: list[int]) -> tuple[Any, list[Any], list[int] | None]:
         """Costs of many requests as given and as the mirror takes them, and sizes if they are needed."""
-        fitting = [[h for h, own in self.mirror.costs.items() if len(own) == n] for n in sizes]
-        if all(fitting) and self.draw.chance(0.25):
-            handles = [self.draw.one(own) for own in fitting]
-            if handles == handles[:1] * len(sizes) and self.draw.chance(0.5):
-                return handles[0], handles, None
-            return handles, handles, None
         keys = [self.draw.costs(n) for n in sizes]
         if self.draw.chance(0.5):
             return np.array([c for own in keys for c in own]), keys, sizes
@@ -738,7 +722,7 @@ class Editor:
         costs, usage = draw.costs(n), self.mapping(draw.usage(n, list(mirror.resources)), n)
         bad = draw.costs(n)
         bad[-1] = draw.one([SPOILT, math.inf])
-        stranger = ContinualProgram().share_costs([0.0] * n)
+        stranger = ContinualProgram().share_columns({}, n)
         names = mirror.requests[id].columns
         first, new, none = (names[0], ["new"], "?") if names else (0, None, n)
         return [
@@ -754,12 +738,11 @@ class Editor:
             ("remove_resources", "unknown", ([row, "?"],), {}),
             ("share_columns", "unknown row", ({"?": 1.0}, 2), {}),
             ("share_columns", "length", ({row: [1.0, 2.0]}, 3), {}),
-            ("share_costs", "NaN", ([1.0, SPOILT],), {}),
             ("forget", "foreign", (stranger,), {}),
             ("reserve", "negative", (-1,), {}),
             ("add_request", "taken", (id, costs, usage), {}),
             ("add_request", "costs", ("new", bad, usage), {}),
-            ("add_request", "foreign", ("new", stranger, usage), {}),
+            ("add_request", "foreign", ("new", costs, stranger), {}),
             ("add_request", "length", ("new", [*costs, 1.0, 2.0], {row: costs}), {}),
             ("add_request", "total", ("new", costs, usage), {"total": -1.0}),
             ("add_request", "relation", ("new", costs, usage), {"total": 1.0, "relation": "<"}),
@@ -819,7 +802,6 @@ class Editor:
             (self.update_resources, 2.0),
             (self.remove_resources, 0.3),
             (self.share_columns, 0.4),
-            (self.share_costs, 0.4),
             (self.forget, 0.4),
             (self.reserve, 0.2),
             (self.add_request, 2.0),
@@ -863,6 +845,5 @@ class Editor:
             self.add_resource()
         for _ in range(3):
             self.share_columns()
-            self.share_costs()
         while len(self.mirror.requests) < self.draw.requests:
             self.add_requests(min(20, self.draw.requests - len(self.mirror.requests)))

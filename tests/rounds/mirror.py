@@ -43,7 +43,6 @@ class Request:
     start: dict[int, float] | None = None
     term: Log | None = None
     shared_columns: Hashable = None
-    shared_costs: Hashable = None
     columns: list[Hashable] | None = None
 
     def named(self, entries: dict[int, Any] | None) -> dict[Any, Any] | None:
@@ -78,7 +77,6 @@ class Mirror:
         self.resources: dict[Hashable, tuple[float, float]] = {}
         self.requests: dict[Hashable, Request] = {}
         self.columns: dict[Hashable, tuple[int, Usage]] = {}
-        self.costs: dict[Hashable, list[float]] = {}
         self.names: dict[Hashable, list[Hashable]] = {}
 
     # ---- resources -------------------------------------------------------------------------------
@@ -96,12 +94,9 @@ class Mirror:
     def forget(self, handle: Hashable) -> None:
         """Requests keep what they share."""
         self.columns.pop(handle, None)
-        self.costs.pop(handle, None)
         for request in self.requests.values():
             if request.shared_columns == handle:
                 request.shared_columns = None
-            if request.shared_costs == handle:
-                request.shared_costs = None
 
     # ---- requests --------------------------------------------------------------------------------
 
@@ -205,7 +200,6 @@ class Mirror:
                         request.usage.setdefault(row, {})[j] = entries[k]
             if costs is not None:
                 request.costs = [*request.costs[:j], float(costs[k]), *request.costs[j + 1 :]]
-                request.shared_costs = None
             if upper is not None or each:
                 request.upper = request.bounds
             if upper is not None:
@@ -214,7 +208,7 @@ class Mirror:
     @staticmethod
     def _own(request: Request) -> None:
         """A request whose columns are its own from now on."""
-        request.shared_costs = request.shared_columns = None
+        request.shared_columns = None
         request.usage = {row: dict(entries) for row, entries in request.usage.items()}
 
     def price_moves(self, id: Hashable, column: int | None, price: float) -> None:
@@ -226,9 +220,7 @@ class Mirror:
             request.override = {column: request.scale * request.costs[column] - price}
 
     def _columns(self, request: Request, costs: Any, usage: Any) -> None:
-        request.shared_costs = None if isinstance(costs, list) else costs
-        given = costs if isinstance(costs, list) else self.costs[costs]
-        request.costs = [float(c) for c in given]
+        request.costs = [float(c) for c in costs]
         if usage is not None:
             request.shared_columns = None if isinstance(usage, dict) else usage
             request.usage = usage if isinstance(usage, dict) else self.columns[usage][1]

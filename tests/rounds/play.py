@@ -505,8 +505,6 @@ HAPPENINGS = (
     "edit: maximised",
     "edit: requests from a table",
     "edit: the same id again",
-    "forget: columns",
-    "forget: costs",
     "held: compared",
     "held: only a copy was read",
     "held: read at once",

@@ -31,7 +31,6 @@ def compare(program: Any, mirror: Mirror, ids: list[Hashable] | None = None, sin
     require(program.request_ids == list(mirror.requests), "request ids")
     require(len(program) == len(mirror.requests), "number of requests")
     require(program.shared_columns == list(mirror.columns), "handles of columns")
-    require(program.shared_costs == list(mirror.costs), "handles of costs")
     sums = sum(request.total is not None for request in mirror.requests.values())
     require(program.n_rows == len(mirror.resources) + sums, "number of rows")
     require(program.n_variables == sum(r.size for r in mirror.requests.values()), "number of columns")
@@ -82,7 +81,6 @@ def _compare_one(said: Any, mine: Any, sign: float) -> None:
     """One request by its attributes."""
     require(close(sign * said.costs, mine.effective, EXACT), said, "costs", said.costs, mine.effective)
     require(close(sign * said.base_costs, mine.costs, EXACT), said, "base costs", said.base_costs, mine.costs)
-    require(said.shared_costs == mine.shared_costs, said, "shared costs")
     require(said.shared_columns == mine.shared_columns, said, "shared columns")
     require(said.scale == mine.scale, said, "scale", said.scale, mine.scale)
     said_override = {column: sign * cost for column, cost in said.override.items()}

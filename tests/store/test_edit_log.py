@@ -72,7 +72,6 @@ def test_every_edit_of_a_request_is_logged_and_no_other_edit():
     program = ContinualProgram()
     program.add_resource("a", 5.0)
     shared = program.share_columns({"a": [1.0, 2.0]}, 2)
-    costs = program.share_costs([-1.0, -2.0])
     store = program.store
     edits = [
         lambda: program.add_request("one", [-1.0, -2.0], shared, total=1.0),
@@ -84,7 +83,6 @@ def test_every_edit_of_a_request_is_logged_and_no_other_edit():
         lambda: program.update_request("one", upper=[1.0, 0.5]),
         lambda: program.update_request("one", upper=2.0),
         lambda: program.update_request("one", integral=True),
-        lambda: program.update_request("one", costs=costs),
         lambda: program.update_request("one", costs=[-1.0], usage={"a": [1.0]}),
         lambda: program.price_moves(["one"], [0], 0.5),
         lambda: program.remove_request("one"),

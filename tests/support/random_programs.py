@@ -21,7 +21,7 @@ def random_request(program, rng, id):
     costs = rng.normal(size=n)
     program.add_request(
         id,
-        program.share_costs(costs) if kind == 0 else costs,
+        costs,
         usage,
         total=None if kind == 3 else total,
         relation=relation,
@@ -65,7 +65,7 @@ def random_edits(program, rng, fresh):
             if program.requests[id].total is not None:
                 program.update_request(id, relation="<=")
         elif kind == 6:
-            program.update_request(id, costs=program.share_costs(rng.normal(size=n)))
+            program.update_request(id, costs=rng.normal(size=n))
     for _ in range(int(rng.integers(0, 5))):
         random_request(program, rng, next(fresh))
     program.update_resources("r0", upper=float(rng.integers(15, 30)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,15 +51,6 @@ def test_the_first_round_of_another_solver_is_the_same_program(own):
     first = played("highs-hot")[0]
     assert first["n_variables"] == own[0]["n_variables"]
     assert first["objective"] == pytest.approx(own[0]["objective"], rel=1e-5)
-
-
-@pytest.mark.long
-def test_shared_costs_play_the_same_first_round(own):
-    for one, two in zip(played(size=replace(SIZE, costs="shared")), own, strict=True):
-        assert one["status"] == "optimal"
-        if one["round"] == 0:
-            assert one["n_variables"] == two["n_variables"]
-            assert one["objective"] == pytest.approx(two["objective"], rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -198,8 +198,7 @@ def expected_costs(policy, job, spec, level, current, restarts, now):
 @given(st.data())
 def test_any_events_leave_the_program_of_the_formula(data):
     p = data.draw(st.sampled_from([-0.5, 0.7]))
-    costs = data.draw(st.sampled_from(["own", "shared"]))
-    policy = make(BIG, p=p, scale_up_limit=data.draw(st.sampled_from([None, 2.0])), costs=costs)
+    policy = make(BIG, p=p, scale_up_limit=data.draw(st.sampled_from([None, 2.0])))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     full = Cluster([GpuType("A", 4, 6), GpuType("B", 8, 3)])
     profiles = [
