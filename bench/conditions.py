@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from copter.bench.environments import ENVIRONMENTS
 from copter.bench.result_files import SuiteResult
 
 _OPTIONS = {
@@ -78,7 +79,8 @@ def rerun(suite: SuiteResult, line: str) -> str:
         if value is not None and value != []:
             words.append(f"{option} {_word(value)}")
     words += [place for name, place in _PLACES.items() if suite.settings.get(name)]
-    words += [f"--environment {name}=PYTHON" for name in suite.settings.get("environments", ())]
+    given = suite.settings.get("environments", ())
+    words += [f"--environment {name}=PYTHON" for name in given if name in ENVIRONMENTS]
     return " ".join([*words, f"--out runs/{line}"])
 
 

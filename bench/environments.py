@@ -15,8 +15,6 @@ from copter.errors import CopterError, choices
 
 ENVIRONMENTS: Mapping[str, str] = MappingProxyType(
     {
-        "dede": "Python 3.11 with dede 0.1.6 and scipy < 1.12: DeDe needs an old cvxpy and an old numpy.",
-        "hipo": "Python >= 3.11 with highspy 1.15.1 and highspy-extras, which has HiGHS' solver HiPO.",
         "rebalancer": "Python >= 3.12 with rebalancer 1.0.4 and numpy.",
     }
 )
@@ -35,7 +33,7 @@ def read_environment(text: str) -> tuple[str, Path]:
     """
     name, equals, python = text.partition("=")
     if not equals or not python:
-        raise CopterError(f"{text!r}: must be {PLACE}, for example dede=environment/bin/python")
+        raise CopterError(f"{text!r}: must be {PLACE}, for example rebalancer=environment/bin/python")
     if name not in ENVIRONMENTS:
         raise CopterError(f"no environment is called {name!r}: {choices(name, ENVIRONMENTS)}")
     path = Path(python).expanduser()

@@ -8,7 +8,7 @@ from functools import partial
 from copter.bench.case import Case, Inputs, Profile, as_it_is
 from copter.bench.changes import ChangesCourse
 from copter.bench.programs import LP_SOLVERS, Programs
-from copter.bench.solvers import COPTER, CVXPY, HIGHS, ORTOOLS
+from copter.bench.solvers import COPTER, EVERY_LP, HIGHS, ORTOOLS
 from copter.bench.synthetic import Synthetic
 from copter.bench.updates import EDITORS, Edits
 
@@ -24,7 +24,6 @@ _LADDER = (
     (100_000_000, 10_000),
 )
 """Number of columns, and of columns a request."""
-_SCALED = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY[:2])
 _MOST_FOR_OTHERS = 1_000_000
 """Largest number of columns of few-change cases for other solvers, whose first round takes minutes."""
 _CHANGES = (
@@ -100,7 +99,7 @@ def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profil
         f"Synthetic choices, {columns:,} columns, 1% of the requests replaced",
         partial(as_it_is, course),
         _solvers_of(columns, small),
-        rounds=3 if small else course.rounds,  # cvxpy's slowest stall in a later one, until their limit
+        rounds=3 if small else course.rounds,
         x={"columns": columns, "churn": course.churn},
         patience=3.0 if columns > 10_000_000 else 1.0,
         profiles=profiles,
@@ -109,8 +108,8 @@ def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profil
 
 def _solvers_of(columns: int, small: bool) -> Sequence[str]:
     if small:
-        return "copter", "highs-dual", "glop-dual", "cvxpy-highs", "osqp"
-    return _SCALED if columns <= 10_000_000 else (*COPTER, *HIGHS[:2])
+        return "copter", "highs-dual", "glop"
+    return EVERY_LP if columns <= 10_000_000 else (*COPTER, *HIGHS[:2])
 
 
 def changes_case(
@@ -138,13 +137,12 @@ def changes_case(
 def _churn(inputs: Inputs, churn: float, requests: int) -> Case:
     course = Synthetic(requests, 300, churn, rounds=6, seed=inputs.seed)
     small, columns = requests < 1_000, course.requests * course.width
-    solvers = ("copter", "copter-cold", "copter-rebuild", *HIGHS, *ORTOOLS)
     return Case(
         "churn-quick" if small else f"churn-{100 * churn:g}",
         "churn",
         f"Synthetic choices, {columns:,} columns, {100 * churn:g}% of the requests replaced, as many changed",
         partial(as_it_is, course),
-        ("copter", "highs-dual", "highs-primal") if small else solvers,
+        ("copter", "highs-dual", "highs-primal") if small else EVERY_LP,
         rounds=course.rounds,
         x={"columns": columns, "churn": churn},
         ladder=f"churn-{churn}",

@@ -32,8 +32,6 @@ _STATUSES: tuple[Status, ...] = get_args(Status)
 SUITE, _LINE = "suite.json", "line.json"
 _EXACT = ("objective", "bound", "answer_objective", "answer_bound")
 _DIGITS = 4
-_DEDE = "dede_python"
-"""Setting of older folders: whether the environment of DeDe was given."""
 _MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
 
 
@@ -219,14 +217,7 @@ def load_suite(folder: Path) -> SuiteResult:
         raise FileError(folder, f"must contain {SUITE}, which copter bench all makes")
     suite = _read(SuiteResult, folder / SUITE)
     there = [name for name in suite.order if (_line_folder(folder, name) / _LINE).is_file()]
-    suite = replace(suite, settings=_present(suite.settings))
     return replace(suite, lines={name: _load_line(_line_folder(folder, name)) for name in there})
-
-
-def _present(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a suite as they are written now; older ones name DeDe's environment only."""
-    old: dict[str, Any] = {"environments": ["dede"] if settings.get(_DEDE) else []}
-    return dict(one for item in settings.items() for one in (old.items() if item[0] == _DEDE else [item]))
 
 
 def _load_line(folder: Path) -> LineResult:

@@ -4,12 +4,11 @@
 and the same events.  The time of a round is the sum of edit, solve and shim.
 
 - `edit_seconds` is the time until the solver has the problem of the round.  For copter's solvers it is the
-  time of the recorded edits, including their validation, and of the domain's start.  For the others, and for
-  `copter-rebuild`, it is the time of updating their own model: solvers that keep a model, such as
-  `highs-dual` and `glop-dual`, find the differences by the program's revisions and apply them; all others
-  build flat arrays and a model again.  The edits in copter's
-  program are not part of their time: for every solver these seconds are in `store_seconds`, but not in the
-  others' `edit_seconds` and `seconds`.
+  time of the recorded edits, including their validation, and of the domain's start.  For the others it is the
+  time of updating their own model: solvers that keep a model, such as `highs-dual`, find the differences by
+  the program's revisions and apply them; all others build flat arrays and a model again.  The edits in
+  copter's program are not part of their time: for every solver these seconds are in `store_seconds`, but not
+  in the others' `edit_seconds` and `seconds`.
 - `solve_seconds` is, for copter's solvers, the time of `solve`, including the certificate. For the others it
   is the time in the solver itself (in the first round of HiGHS with a kept basis also the time in which
   copter computes a basis). Reading their answer and certifying it is the work of this package; its time is

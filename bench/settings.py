@@ -42,7 +42,7 @@ class SolverSettings:
 
     @property
     def python(self) -> Path | None:
-        """Interpreter of the environment that the solver or method needs; None if it needs none.
+        """Interpreter of the environment that the method needs; None if it needs none.
 
         Raises
         ------
@@ -60,11 +60,7 @@ class SolverSettings:
             "deadline": self.time_limit,
             "threads": self.threads,
         }
-        wanted |= {
-            name: value
-            for name, value in (("mip_gap", self.mip_gap), ("python", self.python))
-            if name in known
-        }
+        wanted |= {"mip_gap": self.mip_gap} if "mip_gap" in known else {}
         given = {name: value for name, value in wanted.items() if value is not None}
         baseline = BASELINES.get(self.name)
         solver = make_solver(self.name, **given) if baseline is None else baseline.make(**given)

@@ -21,30 +21,20 @@ HIGHS = (
     "highs-presolve",
     "highs-ipm",
     "highs-crossover",
-    "highs-hipo",
     "highs-pdlp",
 )
 """Modes of HiGHS, in the order in which they are measured: the first ones are the fastest on most lines."""
-ORTOOLS = ("glop-dual", "glop-primal", "glop", "pdlp")
-CVXPY = ("cvxpy-highs", "clarabel", "scs", "osqp")
+ORTOOLS = ("glop", "pdlp")
 MODES = {"highs": "HiGHS", "ortools": "OR-Tools", "cvxpy": "cvxpy"}
 """Labels of the solvers that are measured in several modes; on each line the fastest mode counts."""
-EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY)
+EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS)
 """Solvers for any linear program."""
 REBALANCER = ("rebalancer", "rebalancer-swap")
 """Rebalancer on shards, without and with swaps."""
-ENVIRONMENT_OF = {
-    "dede": "dede",
-    "dede-ours": "dede",
-    "highs-hipo": "hipo",
-    **dict.fromkeys(REBALANCER, "rebalancer"),
-}
-"""Environments (:mod:`copter.bench.environments`) of the solvers and methods that need one."""
+ENVIRONMENT_OF = dict.fromkeys(REBALANCER, "rebalancer")
+"""Environments (:mod:`copter.bench.environments`) of the methods that need one."""
 
 _HOT = "copter.solvers.baselines.highs_hot:HighsHot"
-_GLOP = "copter.solvers.baselines.ortools_lp:GlopHot"
-_CVXPY = "copter.solvers.baselines.cvxpy_lp:CvxpyLP"
-_DEDE = "copter.solvers.baselines.dede_lp:DeDe"
 BASELINES = {
     entry.name: entry
     for entry in (
@@ -57,17 +47,6 @@ BASELINES = {
             "HiGHS, interior point with crossover",
             {"method": "ipm", "crossover": True},
         ),
-        SolverEntry(
-            "highs-hipo", "copter.solvers.baselines.hipo_lp:Hipo", "HiGHS 1.15, its interior point HiPO"
-        ),
-        SolverEntry("glop-dual", _GLOP, "GLOP, dual simplex, basis kept", {"strategy": "dual"}),
-        SolverEntry("glop-primal", _GLOP, "GLOP, primal simplex, basis kept", {"strategy": "primal"}),
-        SolverEntry("cvxpy-highs", _CVXPY, "cvxpy, HiGHS, compiled every round", {"backend": "highs"}),
-        SolverEntry("clarabel", _CVXPY, "cvxpy, Clarabel, compiled every round", {"backend": "clarabel"}),
-        SolverEntry("scs", _CVXPY, "cvxpy, SCS, compiled every round", {"backend": "scs"}),
-        SolverEntry("osqp", _CVXPY, "cvxpy, OSQP, compiled every round", {"backend": "osqp"}),
-        SolverEntry("dede", _DEDE, "DeDe, ADMM on Ray, stops at 1% less change", {"rule": "own"}),
-        SolverEntry("dede-ours", _DEDE, "DeDe, ADMM on Ray, stops within the tolerance", {"rule": "ours"}),
     )
 }
 """Solvers that are only measured; they are not names of :func:`copter.make_solver`."""
@@ -86,21 +65,12 @@ _LABELS = {
     "highs-presolve": "HiGHS, presolve",
     "highs-ipm": "HiGHS, interior point",
     "highs-crossover": "HiGHS, crossover",
-    "highs-hipo": "HiGHS, HiPO",
     "highs-pdlp": "HiGHS, PDLP",
     "highs-hot": "HiGHS, hot",
     "highs-simplex": "HiGHS simplex",
     "highs-milp": "HiGHS branch and bound",
-    "glop-dual": "GLOP, dual simplex",
-    "glop-primal": "GLOP, primal simplex",
     "glop": "OR-Tools GLOP",
     "pdlp": "OR-Tools PDLP",
-    "cvxpy-highs": "cvxpy, HiGHS",
-    "clarabel": "cvxpy, Clarabel",
-    "scs": "cvxpy, SCS",
-    "osqp": "cvxpy, OSQP",
-    "dede": "DeDe, its own stopping rule",
-    "dede-ours": "DeDe, stopping at the tolerance",
 }
 """Labels of solvers; a solver that is not listed is shown by its name."""
 _METHODS: dict[str, _Entrant] = {
@@ -113,15 +83,19 @@ _METHODS: dict[str, _Entrant] = {
 _HOUSES: dict[str, _House] = {
     "copter.solvers.proximal.solver": "copter",
     "copter.solvers.exact.solver": "copter",
-    "copter.solvers.rebuild": "variant",
     "copter.solvers.baselines.highs": "highs",
     "copter.solvers.baselines.highs_hot": "highs",
-    "copter.solvers.baselines.hipo_lp": "highs",
     "copter.solvers.baselines.ortools_lp": "ortools",
-    "copter.solvers.baselines.cvxpy_lp": "cvxpy",
-    "copter.solvers.baselines.dede_lp": "parts",
 }
 """Origins by the module of the class."""
+_PAST: dict[str, _House] = {
+    "copter-rebuild": "variant",
+    "highs-hipo": "highs",
+    **dict.fromkeys(("glop-dual", "glop-primal"), "ortools"),
+    **dict.fromkeys(("cvxpy-highs", "clarabel", "scs", "osqp"), "cvxpy"),
+    **dict.fromkeys(("dede", "dede-ours"), "parts"),
+}
+"""Origins of solvers that only published results have."""
 
 
 def entry_of(name: str) -> SolverEntry:
@@ -135,7 +109,7 @@ def entrant(name: str) -> _Entrant:
     if entry is None:
         if parts := re.fullmatch(r"pop-(.+)", name):
             return _Entrant(f"POP-{parts[1]}", "parts")
-        return _METHODS.get(name, _Entrant(name, "other"))
+        return _METHODS.get(name, _Entrant(name, _PAST.get(name, "other")))
     house = _HOUSES.get(entry.target.partition(":")[0], "other")
     return _Entrant(_LABELS.get(name, name), "variant" if house == "copter" and entry.preset else house)
 

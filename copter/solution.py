@@ -54,7 +54,6 @@ class ColdStart(enum.StrEnum):
     SWITCHED_OFF = "switched_off", "warm start switched off"
     ALWAYS_COLD = "always_cold", "this solver starts cold every round"
     BASIS_FAILED = "basis_failed", "the last basis failed and was cleared"
-    NOT_BUILT = "not_built", "the program was not built in time"
 
     def __new__(cls, value: str, sentence: str) -> ColdStart:
         """Make a member from a label and its sentence."""

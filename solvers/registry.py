@@ -149,11 +149,6 @@ _BUILT_IN = (
         "proven integer optima: relaxation, fixing, branch and bound, warm",
     ),
     SolverEntry(
-        "copter-rebuild",
-        "copter.solvers.rebuild:Rebuild",
-        "proximal point, warm, program rebuilt every round",
-    ),
-    SolverEntry(
         "highs-hot",
         "copter.solvers.baselines.highs_hot:HighsHot",
         "HiGHS simplex, model and basis kept between rounds",

@@ -60,7 +60,7 @@ def test_what_nobody_knows_is_in_the_last_bucket_and_under_the_label_other(progr
     assert seen["copter_highs_fallbacks_total", "lp"] == 6
 
 
-@pytest.mark.parametrize("name", ["copter", "copter-cold", "copter-rebuild", "highs-hot", "glop", "pdlp"])
+@pytest.mark.parametrize("name", ["copter", "copter-cold", "highs-hot", "glop", "pdlp"])
 def test_the_reason_of_every_solver_that_begins_cold_has_a_label(program, name):
     solution = make_solver(name).solve(program)
     metrics = Metrics()

@@ -235,11 +235,8 @@ def modes(suite: SuiteResult) -> Claim:
         "Fastest modes",
         "On each line the fastest mode of each solver counts: median seconds of a warm round, its ratio to "
         "copter's seconds with the least and the largest of a round, and the name of the mode. The ratio is "
-        "the median over the rounds; for a mode that ended early it is at most that of the medians. The "
-        "modes of HiGHS are the dual and the primal simplex with a kept basis, presolve and simplex from "
-        "nothing, interior point with and without crossover, HiPO and PDLP; those of OR-Tools are GLOP with "
-        "a kept basis (dual, primal) and with presolve from nothing, and PDLP; those of cvxpy are HiGHS, "
-        f"Clarabel, SCS and OSQP. {skipped}",
+        "the median over the rounds; for a mode that ended early it is at most that of the medians. "
+        f"docs/how-to/suite.md describes the modes. {skipped}",
         tables=(table,),
     )
 

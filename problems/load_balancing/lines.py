@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from copter.bench.case import Case, Inputs, Profile, as_it_is
-from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS, REBALANCER
+from copter.bench.solvers import EVERY_LP, HIGHS, ORTOOLS, REBALANCER
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
 
-_LPS = ("copter", "copter-cold", *HIGHS, *ORTOOLS, *CVXPY[:2])
 _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
     (24, 4, 6, ("quick",)),
     (64, 8, 6, ("full",)),
@@ -49,13 +48,13 @@ def _one_changes(inputs: Inputs) -> Case:
 def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Case:
     course = Balancing(ShardScenario(shards, servers, rounds, seed=inputs.seed))
     parts = 2 if servers <= 8 else 4 if servers <= 64 else 16
-    others = ("dede", "dede-ours", f"pop-{parts}", "heuristic", *REBALANCER, "highs-milp")
+    others = (f"pop-{parts}", "heuristic", *REBALANCER, "highs-milp")
     return Case(
         f"shards-{shards}",
         "shards",
         f"{shards:,} shards on {servers} servers",
         partial(as_it_is, course),
-        ("copter", *others) if shards == 24 else (*_LPS, *others),
+        ("copter", *others) if shards == 24 else (*EVERY_LP, *others),
         rounds=rounds,
         x={"shards": shards, "servers": servers, "columns": shards * servers},
         tolerance=1e-2,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from copter.bench.case import Case, Inputs, Profile
-from copter.bench.solvers import CVXPY, EVERY_LP
+from copter.bench.solvers import EVERY_LP
 from copter.problems.sia.course import Size, record_sia
 
 _QUICK: tuple[Profile, ...] = ("quick",)
@@ -40,8 +40,6 @@ def _recorded(
     inputs: Inputs, gpus: int, jobs: int, rounds: int, columns: int, profiles: Sequence[Profile]
 ) -> Case:
     small = profiles == _QUICK
-    # SCS and OSQP are far behind cvxpy's other solvers from the smallest line on
-    left_out = CVXPY if gpus >= 25_600 else CVXPY[-1:] if small else CVXPY[2:] if gpus > 64 else ()
     return Case(
         "sia-quick" if small else f"sia-{gpus}",
         "sia",
@@ -54,7 +52,7 @@ def _recorded(
             seed=inputs.seed,
             warm_up=_TINY if small else None,
         ),
-        [name for name in EVERY_LP if name not in left_out],
+        EVERY_LP,
         rounds=rounds,
         x={"gpus": gpus, "jobs": jobs, "columns": columns},
         profiles=profiles,

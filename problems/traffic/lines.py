@@ -8,16 +8,14 @@ from pathlib import Path
 
 from copter.bench.case import Case, Inputs, Profile
 from copter.bench.course import Course
-from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS
+from copter.bench.solvers import EVERY_LP, HIGHS, ORTOOLS
 from copter.problems.traffic import Objective
 from copter.problems.traffic.course import make_instance, prepare
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
 
-_LPS = ("copter", "copter-cold", *HIGHS, *ORTOOLS, *CVXPY[:2])
 _METHODS = ("pop-16", "lp-top", "shortest")
 _QUICK = ("copter", "highs-dual", *_METHODS)
-_DEDE = ("dede", "dede-ours")
 _NETWORKS: tuple[tuple[str, str, str, int, Objective, int, Sequence[Profile]], ...] = (
     ("quick", "topozoo/Abilene", "", 60, "max-flow", 5, ("quick",)),
     ("tiny", "topozoo/Abilene", "", 60, "max-flow", 5, ("full",)),
@@ -73,7 +71,7 @@ def _line(
         "traffic",
         f"{'Most flow' if objective == 'max-flow' else 'Least utilisation'}, {shown}, {demands:,} demands",
         partial(_prepared, topology, demands, objective, inputs.seed, ("independent",), rounds),
-        _QUICK if name == "quick" else (*_LPS, *(_DEDE if objective == "max-flow" else ()), *_METHODS),
+        _QUICK if name == "quick" else (*EVERY_LP, *_METHODS),
         rounds=rounds,
         x={"demands": demands, "columns": 3.4 * demands},
         ladder=objective,

@@ -38,11 +38,11 @@ from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
 from copter.solvers.baselines.highs import WIDE, fitting_strategy, outcome_of
+from copter.solvers.baselines.program_copy import Copy
 from copter.solvers.features import Feature
 from copter.solvers.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
 from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.proximal.solver import ProximalPoint
-from copter.solvers.rebuild import Copy
 from copter.solvers.settings import Setting, one_of, switch
 from copter.store.allocation import SparseX
 from copter.store.changes import Changes

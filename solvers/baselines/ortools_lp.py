@@ -1,12 +1,8 @@
-"""OR-Tools' LP solvers: GLOP (simplex), rebuilt or incremental, and PDLP, warm from the last solution.
+"""OR-Tools' LP solvers: GLOP (simplex), rebuilt every round, and PDLP, warm from the last solution.
 
 ``Glop`` makes a new model every round by the array interface of OR-Tools' model builder, which is the fastest
 for whole models: 0.06 s for 189,000 columns. GLOP runs with its defaults: presolve, primal simplex, one
 thread.
-
-``GlopHot`` keeps a model in MathOpt's incremental solver and passes it the differences between rounds, as
-protocol buffers, because MathOpt's Python objects cost microseconds a column. Presolve is off, since GLOP
-continues from its last basis only without presolve.
 
 ``Pdlp`` (Applegate et al. 2021, arXiv 2106.04756) takes scipy matrices and an initial solution: last round's
 columns and row duals, zero for new ones.  Its stopping criterion is relative to the norms of all right-hand
@@ -17,22 +13,20 @@ misses the tolerance, PDLP continues from that solution at a third of the tolera
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
 from copter.clock import Clock, check_for
-from copter.errors import SolverError
 from copter.extras import extra
 from copter.native import run_apart
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, BaselineAnswer, Layout
 from copter.solvers.features import Feature
-from copter.solvers.settings import Setting, one_of, switch
-from copter.store.changes import FlatModel
+from copter.solvers.settings import Setting, switch
 from copter.store.compiled import compile_program
 from copter.store.store import slice_indices
 
@@ -42,15 +36,6 @@ with extra("baselines"):
         ModelSolverHelper,
         SolveStatus,
     )
-    from ortools.math_opt import (
-        callback_pb2,
-        model_parameters_pb2,
-        model_pb2,
-        model_update_pb2,
-        parameters_pb2,
-        result_pb2,
-    )
-    from ortools.math_opt.core.python import solver as mathopt
     from ortools.pdlp import solve_log_pb2, solvers_pb2
     from ortools.pdlp.python import pdlp
 
@@ -63,14 +48,6 @@ _GLOP_STATUS = {
     SolveStatus.NOT_SOLVED: Status.DEADLINE,
     SolveStatus.INFEASIBLE: Status.INFEASIBLE,
     SolveStatus.UNBOUNDED: Status.UNBOUNDED,
-}
-_MATHOPT_STATUS = {
-    result_pb2.TERMINATION_REASON_OPTIMAL: Status.OPTIMAL,
-    result_pb2.TERMINATION_REASON_INFEASIBLE: Status.INFEASIBLE,
-    result_pb2.TERMINATION_REASON_UNBOUNDED: Status.UNBOUNDED,
-    result_pb2.TERMINATION_REASON_INFEASIBLE_OR_UNBOUNDED: Status.INFEASIBLE,
-    result_pb2.TERMINATION_REASON_FEASIBLE: Status.DEADLINE,
-    result_pb2.TERMINATION_REASON_NO_SOLUTION_FOUND: Status.DEADLINE,
 }
 _PDLP_STATUS = {
     solve_log_pb2.TERMINATION_REASON_OPTIMAL: Status.OPTIMAL,
@@ -92,12 +69,6 @@ _GRACE = 0.02
 """Seconds by which GLOP may exceed its limit before its run is abandoned."""
 
 
-def _glop_tolerances(wanted: float) -> dict[str, float]:
-    """Return GLOP's feasibility tolerances: its default of 1e-6, or the wanted one if it is smaller."""
-    tolerance = min(1e-6, max(wanted, 1e-10))
-    return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
-
-
 class Glop(Baseline):
     """GLOP, with a new model every round.
 
@@ -107,8 +78,9 @@ class Glop(Baseline):
     _of_one_round = ("_builder", "_box")
 
     def stopping(self) -> dict[str, float]:
-        """Return GLOP's feasibility tolerances."""
-        return _glop_tolerances(self.tolerance)
+        """Return GLOP's feasibility tolerances: its default of 1e-6, or the wanted one if it is smaller."""
+        tolerance = min(1e-6, max(self.tolerance, 1e-10))
+        return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 
     def _load(self, program: ContinualProgram) -> Layout:
         watch = Stopwatch()
@@ -150,188 +122,6 @@ class Glop(Baseline):
         if solver.has_solution():
             x, dual = np.clip(solver.variable_values(), *self._box), np.array(solver.dual_values())
         return BaselineAnswer(status, f"GLOP: {word.name.lower()}", x, dual, details={"seconds": seconds})
-
-
-class GlopHot(Baseline):
-    """GLOP, with model and basis kept between rounds.
-
-    Parameters
-    ----------
-    strategy : "primal" or "dual"
-        Kind of simplex.
-    **common
-        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
-    """
-
-    features = (BASELINE | Feature.WARM_START | Feature.DIFFERENTIAL_EDITS) & ~Feature.CANCEL
-    strategy = Setting(one_of("primal", "dual"))
-
-    def __init__(self, name: str, *, strategy: Literal["primal", "dual"] = "dual", **common: Any) -> None:
-        super().__init__(name, **common)
-        self.strategy = strategy
-        self._model: _GlopModel | None = None
-        self._began = False
-
-    _of_one_round = ("_warm",)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_model": None}  # GLOP's state cannot be copied: a copy starts cold
-
-    def reset(self) -> None:
-        """Forget everything about earlier rounds."""
-        super().reset()
-        self._model, self._began = None, False
-
-    def stopping(self) -> dict[str, float]:
-        """Return GLOP's feasibility tolerances."""
-        return _glop_tolerances(self.tolerance)
-
-    def _load(self, program: ContinualProgram) -> Layout:
-        model, self._model = self._model, None  # an update that fails halfway leaves an unusable model
-        if model is not None and model.flat.store is program.store:
-            model.push()
-            self._warm = Start(True, "basis kept")
-        else:
-            lost = ColdStart.NOTHING_LEFT if model is None else ColdStart.OTHER_PROGRAM
-            self._warm = (lost if self._began else ColdStart.FIRST_ROUND).start()
-            model = _GlopModel(program)
-        self._began, self._model = True, model
-        return Layout.of_model(model.flat)
-
-    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
-        model, self._model = self._model, None
-        assert model is not None
-        result = model.solver.solve(
-            self._parameters(clock.left(reserve)),
-            model_parameters_pb2.ModelSolveParametersProto(),
-            None,
-            callback_pb2.CallbackRegistrationProto(),
-            None,
-            None,
-        )
-        self._model = model
-        reason = result.termination.reason
-        word = result_pb2.TerminationReasonProto.Name(reason).removeprefix("TERMINATION_REASON_").lower()
-        status = _MATHOPT_STATUS.get(reason, Status.NUMERICAL_ERROR)
-        x, dual = model.point(result)
-        details = {"seconds": result.solve_stats.solve_time.ToTimedelta().total_seconds()}
-        if x is not None:
-            x = np.clip(x, 0.0, model.flat.upper())
-        iterations = int(result.solve_stats.simplex_iterations)
-        return BaselineAnswer(status, f"GLOP: {word}", x, dual, iterations, self._warm, details)
-
-    def _parameters(self, left: float) -> Any:
-        parameters = parameters_pb2.SolveParametersProto()
-        parameters.presolve = parameters_pb2.EMPHASIS_OFF
-        kind = {"primal": "LP_ALGORITHM_PRIMAL_SIMPLEX", "dual": "LP_ALGORITHM_DUAL_SIMPLEX"}[self.strategy]
-        parameters.lp_algorithm = parameters_pb2.LPAlgorithmProto.Value(kind)
-        if left < math.inf:
-            parameters.time_limit.FromNanoseconds(int(1e9 * left))
-        if self.tolerance < 1e-6:
-            for name, value in self.stopping().items():
-                setattr(parameters.glop, name, value)
-        return parameters
-
-
-class _GlopModel:
-    """A model of MathOpt's incremental solver that is updated with the edits of a program.
-
-    `columns`, `rows`: MathOpt's number of each column and row, ascending in the order of `flat`.
-    """
-
-    def __init__(self, program: ContinualProgram) -> None:
-        compiled = compile_program(program)
-        self.flat = FlatModel(program)
-        m, n = compiled.A.shape
-        self.columns, self.rows = np.arange(n), np.arange(m)
-        self._next_column, self._next_row = n, m
-        model = model_pb2.ModelProto()
-        _fill(model.variables, self.columns, compiled.lower, compiled.upper)
-        model.variables.integers.extend([False] * n)
-        _fill(model.linear_constraints, self.rows, compiled.row_lower, compiled.row_upper)
-        _fill_vector(model.objective.linear_coefficients, self.columns, compiled.c)
-        by_row = compiled.A.tocsr()
-        by_row.sort_indices()
-        entries = np.repeat(self.rows, np.diff(by_row.indptr)), by_row.indices, by_row.data
-        _fill_matrix(model.linear_constraint_matrix, *entries)
-        kind = parameters_pb2.SOLVER_TYPE_GLOP
-        self.solver: Any = mathopt.new(kind, model, parameters_pb2.SolverInitializerProto())
-
-    def push(self) -> None:
-        """Apply all edits to the model."""
-        it = self.flat.changes()
-        update = model_update_pb2.ModelUpdateProto()
-        update.deleted_variable_ids.extend(self.columns[it.deleted_columns].tolist())
-        update.deleted_linear_constraint_ids.extend(self.rows[it.deleted_rows].tolist())
-        columns = np.delete(self.columns, it.deleted_columns)
-        rows = np.delete(self.rows, it.deleted_rows)
-        _fill_vector(update.objective_updates.linear_coefficients, columns[it.cost_columns], it.costs)
-        _fill_vector(update.variable_updates.upper_bounds, columns[it.bound_columns], it.upper)
-        _fill_vector(update.linear_constraint_updates.lower_bounds, rows[it.side_rows], it.row_lower)
-        _fill_vector(update.linear_constraint_updates.upper_bounds, rows[it.side_rows], it.row_upper)
-        new_rows, new = it.new_rows, it.new_columns
-        named_rows = self._next_row + np.arange(new_rows.lower.size)
-        named = self._next_column + np.arange(new.costs.size)
-        _fill(update.new_linear_constraints, named_rows, new_rows.lower, new_rows.upper)
-        _fill(update.new_variables, named, np.zeros(named.size), new.upper)
-        update.new_variables.integers.extend([False] * named.size)
-        _fill_vector(update.objective_updates.linear_coefficients, named, new.costs)
-        self.rows, self.columns = np.concatenate((rows, named_rows)), np.concatenate((columns, named))
-        self._next_row, self._next_column = self._next_row + named_rows.size, self._next_column + named.size
-        row = np.concatenate((_spread(named_rows, new_rows.starts, new_rows.values), self.rows[new.rows]))
-        column = np.concatenate((columns[new_rows.columns], _spread(named, new.starts, new.values)))
-        order = np.lexsort((column, row))
-        values = np.concatenate((new_rows.values, new.values))
-        _fill_matrix(update.linear_constraint_matrix_updates, row[order], column[order], values[order])
-        if not self.solver.update(update):
-            raise SolverError("GLOP rejected: the update of the model")
-
-    def point(self, result: Any) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-        """Return the columns and the row duals of a result, None if missing."""
-        if not result.solutions:
-            return None, None
-        first = result.solutions[0]
-        x = dual = None
-        if first.HasField("primal_solution"):
-            x = _dense(first.primal_solution.variable_values, self.columns)
-        if first.HasField("dual_solution"):
-            dual = _dense(first.dual_solution.dual_values, self.rows)
-        return x, dual
-
-
-def _fill(into: Any, ids: NDArray[np.int64], lower: NDArray[np.float64], upper: NDArray[np.float64]) -> None:
-    """Fill a message of variables or constraints."""
-    into.ids.extend(ids.tolist())
-    into.lower_bounds.extend(lower.tolist())
-    into.upper_bounds.extend(upper.tolist())
-
-
-def _fill_vector(into: Any, ids: NDArray[np.int64], values: NDArray[np.float64]) -> None:
-    into.ids.extend(ids.tolist())
-    into.values.extend(values.tolist())
-
-
-def _fill_matrix(
-    into: Any, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64]
-) -> None:
-    """Fill a message of entries, which are in the order of rows, then columns."""
-    into.row_ids.extend(rows.tolist())
-    into.column_ids.extend(columns.tolist())
-    into.coefficients.extend(values.tolist())
-
-
-def _spread(
-    ids: NDArray[np.int64], starts: NDArray[np.int32], values: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return the id that each value belongs to."""
-    return np.repeat(ids, np.diff(np.append(starts, values.size)))
-
-
-def _dense(given: Any, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a value for each of the ascending ids; 0 if it is not given."""
-    values = np.zeros(ids.size)
-    values[np.searchsorted(ids, np.array(given.ids, np.int64))] = np.array(given.values)
-    return values
 
 
 class Pdlp(Baseline):

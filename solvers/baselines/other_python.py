@@ -4,7 +4,7 @@ Some solvers need packages that cannot be installed next to copter's.  Such a so
 file without imports of copter that defines a class ``Worker``.  :class:`OtherPython` starts the interpreter,
 which makes a ``Worker`` and calls one of its methods for each request:
 
-    worker = OtherPython(python, script, "DeDe", arguments=("2",))      # Worker("2") in the other process
+    worker = OtherPython(python, script, "Mine", arguments=("2",))      # Worker("2") in the other process
     answer = worker.ask("load", {"costs": costs, "limit": 3}, 20.0)     # .load(costs=..., limit=3)
 
 Arguments and answers are dictionaries.  Arrays are passed in npz files, everything else as JSON.  The worker

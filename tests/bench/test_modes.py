@@ -57,12 +57,12 @@ def test_the_rival_is_the_fastest_certified_mode_of_the_same_solver():
             solver("highs-dual", 0.02, noise=0.0),
             solver("highs-primal", 0.01, noise=0.0),
             solver("highs-ipm", 0.001, noise=0.0, certified=False),
-            solver("glop-dual", 0.0001, noise=0.0),
+            solver("pdlp", 0.0001, noise=0.0),
             not_run("highs-presolve", "no answer", "missed"),
         )
     }
     assert _rival("highs-pdlp", done) == ("highs-primal", pytest.approx(0.01))
-    assert _rival("glop", done) == ("glop-dual", pytest.approx(0.0001))
+    assert _rival("glop", done) == ("pdlp", pytest.approx(0.0001))
     assert _rival("clarabel", done) == ("", float("inf"))
     assert _rival("pop-4", done | {"pop-2": solver("pop-2", 0.1)}) == ("", float("inf"))
 

@@ -65,7 +65,8 @@ def test_what_an_older_folder_does_not_say_does_not_differ():
 
 
 def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
-    settings = replace(SETTINGS, data=folders[0], environments={"dede": tmp_path}, solvers=("copter", "glop"))
+    settings = replace(SETTINGS, data=folders[0], solvers=("copter", "glop"))
+    settings = replace(settings, environments={"rebalancer": tmp_path})
     suite = replace(sample(), settings=json.loads(json.dumps(settings.stated())))
     words = shlex.split(rerun(suite, "sia-64"))
     given = dict(zip(words[3::2], words[4::2], strict=True))
@@ -80,7 +81,7 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         "--rounds": "4",
         "--solvers": "copter,glop",
         "--data": "NETWORKS",
-        "--environment": "dede=PYTHON",
+        "--environment": "rebalancer=PYTHON",
         "--out": "runs/sia-64",
     }
     again = SuiteOptions(

@@ -1,18 +1,14 @@
 """The lines of the suite: each can be sent to a process, and names solvers that there are."""
 
-import os
 import pickle
-from pathlib import Path
 
 import pytest
 
 from copter.bench.case import PROFILES, Inputs, all_cases
-from copter.bench.checks import CHECKERS, Checks
+from copter.bench.checks import CHECKERS
 from copter.bench.result_files import FAMILIES
-from copter.bench.settings import SolverSettings
 from copter.bench.solvers import BASELINES, REBALANCER
 from copter.bench.suite import DEFAULTS
-from copter.bench.synthetic import Synthetic
 from copter.solvers.api import SOLVERS
 
 METHODS = {"cvxpy", "water-filling", "heuristic", "lp-top", "shortest", "scipy-coo", "scipy-csc"}
@@ -43,16 +39,3 @@ def test_ladders_grow():
         for line in all_cases(profile, Inputs()):
             steps.setdefault((line.family, line.step_of), []).append(line.columns)
         assert all(columns == sorted(columns) for columns in steps.values())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("rule", ["dede", "dede-ours"])
-def test_dede_comes_near_the_optimum(rule):
-    python = os.environ.get("COPTER_DEDE_PYTHON")
-    if python is None:
-        pytest.skip("COPTER_DEDE_PYTHON names no Python with the package dede: see docs/how-to/suite.md")
-    checks = Checks()
-    settings = SolverSettings(rule, 1e-2, 300.0, 2, environments={"dede": Path(python)}, wrap=checks.watch)
-    records = list(Synthetic(6, 4, rounds=1).play(settings).records)
-    assert abs(checks.found["checked_gap"]) <= (1e-2 if rule == "dede-ours" else 0.2)
-    assert records[0]["solve_seconds"] > 0.0

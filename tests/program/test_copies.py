@@ -69,7 +69,7 @@ def test_a_shallow_copy_of_a_solver_is_warm_for_the_same_program():
 
 
 @pytest.mark.parametrize(
-    "name", ["highs-hot", "highs-simplex", "highs-ipm", "glop", "pdlp", "copter-rebuild"]
+    "name", ["highs-hot", "highs-simplex", "highs-ipm", "glop", "pdlp"]
 )
 @pytest.mark.parametrize("way", ["copy", "deepcopy", "pickle"])
 def test_other_solvers_are_copied_too(name, way):

@@ -18,8 +18,8 @@ from support.amounts import examples
 from support.lp_cases import by_scipy
 from support.random_programs import random_edits, random_program, random_request
 
-HOT = ["highs-hot", "highs-dual", "highs-primal", "glop-dual", "glop-primal"]
-EXACT = [*HOT, "highs-simplex", "highs-presolve", "highs-crossover", "cvxpy-highs", "glop"]
+HOT = ["highs-hot", "highs-dual", "highs-primal"]
+EXACT = [*HOT, "highs-simplex", "highs-presolve", "highs-crossover", "glop"]
 LP = [*EXACT, "highs-ipm", "highs-pdlp", "pdlp"]
 
 
@@ -92,7 +92,7 @@ def test_hot_starts_from_the_kept_basis():
     assert not make_solver("highs-hot", keep_basis=False).solve(program).warm_started
 
 
-@pytest.mark.parametrize("name", ["copter", "copter-rebuild", "highs-hot", "highs-simplex"])
+@pytest.mark.parametrize("name", ["copter", "highs-hot", "highs-simplex"])
 def test_a_slot_used_again_is_no_allocation_kept(name):
     program = ContinualProgram()
     program.add_resource("a", 10.0)
@@ -197,7 +197,7 @@ def test_infeasible_with_ray(name):
     assert solution.ray.value > 0
 
 
-@pytest.mark.parametrize("name", ["copter", "copter-rebuild", *LP, "highs-milp"])
+@pytest.mark.parametrize("name", ["copter", *LP, "highs-milp"])
 @pytest.mark.parametrize("free", [False, True])
 def test_a_request_that_cannot_meet_its_own_sum(name, free):
     program = random_program(2)

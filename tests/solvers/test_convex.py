@@ -448,10 +448,3 @@ def test_a_new_usage_needs_the_term_again():
 def test_baselines_refuse_terms(name):
     with pytest.raises(CopterError, match="convex term"):
         make_solver(name).solve(fair_program([1.0, 2.0], 1.0))
-
-
-def test_rebuild_carries_terms():
-    weights = np.array([1.0, 3.0])
-    check(
-        make_solver("copter-rebuild").solve(fair_program(weights, 4.0)), float(-weights @ np.log([1.0, 3.0]))
-    )

@@ -158,7 +158,7 @@ def test_rounds_by_simplex_do_not_count_as_search(at_once, monkeypatch):
 
 def test_only_the_name_copter_measures():
     program, change = binding()
-    for solver in (ProximalPoint(), make_solver("copter", engine="proximal"), make_solver("copter-rebuild")):
+    for solver in (ProximalPoint(), make_solver("copter", engine="proximal")):
         for _ in range(5):
             change()
             assert solver.solve(program).details["engine"] is PROXIMAL

@@ -10,7 +10,7 @@ from copter.solvers.api import SOLVERS, Feature
 from copter.solvers.base import Solver, takes_start
 from copter.solvers.wrapper import Wrapper
 
-WARM = ("copter", "copter-cd", "copter-newton", "copter-exact", "copter-rebuild", "highs-hot", "pdlp")
+WARM = ("copter", "copter-cd", "copter-newton", "copter-exact", "highs-hot", "pdlp")
 
 
 def small(**options):
@@ -43,7 +43,7 @@ def test_features_say_what_a_solver_keeps(name):
     again = solver.solve(program)
     assert again.warm_started == (name in WARM) == (again.cold_start is None)
     assert (name in WARM) <= (Feature.WARM_START in solver.features)
-    assert takes_start(solver) == (hasattr(solver, "start_from") and name != "copter-rebuild")
+    assert takes_start(solver) == hasattr(solver, "start_from")
     if Feature.SAVED_STATE in solver.features:
         solver.load_state(program, solver.save_state(program))
         return

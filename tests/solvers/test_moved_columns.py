@@ -129,14 +129,6 @@ def test_a_given_start_moves_with_its_columns():
     assert program.take_starts()[program.slot_of[0]][0].tolist() == [1]
 
 
-def test_a_program_that_is_built_again_begins_with_them_too():
-    program, solver = build(ContinualProgram()), make_solver("copter-rebuild", tolerance=TIGHT)
-    before = solver.solve(program)
-    program.add_columns(4, ["new"], 99.0, {0: 1.0})
-    after = solver.solve(program)
-    assert after.iterations == 0 and far(after.x[4], before.x[4]) < 1e-6
-
-
 def test_a_solve_without_a_result_leaves_them_to_the_next():
     program, solver = build(ContinualProgram()), ProximalPoint(tolerance=TIGHT)
     before = solver.solve(program)

@@ -21,7 +21,7 @@ from copter.solvers.base import Solver
 from copter.solvers.baselines.highs import HighsRebuild
 from copter.solvers.registry import make_solver
 
-ALL = ["copter", "copter-rebuild", "highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp", "highs-milp"]
+ALL = ["copter", "highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp", "highs-milp"]
 ALL += ["glop", "pdlp"]
 
 

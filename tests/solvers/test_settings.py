@@ -16,7 +16,6 @@ WRONG = [
 ]
 OWN = {
     "copter": [("inner", ["simplex", 1, None]), ("iteration_limit", [-1, 1.5]), ("warm_start", [1, "no"])],
-    "copter-rebuild": [("callback", [1, "print"]), ("inner", ["simplex"])],
     "highs-hot": [("strategy", ["primary", None]), ("keep_basis", [0])],
     "highs-milp": [("mip_gap", [-1e-4, 1.0, "0", True]), ("method", ["barrier"]), ("crossover", [1])],
     "pdlp": [("warm_start", [None])],

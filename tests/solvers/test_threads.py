@@ -119,7 +119,7 @@ def test_a_guard_is_copied_as_a_free_one():
     assert issubclass(ConcurrentUseError, CopterError)
 
 
-@pytest.mark.parametrize("name", ["copter", "copter-rebuild", "highs-hot", "highs-ipm", "glop"])
+@pytest.mark.parametrize("name", ["copter", "highs-hot", "highs-ipm", "glop"])
 def test_many_programs_in_many_threads(name):
     alone = [objective_of(seed, name) for seed in range(6)]
     with ThreadPoolExecutor(6) as pool:

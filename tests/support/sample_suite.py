@@ -116,7 +116,7 @@ def sample():
                     solver("copter-cold", 5 * ours),
                     solver("highs-hot", theirs),
                     missed if gpus == 1024 else solver("highs-ipm", 20 * theirs, certified=gpus == 64),
-                    solver("cvxpy-scs", 100 * ours, certified=False, compile_seconds=0.7),
+                    solver("scs", 100 * ours, certified=False, compile_seconds=0.7),
                 ],
                 title=f"Sia, {gpus:,} GPUs",
                 columns=float(columns),
@@ -129,7 +129,7 @@ def sample():
             [
                 solver("copter", 5e-3),
                 solver("highs-hot", 3e-2),
-                not_run("dede", "no environment of dede"),
+                not_run("rebalancer", "no environment of rebalancer"),
                 solver("pop-8", 1.0, certified=False),
             ],
             title="256 shards | 64 servers",
@@ -156,7 +156,7 @@ def sample():
         ]
         lines.append(line(f"columns-1e{k}", "columns", parts, columns=10.0**k))
     for percent in (0.1, 1.0, 30.0):
-        parts = [solver("copter", 1e-3 * percent), solver("copter-rebuild", 0.1)]
+        parts = [solver("copter", 1e-3 * percent), solver("copter-cold", 0.1)]
         lines.append(line(f"churn-{percent:g}", "churn", parts, churn=percent / 100.0))
     return suite(lines)
 
