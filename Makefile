@@ -78,7 +78,6 @@ bench: $(VENV)/.installed
 	mkdir -p runs/bench
 	$(BIN)/copter bench sia --gpus 1024 --jobs 200 --rounds 5 --solvers copter,copter-cold,highs-hot,highs-simplex \
 	    --json runs/bench/sia.json
-	$(BIN)/copter bench updates --sizes 100000,1000000 --json runs/bench/updates.json
 
 # Whether every solver's answers are what they claim to be, on tiny lines of every family; nothing about speed.
 suite: $(VENV)/.installed
@@ -89,7 +88,6 @@ suite: $(VENV)/.installed
 # of the suite is kept: remove bench/results/full/suite.json and lines/ to measure everything again.
 measure: $(VENV)/.installed
 	$(BIN)/copter bench all --profile full --out bench/results/full
-	$(BIN)/copter bench updates --sizes 100000,1000000 --json bench/results/updates.json
 
 # The pages, the README's table and all pictures, from what was measured.
 benchmarks: $(VENV)/.installed

@@ -7,12 +7,10 @@ speed, and `checks.py` checks the answers.  The result of a case is a line of re
 `machine.py`). `statistics.py` summarises lines, and `report/` shows them, with numbers in the format of
 `formats.py`.  `suite.py` runs all cases into a folder and continues an interrupted run (`conditions.py`).
 
-Courses without a domain are in `synthetic.py`, `changes.py`, `programs.py` (with `lp.py`) and `updates.py`.
-`domain.py` makes a course of a domain.  `lines.py` lists the cases without a domain, and `recording.py`
-records the edits of a course.  `solvers.py` lists the solvers, and `environments.py` the Python environments
-that some of them need; `composition.py` measures how integral a relaxation's solutions are.
-`reproduction.py` and `grid.py` measure figures of papers,
-`copter/cli/reproduce.py` prints them, and `report/papers.py` compares them.  `deadlines.py`, `overhead.py`,
-`tuning.py` and `cvxpy_rounds.py` are programs, run with ``python -m``.  `sequences/`
+Courses without a domain are in `synthetic.py`, `changes.py` and `programs.py`.  `domain.py` makes a course of
+a domain.  `lines.py` lists the cases without a domain, and `recording.py` records the edits of a course.
+`solvers.py` lists the solvers, and `environments.py` the Python environments that some of them need.
+`reproduction.py` and `grid.py` measure figures of papers, `copter/cli/reproduce.py` prints them, and
+`report/papers.py` compares them.  `deadlines.py` is a program, run with ``python -m``.  `sequences/`
 exports sequences of LPs for other solvers.
 """

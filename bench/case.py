@@ -34,7 +34,7 @@ class Inputs:
     data : Path, optional
         Folder with real inputs; without it all inputs are generated.
     lps : Path, optional
-        Folder of linear programs (MPS, LP, npz); without it they are generated.
+        Folder of linear programs (MPS, LP); without it they are generated.
     """
 
     seed: int = 0

@@ -150,7 +150,6 @@ CHECKERS = {
         "within the tolerance.",
         _all_within("primal_residual", "dual_residual", "gap"),
     ),
-    "matrix": _Checker("The edited program, read out, is the matrix that scipy builds.", _all_within("gap")),
 }
 """Checkers by name."""
 

@@ -1,4 +1,4 @@
-"""Cases without a domain: edits, general linear programs, and synthetic programs by size and churn."""
+"""Cases without a domain: general linear programs, and synthetic programs by size and churn."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from copter.bench.changes import ChangesCourse
 from copter.bench.programs import LP_SOLVERS, Programs
 from copter.bench.solvers import COPTER, EVERY_LP, HIGHS, ORTOOLS
 from copter.bench.synthetic import Synthetic
-from copter.bench.updates import EDITORS, Edits
 
-_BOTH: tuple[Profile, ...] = ("quick", "full")
 _QUICK: tuple[Profile, ...] = ("quick",)
 _FULL: tuple[Profile, ...] = ("full",)
 _LADDER = (
@@ -38,10 +36,6 @@ _CHURNS = (0.001, 0.01, 0.03, 0.1, 0.3)
 def lines(inputs: Inputs) -> Sequence[Case]:
     """Return the cases without a domain."""
     return [
-        *(
-            _edits(columns, profiles)
-            for columns, profiles in ((100_000, _BOTH), (1_000_000, _FULL), (10_000_000, _FULL))
-        ),
         *(_programs(inputs, profiles) for profiles in (_QUICK, _FULL)),
         *(_columns(inputs, columns, width, _FULL) for columns, width in _LADDER),
         _columns(inputs, 1_000, 20, _QUICK),
@@ -51,20 +45,6 @@ def lines(inputs: Inputs) -> Sequence[Case]:
         *(_churn(inputs, churn, 1_000) for churn in _CHURNS),
         _churn(inputs, 0.3, 20),
     ]
-
-
-def _edits(columns: int, profiles: Sequence[Profile]) -> Case:
-    return Case(
-        f"updates-{columns}",
-        "updates",
-        f"1% of the requests replaced, {columns:,} columns",
-        partial(as_it_is, Edits(columns)),
-        EDITORS,
-        rounds=12,
-        x={"columns": columns, "churn": 0.01},
-        checker="matrix",
-        profiles=profiles,
-    )
 
 
 def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Case:

@@ -1,6 +1,6 @@
 """General linear programs as a course: each round solves one program, cold, as `copter solve` does.
 
-The programs come from a folder of MPS, LP or npz files, or are generated: transport, multi-commodity flow on
+The programs come from a folder of MPS and LP files, or are generated: transport, multi-commodity flow on
 a ring, staffing by shifts, blending. Each is sparse, and simplex solves it in seconds.  Every solver gets a
 :class:`copter.Model`, whose own residuals and bound judge its answer.
 """
@@ -19,9 +19,9 @@ import numpy as np
 from scipy.sparse import block_diag, csc_array, eye_array, hstack, kron, random_array, vstack
 
 from copter.bench.course import Course, Play, method_round
-from copter.bench.lp import files_in, read_lp
 from copter.bench.settings import Record
 from copter.bench.solvers import HIGHS, ORTOOLS
+from copter.models.files import read_model
 from copter.models.general_lp import GeneralLP, checked
 from copter.solvers.general.model import Model
 from copter.status import Status
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LP_SOLVERS = ("copter", *HIGHS[2:], *ORTOOLS[2:])
 _MOST_FILES = 40
+_ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ class Programs(Course):
     @cached_property
     def paths(self) -> list[Path]:
         """Files of the folder, at most 40."""
-        return [] if self.folder is None else files_in(self.folder)[:_MOST_FILES]
+        if self.folder is None:
+            return []
+        found = (path for path in self.folder.rglob("*") if path.name.endswith(_ENDINGS))
+        return sorted(found)[:_MOST_FILES]
 
     @property
     def n_rounds(self) -> int:
@@ -63,7 +67,7 @@ class Programs(Course):
     def _programs(self) -> Iterator[tuple[str, GeneralLP]]:
         if self.paths:
             for path in self.paths:
-                yield path.stem, checked(read_lp(path))
+                yield path.stem, checked(read_model(path))
             return
         rng, scale = np.random.default_rng(self.seed), 1 if self.small_ones else 6
         for name, make in _MODELS.items():

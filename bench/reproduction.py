@@ -16,14 +16,14 @@ section for each name of `copter reproduce NAME`::
     quick.workload = { jobs = 40 }
 
 `measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
-takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `takes` has the
-minutes and the seeds of a document, whether it needs `data`, and `workloads` and `deviations` of
-:class:`Reproduction`.  `printed` is a table with a head; "<", ">", "≤" or "≥" before a value means that
-the paper prints a bound, and an empty text means that it prints no value.  `claims` has the fields of
-:class:`PaperClaim`; their place is `claimed_in` or the source.  `quick` contains settings for a quick run;
-``compared = false`` in it omits the printed values.  `like` names an earlier section, whose keys are taken
-over.  The section `defaults` has keys of all sections, and the section `texts` has texts that others quote in
-braces.
+takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  If it is empty,
+no program measures the published figures any more.  `takes` has the minutes and the seeds of a
+document, whether it needs `data`, and `workloads` and `deviations` of :class:`Reproduction`.  `printed` is a
+table with a head; "<", ">", "≤" or "≥" before a value means that the paper prints a bound, and an empty text
+means that it prints no value.  `claims` has the fields of :class:`PaperClaim`; their place is `claimed_in` or
+the source.  `quick` contains settings for a quick run; ``compared = false`` in it omits the printed values.
+`like` names an earlier section, whose keys are taken over.  The section `defaults` has keys of all sections,
+and the section `texts` has texts that others quote in braces.
 """
 
 from __future__ import annotations
@@ -153,8 +153,9 @@ class Reproduction:
 
     `name`: paper, kind and number, such as "sia-table-3.3", as in `copter reproduce NAME`. `title`: subject.
     `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: function from an
-    :class:`Effort` to figures, in the order of the table. `needs_data`: True if it needs a folder of real
-    traces. `minutes`: approximate, with three seeds. `seeds`: seeds of the document in this repository.
+    :class:`Effort` to figures, in the order of the table; None if no program measures them any more.
+    `needs_data`: True if it needs a folder of real traces. `minutes`: approximate, with three seeds. `seeds`:
+    seeds of the document in this repository.
     `printed`: the paper's figures by row and column; the data of some papers contain more. `bounds`: "<",
     ">", "≤" or "≥" for those that are bounds. `claims`: claims that the page of papers judges. `workloads`:
     largest number of distinct workloads. `deviations`: what the standard deviations are over, "samples" or
@@ -165,7 +166,7 @@ class Reproduction:
     title: str
     source: str
     differs: str
-    measure: Callable[[Effort], Sequence[PaperFigure]]
+    measure: Callable[[Effort], Sequence[PaperFigure]] | None
     needs_data: bool = False
     minutes: float = 1.0
     seeds: int = 3
@@ -245,7 +246,7 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
         title,
         source,
         differs,
-        _Measurement(home, function, settings, quick, printed),
+        _Measurement(home, function, settings, quick, printed) if function else None,
         takes["data"],
         takes["minutes"],
         takes["seeds"],

@@ -4,9 +4,9 @@
     python docs/site/build.py NAME ...  # before: copy texts and printed values of the tables to documents
 
 The results of the suite (`full/`, by `copter bench all`) become report.md with its pictures, benchmarks.md,
-and the table and the picture of the README. Results of other commands have files of their own: `updates.json`
-(`copter bench updates`), `papers/` (`copter reproduce NAME --json`), which becomes papers.md, and `shards/`
-(`copter bench load-balancing`), which becomes shards.md (shards.py).
+and the table and the picture of the README. Results of other commands have folders of their own: `papers/`
+(`copter reproduce NAME --json`), which becomes papers.md, and `shards/` (`copter bench load-balancing`),
+which becomes shards.md (shards.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import shards
 
 from copter.bench.conditions import with_commands
-from copter.bench.formats import megabytes, seconds, share, small, times
+from copter.bench.formats import megabytes, seconds, share, small
 from copter.bench.report import claims, papers
 from copter.bench.report.model import Claim, SuiteReport
 from copter.bench.report.page import (
@@ -123,15 +123,6 @@ recomputed from the program. HiGHS, OR-Tools and cvxpy are shown in the mode tha
 the report has all modes.
 
 ![Seconds of a round over columns: copter warm and cold, HiGHS in its fastest mode](round.svg)
-"""
-EDITS = """## Edits alone
-
-An edit replaces 1% of the requests, changes their costs, or replaces them by requests with their own columns.
-For comparison, scipy builds the CSR matrix of the whole program.
-
-```sh
-copter bench updates --sizes 100000,1000000 --json bench/results/updates.json
-```
 """
 QUEUES = {"slurm": "Slurm's backfill", "ray": "first come first served on Ray"}
 LIVE = """# Live figures
@@ -384,23 +375,6 @@ def benchmarks_page(suite: SuiteResult) -> str:
         )
     if missing:
         parts.append(f"## Not yet measured\n\nWith all modes: {', '.join(missing)}.\n")
-    document = updates()
-    kinds = {
-        "edit_seconds": "replaced",
-        "cost_edit_seconds": "new costs",
-        "own_edit_seconds": "own columns",
-    }
-    edits: list[tuple[str, ...]] = []
-    for found in document["records"]:
-        for key, kind in kinds.items():
-            low, high = map(seconds, found[f"{key}_quartiles"])
-            rebuild = found["csr_rebuild_seconds"]
-            middle = f"{seconds(found[key])} ({low} to {high})"
-            ours = (f"{found['n_variables']:,}", kind, middle)
-            edits.append((*ours, seconds(rebuild), times(rebuild / found[key])))
-    heads = ("columns", "edit", "copter, median (quartiles)", "scipy from triplets", "scipy over copter")
-    when = f"On {document['measured']['on']}."
-    parts.append(f"{EDITS}\n{table(heads, edits, words=2)}\n{when}\n")
     told = f"The suite ran on {suite.begun[:10]}. {speed_of_the_machine(suite)}"
     parts.append(f"## Machine\n\n{told}\n\n{machine(suite.machine)}.\n")
     return "\n".join(parts)
@@ -521,12 +495,6 @@ def live_page() -> str:
             table(("jobs submitted", "memory", "open files", "threads", "folders of jobs"), rows),
         ]
     return "\n".join(parts)
-
-
-def updates() -> dict[str, Any]:
-    """Return the document of `copter bench updates`."""
-    found: dict[str, Any] = json.loads((HERE / "updates.json").read_text())
-    return found
 
 
 def records(line: LineResult, solver: str) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.composition import compare
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, PaperFigure
 from copter.bench.rounds import measure
@@ -21,7 +20,6 @@ from copter.bench.settings import SolverSettings
 from copter.problems.load_balancing import MODES, Mode
 from copter.problems.load_balancing.course import BURN_IN, EXACT, Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
-from copter.solvers.registry import make_solver
 
 _TOLERANCE, _MIP_GAP = 1e-2, 0.05
 _OURS, _RELAXED, _EXACT = "COpter", "LP-Relaxed", "Exact"
@@ -101,15 +99,3 @@ def _play(
         for field in ("movements", "imbalance", "seconds")
     )
     return {"movements a round": movements, "imbalance": 100.0 * imbalance, "time a round": seconds}
-
-
-def integrality(effort: Effort, *, shards: int, servers: int) -> list[PaperFigure]:
-    """Return figures of the integrality of solvers' answers to the second round of random loads."""
-    scenario = ShardScenario(shards, servers, 2, seed=effort.seed)
-    balancer = scenario.balancer()
-    first, second = scenario.loads()
-    balancer.set_loads(first)
-    balancer.round(make_solver("copter", tolerance=_TOLERANCE))
-    balancer.set_loads(second)
-    balancer.prepare()
-    return compare(balancer.program, effort.say)

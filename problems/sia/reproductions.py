@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from copter.bench.composition import compare
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, PaperFigure
 from copter.problems.cluster.estimation.estimators import Remember, make_estimator
@@ -34,7 +33,6 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.sia.generator import JOBS_PER_GPU_DAY, generate
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.replay import NAMES, Replay
-from copter.problems.sia.steady import SteadyReplay
 from copter.solvers.registry import repeatable_solver
 
 _LONG_ROUND_SECONDS = 360.0
@@ -393,14 +391,6 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
             PaperFigure(name, "exponent", "", exponent),
         ]
     return figures
-
-
-def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
-    """Return the integrality of solvers' answers to one round of a cluster in a steady state."""
-    replay = SteadyReplay(gpus, jobs, 4, repeatable_solver("copter", tolerance=1e-6), seed=effort.seed)
-    for _ in replay.run():
-        pass
-    return compare(replay.policy.program, effort.say)
 
 
 def hybrid(effort: Effort) -> list[PaperFigure]:

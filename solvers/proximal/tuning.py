@@ -1,8 +1,8 @@
 """Parameters of the proximal-point solver: an immutable record, passed as ``ProximalPoint(tuning=...)``.
 
 The two percentages in brackets are the changes of the number of inner iterations if the parameter is divided
-by four and multiplied by four, measured by ``python -m copter.bench.tuning``.  "chosen": this changes less
-than half a percent, and nothing else was measured.
+by four and multiplied by four, measured by ``bench/tuning.py`` of commit 66d6a853.  "chosen": this changes
+less than half a percent, and nothing else was measured.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class LazyTuning:
 class FallBackTuning:
     """Parameters of the fallback to HiGHS on a working set (:mod:`copter.solvers.proximal.finish`).
 
-    None of the programs of ``copter.bench.tuning`` stalls, so none of these numbers was measured there.
+    None of the programs of that measurement stalls, so none of these numbers was measured.
 
     Attributes
     ----------

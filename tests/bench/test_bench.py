@@ -16,7 +16,6 @@ from copter.bench.rounds import BenchJob, measure, run
 from copter.bench.rounds import warm_up as warm_up_solver
 from copter.bench.settings import SolverSettings
 from copter.bench.statistics import ablation, keeps_edits, spread, summarise
-from copter.bench.updates import RATIOS, measure_updates
 from copter.parallel import available_threads
 from copter.problems.sia.course import _WARM_UP, Size, record_sia
 from copter.solvers.features import Feature
@@ -224,23 +223,8 @@ def test_the_ablation_knows_every_solver_and_takes_any():
     assert (rows[0]["differential_edits"], rows[0]["warm_start"]) == (None, True)
 
 
-def test_updates_have_a_record_per_size():
-    records = measure_updates([20_000, 4000], seed=0)
-    assert [record["n_variables"] for record in records] == [4000, 20_000]
-    for record in records:
-        assert set(record) >= {"n_variables", "nnz", "churn", "edit_seconds", "csr_rebuild_seconds"}
-        assert record["nnz"] == 2 * record["n_variables"]
-        assert set(RATIOS) <= set(record)
-        assert record["csc_over_edit_own"] == pytest.approx(
-            record["csr_from_csc_seconds"] / record["own_edit_seconds"]
-        )
-        assert record["rebuild_over_edit"] == pytest.approx(
-            record["csr_rebuild_seconds"] / record["edit_seconds"]
-        )
-
-
-def test_the_commands_write_their_documents(tmp_path):
-    sia, updates = tmp_path / "new" / "sia.json", tmp_path / "updates.json"
+def test_the_command_writes_its_document(tmp_path):
+    sia = tmp_path / "new" / "sia.json"
     size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
     result = invoke("bench", "sia", *size, "--solvers", "copter,highs-simplex", "--json", sia)
     document = json.loads(sia.read_text())
@@ -250,9 +234,6 @@ def test_the_commands_write_their_documents(tmp_path):
     assert "differential edits" in result.stdout and "primal_feasibility_tolerance" in result.stdout
     assert document["settings"]["stopping"]["copter"] == {"tolerance": 1e-4}
     assert document["settings"]["mip_gap"] == 1e-3
-
-    invoke("bench", "updates", "--sizes", "4000", "--json", updates)
-    assert len(json.loads(updates.read_text())["records"]) == 1
 
 
 def test_a_solver_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypatch):

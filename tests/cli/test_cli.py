@@ -54,7 +54,7 @@ def test_help_imports_nothing_heavy(arguments, tmp_path):
     assert not imported & HEAVY
 
 
-@pytest.mark.parametrize("command", [("run", "sia"), ("bench", "sia"), ("bench", "updates")])
+@pytest.mark.parametrize("command", [("run", "sia"), ("bench", "sia")])
 def test_help_of_each_command_has_an_example(command):
     result = invoke(*command, "--help")
     assert f"copter {' '.join(command)}" in words(result)
@@ -84,8 +84,6 @@ def test_solvers_are_listed_by_name():
         (["run", "sia", "--tolerance", "2"], "above 0 and below 1"),
         (["bench", "sia", "--solvers", "copter,higs-hot"], "did you mean highs-hot"),
         (["bench", "sia", "--solvers", ","], "at least one solver"),
-        (["bench", "updates", "--sizes", "1000,many"], "'many' must be an integer"),
-        (["bench", "updates", "--sizes", "10"], "at least 1000 columns"),
         (["--log-level", "loud", "solvers"], "debug, info, warning or error"),
         (["run", "mars"], "mars"),
     ],

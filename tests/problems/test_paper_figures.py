@@ -1,12 +1,9 @@
 """Figures of the papers that rest on courses: what is made of the records, with rounds that are made up."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from copter import make_solver
-from copter.bench.composition import composition
 from copter.bench.reproduction import Effort, reproductions
 from copter.bench.result_files import SolverResult
 from copter.problems.load_balancing import reproductions as shards
@@ -18,8 +15,6 @@ from copter.problems.traffic import reproductions as traffic
 from copter.problems.traffic.course import make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
-from copter.program.program import ContinualProgram
-from copter.store.allocation import SparseX
 
 NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6")}
 
@@ -83,19 +78,6 @@ def test_exact_is_held_against_its_relaxation(monkeypatch):
     assert found["stateful", "LP-Relaxed faster than Exact"].ours == 3.0
     assert found["stateful", "COpter's movements over Exact's"].ours == 0.8
     assert found["stateless, Exact", "imbalance"].ours == 5.0
-
-
-def test_values_between_are_those_that_split_a_request():
-    """A request with a third and two thirds of its whole, one with all of it, and one with a crumb more."""
-    program = ContinualProgram()
-    program.add_resource("r", 10.0)
-    for name in ("split", "whole", "crumb"):
-        program.add_request(name, [1.0, 1.0, 1.0], {"r": [0.0, 0.0, 0.0]}, total=3.0, relation="==")
-    slots = [program.slot_of[name] for name in ("split", "split", "whole", "crumb", "crumb")]
-    x = SparseX(np.array(slots), np.array([0, 2, 1, 0, 1]), np.array([1.0, 2.0, 3.0, 2.9999, 0.0001]))
-    solution = SimpleNamespace(x=SimpleNamespace(arrays=lambda: x))
-    values, requests = composition(program, solution)
-    assert values == pytest.approx(100.0 * 7 / 9) and requests == pytest.approx(200.0 / 3)
 
 
 def test_the_largest_demands_have_what_a_sort_says():

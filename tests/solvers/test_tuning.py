@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from copter import ProximalPoint, make_solver
-from copter.bench.tuning import changed, numbers
 from copter.errors import SettingError
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.proximal.tuning import ProximalTuning, StepsTuning
@@ -40,14 +39,6 @@ def test_the_record_cannot_be_changed():
 def test_something_else_is_refused_by_name(tuning):
     with pytest.raises(SettingError, match=r"tuning.*must be a ProximalTuning"):
         ProximalPoint(tuning=tuning)
-
-
-def test_a_changed_number_is_the_only_one():
-    before, after = (
-        dict(numbers(ProximalTuning())),
-        dict(numbers(changed(ProximalTuning(), "newton.line.steps", 3))),
-    )
-    assert {name: value for name, value in after.items() if value != before[name]} == {"newton.line.steps": 3}
 
 
 def test_a_number_that_is_passed_in_is_used():
