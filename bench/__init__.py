@@ -11,6 +11,6 @@ Courses without a domain are in `synthetic.py`, `changes.py` and `programs.py`. 
 a domain.  `lines.py` lists the cases without a domain, and `recording.py` records the edits of a course.
 `solvers.py` lists the solvers, and `environments.py` the Python environments that some of them need.
 `reproduction.py` and `grid.py` measure figures of papers, `copter/cli/reproduce.py` prints them, and
-`report/papers.py` compares them.  `deadlines.py` is a program, run with ``python -m``.  `sequences/`
-exports sequences of LPs for other solvers.
+`report/papers.py` compares them.  `deadlines.py` is a program, run with ``python -m``.
+`sequences.py` exports sequences of LPs for other solvers.
 """
