@@ -16,7 +16,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FIRST = {"README.md", "quick-start.md"}
 """Pages whose blocks run in `make test`; others compile more kernels: `make test-long`."""
-ON_RAY = re.compile(r"^from copter\.(ray|problems\.placement\.regions) import", re.MULTILINE)
+ON_RAY = re.compile(r"^from copter\.ray import", re.MULTILINE)
 """Import of a class that starts a Ray, or joins the one that runs."""
 
 

@@ -16,7 +16,7 @@ from copter.problems.placement.tasks import TaskKind
 
 
 class PlacementError(CopterError, ValueError):
-    """An argument is invalid, branch and bound found no solution in time, or a region was lost."""
+    """An argument is invalid."""
 
 
 class Place(NamedTuple):

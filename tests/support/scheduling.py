@@ -8,7 +8,6 @@ from xdist.scheduler import LoadScopeScheduling
 #: Files whose tests need a Ray of this machine: one process starts it and runs them all, from the beginning.
 RAY = (
     "tests/live/test_ray_backend.py",
-    "tests/problems/placement/test_regions.py",
     "tests/ray/test_ray_program.py",
     "tests/ray/test_ray_kills.py",
     "tests/rounds/test_other_ways.py",

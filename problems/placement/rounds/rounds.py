@@ -41,11 +41,8 @@ from copter.compile.kernels import kernel
 from copter.errors import NotOptimalError
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
 from copter.problems.placement.place import Place, PlacementError
-from copter.problems.placement.rounds.baselines import Waiting
-from copter.problems.placement.rounds.gathering import gather
 from copter.problems.placement.rounds.groups import TaskGroup
 from copter.problems.placement.rounds.mixes import fill
-from copter.problems.placement.rounds.moving import make_room
 from copter.problems.placement.rounds.relaxation import Found, PatternRelaxation
 from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import Servers
@@ -79,11 +76,9 @@ class Round:
     waiting : int
         Number of tasks that still wait.
     value : float
-        Value of the placed tasks, without those of `gained`.
+        Value of the placed tasks.
     bound : float
         Upper bound on the value of any placement of the waiting tasks while running tasks stay.
-    gained : float
-        Value of the tasks that were placed where running tasks moved away; not in `value`.
     solves : int
         Number of solves of the program; 0 if step 1 was sufficient.
     seconds : float
@@ -101,7 +96,6 @@ class Round:
     waiting: int
     value: float
     bound: float
-    gained: float
     solves: int
     seconds: float
     moves: tuple[Move, ...] = ()
@@ -158,7 +152,6 @@ class PlacementRounds:
         self.gap = gap
         self.values = worth_of(servers, self.running.fleet, values)
         self._most = Most.of(servers)
-        self._came = np.zeros(len(self.running.kinds), np.int64)
         self._price = self.values.copy()
         self._relaxation = PatternRelaxation(self.running.fleet, self.values)
 
@@ -167,16 +160,10 @@ class PlacementRounds:
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
         """Add tasks that wait for the next round; see :meth:`Running.submit`."""
         self.running.submit(ids, kinds, group)
-        self._count(kinds, len(ids))
 
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
         """Add tasks that run already; see :meth:`Running.adopt`."""
         self.running.adopt(ids, kinds, servers, gpus)
-        self._count(kinds, len(ids))
-
-    def _count(self, kinds: ArrayLike, many: int) -> None:
-        """Count arrivals by kind."""
-        np.add.at(self._came, np.broadcast_to(np.asarray(kinds, np.int64), many), 1)
 
     def finish(self, ids: Iterable[Hashable]) -> None:
         """Remove running or waiting tasks; see :meth:`Running.finish`."""
@@ -232,7 +219,6 @@ class PlacementRounds:
             If the id is taken, or there is no such kind.
         """
         self.running.submit([id], kind, group)
-        self._count(kind, 1)
         return self._start_alone(int(self.running.slots([id])[0]))
 
     def _start_alone(self, slot: int) -> Place | None:
@@ -248,16 +234,13 @@ class PlacementRounds:
         running.start(slots, np.array([server]), np.array([gpus]))
         return Place(server, gpus)
 
-    def round(self, moves: int = 0, price: float = 0.0, *, deadline: float | None = None) -> Round:
+    def round(self, moves: int = 0, *, deadline: float | None = None) -> Round:
         """Play a round (:class:`copter.Rounds`): move tasks off drained servers, then place waiting tasks.
 
         Parameters
         ----------
         moves : int
-            Largest number of moves: first of tasks on drained servers, then of tasks that make room for those
-            that fit nowhere (:mod:`copter.problems.placement.rounds.moving`).
-        price : float
-            Price of a move that makes room, in units of task values.
+            Largest number of tasks that move off drained servers.
         deadline : float, optional
             Seconds of the round.  At the deadline it places the tasks for which it has found places, possibly
             none.
@@ -270,9 +253,9 @@ class PlacementRounds:
         Raises
         ------
         PlacementError
-            If `moves` or `price` is negative.
+            If `moves` is negative.
         """
-        domain = PlacementDomain(self, moves, price)
+        domain = PlacementDomain(self, moves)
         done: Round = PlayedRounds(domain, self.solver, deadline=deadline).play().answer
         return done
 
@@ -281,10 +264,10 @@ class PlacementRounds:
         """Solver of the placement's program."""
         return self._relaxation.solver
 
-    def find(self, moves: int, price: float) -> Round:
+    def find(self, moves: int) -> Round:
         """Return the best result of a round within the clock's time (:mod:`copter.clock`), without changes.
 
-        `moves`, `price`: as for :meth:`round`.
+        `moves`: as for :meth:`round`.
         """
         begun = time.perf_counter()
         with self.running.trial():
@@ -294,20 +277,12 @@ class PlacementRounds:
             found, bound, solves, solution = self._best(demand, servers)
             placed = self._start(found)
             value = self._worth_of(placed)
-            more: dict[Hashable, Place] = {}
-            if moves > len(moved) and self.running.waiting.any() and not over():
-                room = make_room(self.running, self.values, self._most, moves - len(moved), price)
-                more = self._by_id(room.placed)
-                again = self._by_id(room.moved)  # includes tasks that were placed above
-                placed |= {id: again.pop(id) for id in placed if id in again}
-                moved |= again
             done = Round(
-                placed=placed | more,
+                placed=placed,
                 moved=moved,
                 waiting=int(self.running.waiting.sum()),
                 value=value,
                 bound=max(bound, value),
-                gained=self._worth_of(more),
                 solves=solves,
                 seconds=time.perf_counter() - begun,
                 solution=solution,
@@ -317,47 +292,13 @@ class PlacementRounds:
 
     def keep(self) -> Round:
         """Return a result that places no task."""
-        return Round({}, {}, int(self.running.waiting.sum()), 0.0, math.inf, 0.0, 0, 0.0)
+        return Round({}, {}, int(self.running.waiting.sum()), 0.0, math.inf, 0, 0.0)
 
     def accept(self, done: Round) -> None:
         """Start and move the tasks of a result."""
         places = done.placed | done.moved
         servers, gpus = np.array(list(places.values()), np.int64).reshape(-1, 2).T
         self.running.start(self.running.slots(places), servers, gpus)
-
-    def gather(self, moves: int) -> dict[Hashable, Place]:
-        """Move tasks to reduce the fragments of free capacity (see `gathering.py`).
-
-        Parameters
-        ----------
-        moves : int
-            Largest number of moves; tasks of groups do not move.
-
-        Returns
-        -------
-        mapping of task id to Place
-            New places of the tasks that moved.
-
-        Raises
-        ------
-        PlacementError
-            If `moves` is negative.
-        """
-        if moves < 0:
-            raise PlacementError(f"moves = {moves}: must not be negative")
-        return self._by_id(gather(self.running, self._came, moves))
-
-    def waiting(self) -> Waiting:
-        """Return the input of a round at this moment, for other methods of placement.
-
-        Returns
-        -------
-        Waiting
-            Input with copies of the arrays.
-        """
-        demand = self.running.waiting.copy()
-        servers = self._open(demand)
-        return Waiting(self.running.free.copy(), self.running.fleet, demand, self.values, servers)
 
     def _start(self, found: Found) -> dict[Hashable, Place]:
         """Start tasks at places; a task whose group forbids a place is placed elsewhere if possible."""
@@ -386,12 +327,6 @@ class PlacementRounds:
 
     def _worth_of(self, ids: Iterable[Hashable]) -> float:
         return float(self.values[self.running.kinds_of(self.running.slots(ids))].sum())
-
-    def _by_id(self, slots: list[int]) -> dict[Hashable, Place]:
-        """Return the places of tasks, by id."""
-        its = np.array(slots, np.int64)
-        servers, gpus = self.running.places_of(its)
-        return self._places(its, Found(self.running.kinds_of(its), servers, gpus))
 
     def _places(self, slots: Ints, found: Found) -> dict[Hashable, Place]:
         """Return places by id."""
@@ -536,17 +471,16 @@ EVENTS = ("submit", "adopt", "finish", "fail", "drain", "restore")
 class PlacementDomain:
     """A placement as a domain of :class:`copter.Rounds`.
 
-    `placement`: used in its present state; its methods may still be called between rounds. `moves`,
-    `price`: as for :meth:`PlacementRounds.round`.
+    `placement`: used in its present state; its methods may still be called between rounds. `moves`: as for
+    :meth:`PlacementRounds.round`.
     """
 
     program = None
 
-    def __init__(self, placement: PlacementRounds, moves: int = 0, price: float = 0.0) -> None:
-        if moves < 0 or not price >= 0.0:
-            what = f"moves = {moves}" if moves < 0 else f"price = {price}"
-            raise PlacementError(f"{what}: must not be negative")
-        self.placement, self.moves, self.price = placement, moves, price
+    def __init__(self, placement: PlacementRounds, moves: int = 0) -> None:
+        if moves < 0:
+            raise PlacementError(f"moves = {moves}: must not be negative")
+        self.placement, self.moves = placement, moves
 
     def apply(self, event: tuple[Any, ...]) -> None:
         """Apply an event: a name of :data:`EVENTS`, and the arguments of that method."""
@@ -559,7 +493,7 @@ class PlacementDomain:
     def solve(self, solver: Solver, deadline: float | None) -> Round:  # noqa: ARG002 - it keeps one
         """Return the result that is found by the deadline."""
         with running(Clock(deadline, parent=current())):
-            return self.placement.find(self.moves, self.price)
+            return self.placement.find(self.moves)
 
     def round(self, solution: Round, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
         """Return the solution, which is integral."""

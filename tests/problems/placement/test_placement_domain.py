@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from copter.problems.placement.rounds import rounds as module
 from copter.problems.placement.rounds.example import example
 from support.ticking import tick
 
 
 def waiting_tasks() -> Any:
-    """Servers with tasks that run and tasks that wait, some of which only fit if others move."""
+    """Servers with tasks that run and tasks that wait, and a drained server."""
     placement = example().placement
     placement.submit([f"cpu {k}" for k in range(12)], [0] * 12)
     placement.round()
     placement.submit([f"whole {k}" for k in range(4)], [2] * 4)
     placement.submit([f"pair {k}" for k in range(3)], [3] * 3)
+    placement.drain(["server 0"])
     return placement
 
 
@@ -32,7 +32,7 @@ def state(placement: Any) -> Any:
 def test_what_is_found_takes_effect_when_it_is_accepted() -> None:
     placement = waiting_tasks()
     before = state(placement)
-    done = placement.find(10, 0.0)
+    done = placement.find(10)
     assert state(placement) == before and done.placed
     assert {move.who for move in done.moves} == done.placed.keys() | done.moved.keys()
     placement.accept(done)
@@ -43,7 +43,7 @@ def test_what_is_found_takes_effect_when_it_is_accepted() -> None:
 
 def test_a_round_is_what_was_found() -> None:
     one, other = waiting_tasks(), waiting_tasks()
-    done = one.find(10, 0.0)
+    done = one.find(10)
     one.accept(done)
     again = other.round(moves=10)
     assert (again.placed, again.moved, again.value) == (done.placed, done.moved, done.value)
@@ -52,16 +52,14 @@ def test_a_round_is_what_was_found() -> None:
 
 def test_an_error_in_the_middle_moves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     placement = waiting_tasks()
-    before, real = state(placement), module.make_room
+    before, real = state(placement), placement._start
 
-    def broken(running: Any, *given: Any) -> Any:
-        real(running, *given)
+    def broken(found: Any) -> Any:
+        real(found)
         assert state(placement) != before
         raise RuntimeError("in the middle")
 
-    monkeypatch.setattr(module, "make_room", broken)
-    placement.submit(["too many"] + [f"more {k}" for k in range(8)], [3] * 9)
-    before = state(placement)
+    monkeypatch.setattr(placement, "_start", broken)
     with pytest.raises(RuntimeError, match="in the middle"):
         placement.round(moves=10)
     assert state(placement) == before

@@ -1,7 +1,6 @@
 """Rounds of tasks on servers: best mixes against all mixes, rounds against branch and bound, what is kept."""
 
 import itertools
-import json
 import pickle
 from dataclasses import replace
 
@@ -19,13 +18,10 @@ from copter.problems.placement import (
     Tasks,
     Together,
 )
-from copter.problems.placement.fragments import Types
 from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.rounds import mixes
-from copter.problems.placement.rounds.baselines import branch_and_bound, two_stages
-from copter.problems.placement.rounds.steady import Steady
 from copter.solution import Status
-from support.commands import invoke, words
+from support.placement_exact import best_placement, single_task_bound
 
 MODELS = ("", "A", "B")
 
@@ -216,9 +212,7 @@ def test_servers_that_choose_together_take_each_task_once():
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(k, marks=pytest.mark.long) for k in range(3, 8))])
 def test_the_best_placement_is_between_a_round_s_value_and_its_bound(seed):
     rounds = busy(seed)
-    waiting = rounds.waiting()
-    exact = branch_and_bound(waiting, 1e6, 1e-6)
-    best = waiting.worth(exact.found)
+    best = best_placement(rounds)
     done = rounds.round()
     check(rounds)
     assert done.value <= best * (1 + 1e-6)
@@ -248,16 +242,16 @@ def test_tasks_that_come_and_go_leave_nothing_behind(seed):
 
 
 def test_a_large_cluster_is_within_the_gap():
-    servers, kinds = drawn(11, n=50)
-    steady = Steady(servers, Tasks(kinds, np.arange(len(kinds))), 400, gap=0.02, make=PlacementRounds)
-    for _ in range(4):
-        steady.change()
-        waiting = steady.rounds.waiting()
-        done = steady.rounds.round()
-        steady.placed(done.placed)
-        check(steady.rounds)
+    rounds, rng = busy(11, tasks=3000, gap=0.02, n=400), np.random.default_rng(0)
+    for number in range(5):
+        bound = single_task_bound(rounds)
+        done = rounds.round()
+        check(rounds)
         assert done.gap <= 0.02
-        assert done.bound <= two_stages(waiting).bound * (1 + 1e-6)  # the relaxation by single tasks
+        assert done.bound <= bound * (1 + 1e-6)
+        runs = [id for id in rounds.running.all_ids() if rounds.running.place_of(id)]
+        rounds.finish([runs[k] for k in rng.permutation(len(runs))[: len(runs) // 50]])
+        rounds.submit([f"{number}-{k}" for k in range(30)], rng.integers(12, size=30))
     assert done.waiting > 0
 
 
@@ -467,87 +461,6 @@ def test_groups_that_cannot_be(apart, said):
     check(rounds)
 
 
-# ---- moves that make room ----------------------------------------------------------------------------------
-
-
-def test_a_task_moves_where_another_fits_only_then():
-    """Two servers, half full each: a task that needs a whole one gets it once the other's task has moved."""
-    servers = Servers(("a", "b"), *(np.full(2, size) for size in (8000, 65_536, 0, 0)), MODELS)
-    rounds = PlacementRounds(servers, [TaskKind(4000, 1024, 0, 0, ()), TaskKind(8000, 1024, 0, 0, ())])
-    rounds.submit(["one", "two", "gone", "left"], 0)
-    rounds.round()
-    on = {
-        name: [id for id in ("one", "two", "gone", "left") if rounds.running.place_of(id).server == name]
-        for name in (0, 1)
-    }
-    rounds.finish([on[0][0], on[1][0]])
-    rounds.submit(["whole"], 1)
-    assert not rounds.round().placed
-    assert not rounds.round(moves=1, price=2.0 * rounds.values[1]).placed
-    done = rounds.round(moves=1)
-    check(rounds)
-    assert list(done.placed) == ["whole"] and len(done.moved) == 1
-    assert (done.value, done.gained) == (0.0, rounds.values[1])
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("moves", [1, 5, 40])
-def test_moves_are_never_more_than_may_be_and_nothing_is_lost(seed, moves):
-    rounds = busy(seed, tasks=150, n=24)
-    rounds.round()
-    rng = np.random.default_rng(seed)
-    runs = [id for id in (f"t{one}" for one in range(150)) if rounds.running.place_of(id)]
-    rounds.finish([id for id in runs if rng.random() < 0.3])
-    rounds.round()
-    before = {id: rounds.running.place_of(id) for id in runs if id in rounds.running}
-    done = rounds.round(moves=moves)
-    check(rounds)
-    assert len(done.moved) <= moves
-    assert all(rounds.running.place_of(id) for id in before)
-    assert {id for id, place in before.items() if rounds.running.place_of(id) != place} <= set(done.moved)
-    assert not set(done.moved) & set(done.placed)
-    assert done.gained == pytest.approx(sum(rounds.values[rounds.running.kind_of(id)] for id in done.placed))
-
-
-# ---- the command -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def lists(tmp_path):
-    nodes, tasks = tmp_path / "nodes.csv", tmp_path / "tasks.csv"
-    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,4,A\nb,32000,131072,0,\n")
-    rows = [f"t{n},{2000 + 500 * n},8192,{n % 3},{(0, 300, 1000)[n % 3]}," for n in range(12)]
-    tasks.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n" + "\n".join(rows) + "\n")
-    return ["--nodes", str(nodes), "--tasks", str(tasks)]
-
-
-def test_the_command_times_rounds_by_size(lists, tmp_path):
-    out = tmp_path / "rounds.json"
-    words = ["bench", "placement", *lists, "--servers", "40,20", "--rounds", "2", "--json", str(out)]
-    result = invoke(*words)
-    sizes = json.loads(out.read_text())["sizes"]
-    assert [size["servers"] for size in sizes] == [20, 40]
-    for size in sizes:
-        assert set(size["systems"]) == {"copter", "two-stages", "highs"}
-        for its in size["systems"].values():
-            assert len(its["seconds"]) == len(its["short"]) == 2
-        assert max(size["systems"]["copter"]["short"]) <= 0.5
-        assert max(size["systems"]["highs"]["short"]) <= 0.0101
-    assert "task alone" in result.output
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (["--servers", "0"], "numbers of servers"),
-        (["--baselines", "gurobi"], "must be one of two-stages, highs, none"),
-    ],
-)
-def test_the_command_says_what_is_wrong(lists, wrong, said):
-    result = invoke("bench", "placement", *lists, *wrong, code=2)
-    assert said in words(result)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_groups_run_together_on_one_server_or_in_one_zone(seed):
     servers, kinds = drawn(seed, n=12, kinds=4)
@@ -632,13 +545,6 @@ def test_a_task_limited_by_zone_leaves_a_drained_server_within_its_zone():
     assert rounds.round(moves=9).moved["a"].server == 1 - before
 
 
-def test_moves_may_cost_just_what_a_task_is_worth():
-    rounds = plain([2000] * 2, [(1000, 1000), (2000, 1000)], values=[0.1, 0.3])
-    rounds.adopt(["a", "b"], 0, [0, 1], [0, 0])
-    rounds.submit(["large"], 1)
-    assert "large" in rounds.round(moves=3, price=0.3).placed
-
-
 @pytest.mark.parametrize(
     ("gpus", "said"), [(0b101, "on GPUs 0 and 2"), (0b10, "on GPU 1"), (0, "without GPUs")]
 )
@@ -681,59 +587,3 @@ def test_kinds_gaps_and_groups_that_cannot_be_are_refused():
     assert not len(rounds.running)
     with pytest.raises(PlacementError, match="milli = 0"):
         PlacementRounds(rounds.running.servers, [TaskKind(1, 1, 1, 0, ())])
-
-
-def test_rivals_place_nothing_where_nothing_fits():
-    rounds = plain([1000], [(2000, 1)])
-    rounds.submit(["a"], 0)
-    waiting = rounds.waiting()
-    assert two_stages(waiting).bound == branch_and_bound(waiting, 1.0, 0.01).bound == 0.0
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_gathering_moves_what_fits_and_leaves_fewer_fragments(seed):
-    rounds = busy(seed)
-    rounds.round()
-    running = rounds.running
-    running.usable[seed % 12] = False
-    types = Types.of(
-        Tasks(running.kinds, np.repeat(np.arange(len(running.kinds)), rounds._came)), running.servers
-    )
-
-    def fragments():
-        """Of all servers, type by type."""
-        total = 0.0
-        for server in range(12):
-            left = running.free.gpus[server]
-            for type in range(types.cpu.size):
-                wanted, milli = types.gpus[type], types.milli[type]
-                enough = left >= milli
-                may = (
-                    types.cpu[type] <= running.free.cpu[server]
-                    and types.allowed[type, running.fleet.model[server]]
-                )
-                runs = wanted and may and enough.sum() >= wanted
-                total += types.share[type] * (left[~enough].sum() if runs else left.sum())
-        return total
-
-    before, places = fragments(), {id: running.place_of(id) for id in running._slot}
-    moved = rounds.gather(5)
-    now = {id: running.place_of(id) for id in running._slot}
-    assert {id for id in now if now[id] != places[id]} == set(moved) and len(moved) <= 5
-    assert all(now[id] == place and running.usable[place.server] for id, place in moved.items())
-    assert fragments() < before - 0.999 * len(moved) or not moved
-    check(rounds)
-
-
-def test_gathering_frees_a_whole_gpu():
-    servers = Servers(
-        ("a", "b"), np.full(2, 8000), np.full(2, 8000), np.ones(2, int), np.zeros(2, int), ("A",)
-    )
-    rounds = PlacementRounds(servers, [TaskKind(1000, 1000, 1, 500, ()), TaskKind(1000, 1000, 1, 1000, ())])
-    rounds.adopt(["x", "y"], 0, [0, 1], [1, 1])
-    rounds.submit(["whole"], 1)
-    assert not rounds.round().placed
-    assert len(rounds.gather(9)) == 1 and set(rounds.round().placed) == {"whole"}
-    assert rounds.gather(0) == {}
-    with pytest.raises(PlacementError, match="moves = -1"):
-        rounds.gather(-1)
