@@ -7,7 +7,7 @@ EXTRAS = ("cvxpy", "matplotlib", "networkx", "ortools", "prometheus_client", "ri
 #: Of each domain that needs no extra, some of its names.
 DOMAINS = {
     "load_balancing": ("LoadBalancer",),
-    "shockwave": ("Shockwave", "solve_relaxation"),
+    "shockwave": ("Shockwave", "solve_waterfilling"),
     "sia": ("SiaPolicy", "generate"),
 }
 

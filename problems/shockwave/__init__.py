@@ -41,8 +41,8 @@ MODES = "reactive", "lazy"
 KNOWLEDGE = "agnostic", "reactive", "proactive"
 """Knowledge of changes of batch size for policies without a predictor (section 2.2)."""
 
-RELAXATIONS = ("copter", "water-filling", "cvxpy")
-"""Solvers of the relaxation: copter's core, a special method for this program, and cvxpy with Clarabel."""
-EXACT = "highs-milp"
-SOLVERS = (*RELAXATIONS, EXACT)
+RELAXATIONS = ("copter", "water-filling")
+"""Solvers of the relaxation: copter's core, and a special method for this program."""
+CVXPY, EXACT = "cvxpy", "highs-milp"
+SOLVERS = (*RELAXATIONS, CVXPY, EXACT)
 """Solvers of the benchmark of plans."""

@@ -16,7 +16,6 @@ from copter.problems.shockwave.predictor import prediction_errors as prediction_
 from copter.problems.shockwave.program import RelaxationProgram as RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation as Relaxation
 from copter.problems.shockwave.relaxation import dual_bound as dual_bound
-from copter.problems.shockwave.relaxation import solve_relaxation as solve_relaxation
 from copter.problems.shockwave.scheduler import Planner as Planner
 from copter.problems.shockwave.scheduler import Settings as Settings
 from copter.problems.shockwave.scheduler import Solve as Solve
@@ -44,5 +43,6 @@ PREDICTORS: tuple[str, ...]
 MODES: tuple[str, ...]
 KNOWLEDGE: tuple[str, ...]
 RELAXATIONS: tuple[str, ...]
+CVXPY: str
 EXACT: str
 SOLVERS: tuple[str, ...]

@@ -34,13 +34,14 @@ import numpy as np
 
 from copter.bench.course import Course, Figure, Play, method_round
 from copter.bench.settings import Record
-from copter.problems.shockwave import EXACT
+from copter.bench.welfare import by_clarabel
+from copter.problems.shockwave import CVXPY, EXACT
 from copter.problems.shockwave.exact import PROVEN, ExactPlan, solve_milp
 from copter.problems.shockwave.generator import generate
 from copter.problems.shockwave.interface import MarketJob, RoundState, pack
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.problems.shockwave.policy import ROUND_SECONDS
-from copter.problems.shockwave.relaxation import RelaxationSolver
+from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, answer
 from copter.problems.shockwave.scheduler import Settings, make_plan, make_relaxation, plan_problem, urgency
 from copter.problems.shockwave.window import ROUNDS, Window, build_window
 
@@ -81,6 +82,8 @@ class PlanCourse(Course):
         """Begin the rounds with one of :data:`~copter.problems.shockwave.SOLVERS`."""
         if settings.name == EXACT:
             return Play(self._exact(settings), {"mip_rel_gap": settings.mip_gap})
+        if settings.name == CVXPY:
+            return Play(self._relaxed(settings, clarabel_relaxation), {})
         solve = make_relaxation(settings.name, settings.tolerance, settings.threads)
         return Play(
             self._relaxed(settings, solve), {"gap": settings.tolerance} if settings.name == "copter" else {}
@@ -109,7 +112,7 @@ class PlanCourse(Course):
                 settings.name,
                 number,
                 # cvxpy's model is made from the window, which does not count as cvxpy's work
-                edit_seconds=relaxation.model_seconds + (0.0 if settings.name == "cvxpy" else store_seconds),
+                edit_seconds=relaxation.model_seconds + (0.0 if settings.name == CVXPY else store_seconds),
                 solve_seconds=relaxation.seconds - relaxation.model_seconds,
                 rounding_seconds=rounding_seconds,
                 store_seconds=store_seconds,
@@ -168,6 +171,13 @@ class PlanCourse(Course):
                 cost = record["answer_objective"]
                 record["best_gap"] = _gap(-bound, -cost, record["size"])
                 record["shortfall"] = _gap(-best, -cost, record["size"])
+
+
+def clarabel_relaxation(window: Window) -> Relaxation:
+    """Solve the relaxation by cvxpy and Clarabel, from nothing."""
+    begin = perf_counter()
+    rounds, mu, work, jobs, model_seconds = by_clarabel(window)
+    return replace(answer(window, rounds, mu, work, jobs, begin), model_seconds=model_seconds)
 
 
 def _largest(values: Iterable[float]) -> float:

@@ -19,29 +19,21 @@ few jobs cannot be packed, the model includes the rounds.
 The model is relative to the known plan: costs are losses against it, in units in which the budget d - U is a
 fixed number, and H is the amount above its least value.
 
-A baseline is program (11) as a mixed-integer program, by HiGHS' branch and bound (:func:`solve_milp`).  x_jt
-= 1 if job j runs in round t, and a convex combination l_j0 .. l_jT of whole counts is its total number of
-rounds:
-
-    minimise  - sum_jn value_jn l_jn + lambda/Z_0 h
-    sum_j g_j x_jt <= M  for all t,     sum_t x_jt = sum_n n l_jn,     sum_n l_jn = 1,
-    h >= sum_n left_jn l_jn  for all j,     h >= sum_jn g_j left_jn l_jn / M
-
-with the values and remaining run times of :func:`.scheduler.plan_problem`.  The value is exact at whole
-counts and linear between them, which is finer than the six breakpoints of the authors' code.  If a job's
-values are concave, as most are, l needs no binaries.  For other jobs (that speed up within the window) l is
-binary, as the authors' SOS2 constraints require.  The model does not forbid that a GPU idles while a job
-fits; the shim completes the resulting plan, which never makes it worse.
+A baseline is the model with the rounds and all counts by HiGHS' branch and bound (:func:`solve_milp`).  There
+l_j is a convex combination of whole counts.  The value is exact at whole counts and linear between them,
+which is finer than the six breakpoints of the authors' code.  If a job's values are concave, as most are, l
+needs no binaries.  For other jobs (that speed up within the window) l is binary, as the authors' SOS2
+constraints require.  The model does not forbid that a GPU idles while a job fits; the shim completes the
+resulting plan, which never makes it worse.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.sparse import block_array, coo_matrix, csc_array, eye_array, kron
+from scipy.sparse import block_array, csc_array, eye_array, kron
 
 from copter.arrays import Flags, Floats, Ints
 from copter.problems.shockwave.plan import Plan
@@ -150,13 +142,12 @@ def _best_counts(
     mask[rows, now] = True
     job, count = np.nonzero(mask)
     unit = budget / _BUDGET
-    values = float(problem.value[rows, now].sum())
-    least = _least(problem, mask)
-    program = _model(problem, job, count, now, least, unit)
+    value, left, least = problem.value[rows, now], problem.remaining[rows, now], _least(problem, mask)
+    program = _model(problem, job, count, unit, value, left, least)
     if rounds:
         program = _in_rounds(program, problem, job, count)
     found, _ = run_milp(program, program.integrality, mip_gap=0.0, deadline=seconds, threads=1)
-    bound = values - problem.makespan_weight * least - unit * found.bound
+    bound = float(value.sum()) - problem.makespan_weight * least - unit * found.bound
     if found.x is None:
         return _Counts(None, None, bound)
     chosen = found.x[: job.size] > 0.5
@@ -189,30 +180,32 @@ def _least(problem: PlanProblem, mask: Flags) -> float:
 
 
 def _model(
-    problem: PlanProblem, job: Ints, count: Ints, now: Ints, least: float, unit: float
+    problem: PlanProblem, job: Ints, count: Ints, unit: float, value: Floats, left: Floats, least: float
 ) -> CompiledProgram:
-    """Return the model: columns l by job and count, then H above its least value, in units of costs."""
-    k, n = job.size, len(now)
-    rows = np.arange(n)
+    """Return the model: columns l by job and count, then H above its least value, in units of costs.
+
+    `value`, `left` (n,): value and remaining run time of each job that costs and H are relative to.
+    """
+    k, n = job.size, len(value)
+    used = float(problem.gpus @ left) / problem.capacity
     weight = problem.makespan_weight
     of_time = weight / unit if weight > 0.0 else 1.0 / max(problem.remaining.max(), 1.0)
-    left = problem.remaining[job, count]
-    above = np.maximum(left - least, 0.0) * of_time
+    remaining = problem.remaining[job, count]
+    above = np.maximum(remaining - least, 0.0) * of_time
     long = np.unique(job[above > 0.0])
     position = np.full(n, -1)
     position[long] = np.arange(long.size)
     part = np.flatnonzero(position[job] >= 0)
-    share = problem.gpus[job] * of_time / problem.capacity * (left - problem.remaining[rows, now][job])
-    used = float(problem.gpus @ problem.remaining[rows, now]) / problem.capacity
+    share = problem.gpus[job] * of_time / problem.capacity * (remaining - left[job])
     time, work, longest = n, n + 1, n + 2
     row = np.concatenate(
         (job, np.full(k, time), np.full(k + 1, work), longest + position[job[part]], longest + position[long])
     )
     column = np.concatenate((np.arange(k), np.arange(k), np.arange(k + 1), part, np.full(long.size, k)))
-    value = np.concatenate(
+    entries = np.concatenate(
         (np.ones(k), problem.gpus[job] * count, share, [-1.0], above[part], -np.ones(long.size))
     )
-    lost = (problem.value[rows, now][job] - problem.value[job, count]) / unit
+    lost = (value[job] - problem.value[job, count]) / unit
     highest = np.concatenate(
         (np.ones(n), [problem.capacity * problem.rounds, (least - used) * of_time], np.zeros(long.size))
     )
@@ -220,7 +213,7 @@ def _model(
         c=np.append(lost, 1.0 if weight > 0.0 else 0.0),
         lower=np.zeros(k + 1),
         upper=np.append(np.ones(k), np.inf),
-        A=csc_array((value, (row, column)), (longest + long.size, k + 1)),
+        A=csc_array((entries, (row, column)), (longest + long.size, k + 1)),
         row_lower=np.concatenate((np.ones(n), np.full(highest.size - n, -np.inf))),
         row_upper=highest,
         integrality=np.append(np.ones(k, np.bool_), False),
@@ -258,70 +251,18 @@ def solve_milp(
     making the model and solving it.
     """
     watch = Stopwatch()
-    program, factor = _formulate(problem)
+    n, rounds = len(problem.gpus), problem.rounds
+    job, count = np.nonzero(np.arange(rounds + 1) <= problem.most[:, None])
+    largest = float(np.abs(problem.value).max(initial=0.0))
+    unit = max(largest, problem.makespan_weight * float(problem.remaining.max(initial=0.0))) or 1.0
+    program = _in_rounds(
+        _model(problem, job, count, unit, np.zeros(n), np.zeros(n), 0.0), problem, job, count
+    )
+    steps, spread = np.diff(problem.value, 2, axis=1), np.abs(problem.value).max(axis=1, initial=0.0)
+    bent = (steps > _CONVEX * spread[:, None]).any(axis=1)
+    program.integrality[: job.size] = bent[job]
     found, effort = run_milp(
         program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
     )
-    shape = len(problem.gpus), problem.rounds
-    runs = None if found.x is None else found.x[: shape[0] * shape[1]].reshape(shape) > 0.5
-    return ExactPlan(runs, -found.bound / factor, found, effort)
-
-
-def _formulate(problem: PlanProblem) -> tuple[CompiledProgram, float]:
-    """Return the model with columns x by job and round, l by job and count, and h; and its factor on costs.
-
-    The jobs' values differ by many powers of ten.  Costs are in units of the largest value, and h in units of
-    the longest run time.
-    """
-    count, rounds = len(problem.gpus), problem.rounds
-    levels = rounds + 1
-    n_x, n_l = count * rounds, count * levels
-    longest = max(float(problem.remaining.max(initial=0.0)), 1.0)
-    left = problem.remaining / longest
-    kappa = problem.makespan_weight * longest
-    factor = 1.0 / (max(float(np.abs(problem.value).max(initial=0.0)), kappa) or 1.0)
-    x, level = np.arange(n_x), n_x + np.arange(n_l)
-    job_x, round_x = x // rounds, x % rounds
-    job_l, count_l = np.divmod(np.arange(n_l), levels)
-    h = n_x + n_l
-    capacity, link, one, longest_row, work = np.cumsum([0, rounds, count, count, count])
-    share = (problem.gpus[:, None] * left / problem.capacity).ravel()
-    blocks = (
-        (capacity + round_x, x, problem.gpus[job_x]),
-        (link + job_x, x, np.ones(n_x)),
-        (link + job_l, level, -count_l),
-        (one + job_l, level, np.ones(n_l)),
-        (longest_row + job_l, level, left.ravel()),
-        (longest_row + np.arange(count), np.full(count, h), -np.ones(count)),
-        (np.full(n_l, work), level, share),
-        (np.array([work]), np.array([h]), -np.ones(1)),
-    )
-    row, column, value = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    value = value.astype(float)
-    matrix = coo_matrix((value, (row, column)), (work + 1, h + 1)).tocsc()
-    matrix.eliminate_zeros()
-    allowed = np.arange(levels) <= problem.most[:, None]
-    steps = np.diff(problem.value, 2, axis=1)
-    spread = np.abs(problem.value).max(axis=1, initial=0.0)[:, None]
-    bent = (steps > _CONVEX * spread).any(axis=1)
-    free = np.full(count, -math.inf)
-    program = CompiledProgram(
-        c=np.concatenate((np.zeros(n_x), -factor * problem.value.ravel(), [factor * kappa])),
-        lower=np.zeros(h + 1),
-        upper=np.concatenate(
-            ((problem.most > 0)[job_x].astype(float), allowed.ravel().astype(float), [math.inf])
-        ),
-        A=matrix,
-        row_lower=np.concatenate(
-            (np.full(rounds, -math.inf), np.zeros(count), np.ones(count), free, [-math.inf])
-        ),
-        row_upper=np.concatenate(
-            (np.full(rounds, float(problem.capacity)), np.zeros(count), np.ones(count), np.zeros(count + 1))
-        ),
-        integrality=np.concatenate((np.ones(n_x, bool), bent[job_l], [False])),
-        request_ids=[],
-        column_start=np.zeros(1, np.int64),
-        resource_ids=[],
-        sum_row=np.zeros(0, np.int64),
-    )
-    return program, factor
+    runs = None if found.x is None else found.x[job.size + 1 :].reshape(n, rounds) > 0.5
+    return ExactPlan(runs, -unit * found.bound, found, effort)

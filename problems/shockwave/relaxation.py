@@ -1,4 +1,4 @@
-"""Relaxation of program (11) with its certified bound; cvxpy is the reference solver.
+"""Relaxation of program (11) with its certified bound.
 
 The relaxation over real rounds y_j = sum of the job's segments z_q:
 
@@ -20,24 +20,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from copter.arrays import Floats
-from copter.errors import SolverError
-from copter.extras import extra
 from copter.problems.shockwave.window import Window
 from copter.solution import Solution
-
-_CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
-    {"equilibrate_enable": False},
-    {},
-    {"max_step_fraction": 0.95, "linesearch_backtrack_step": 0.5, "min_switch_step_length": 0.01},
-)
-"""Settings of Clarabel: first steps may stall on logarithms near their poles; one of these works."""
 
 
 @dataclass(frozen=True)
@@ -70,65 +60,6 @@ class Relaxation:
 
 
 RelaxationSolver = Callable[[Window], Relaxation]
-
-
-def solve_relaxation(window: Window) -> Relaxation:
-    """Solve with cvxpy and Clarabel."""
-    with extra("cvxpy"):
-        import cvxpy as cp  # Slow to import, and only this reference needs it.
-
-    begin = time.perf_counter()
-    count, segments = len(window), len(window.segment_rounds)
-    valued = np.flatnonzero((window.weights > 0) & (np.diff(window.segment_start) > 0))
-    if not segments or not (valued.size or window.makespan_weight > 0):
-        # The objective is constant: any use of the GPUs is optimal.
-        used = float(window.gpus @ window.most_rounds)
-        rounds = window.most_rounds * min(1.0, window.capacity * window.rounds / max(used, 1.0))
-        return answer(window, rounds, 0.0, 0.0, np.zeros(count), begin)
-    owner = np.repeat(np.arange(count), np.diff(window.segment_start))
-    # Everything is scaled by its own range: shares of segments, utilities over the largest, run times over
-    # the longest, weights over the largest.  Without scaling, Clarabel fails on some windows.
-    share, h = cp.Variable(segments, nonneg=True), cp.Variable()
-    top = window.relaxed_utility(window.most_rounds)
-    gain = sparse.csr_array(
-        (window.segment_gain * window.segment_rounds / top[owner], (owner, np.arange(segments))),
-        (count, segments),
-    )
-    rounds_of = sparse.csr_array((window.segment_rounds, (owner, np.arange(segments))), (count, segments))
-    seconds = max(float(window.remaining.max()), window.round_seconds)
-    heaviest = float(window.weights.max()) if valued.size else 1.0
-    left = (window.remaining - window.round_seconds * (rounds_of @ share)) / seconds
-    gpu_rounds = window.gpus @ rounds_of / (window.capacity * window.rounds)
-    capacity = gpu_rounds @ share <= 1.0
-    each = h >= left
-    work = h >= window.gpus @ left / window.capacity
-    utility = (window.base / top)[valued] + gain[valued] @ share
-    welfare = cp.sum(cp.multiply(window.weights[valued] / heaviest, cp.log(utility))) if valued.size else 0.0
-    factor = window.scale * heaviest
-    kappa = window.makespan_weight * seconds / factor
-    problem = cp.Problem(cp.Maximize(welfare - kappa * h), [share <= 1.0, capacity, each, work])
-    made, model = time.perf_counter() - begin, 0.0
-    for options in _CLARABEL_ATTEMPTS:
-        try:
-            started = time.perf_counter()
-            problem.solve(solver=cp.CLARABEL, **options)
-            model = made + time.perf_counter() - started - float(problem.solver_stats.solve_time or 0.0)
-            break
-        except cp.SolverError:
-            continue
-    if share.value is None:
-        raise SolverError(f"relaxation of {count} jobs: Clarabel failed with all its settings")
-    rounds = rounds_of @ np.clip(share.value, 0.0, 1.0)
-    rounds *= min(1.0, window.capacity * window.rounds / max(float(window.gpus @ rounds), 1e-300))
-    certified = answer(
-        window,
-        rounds,
-        float(capacity.dual_value) * factor / (window.capacity * window.rounds),
-        float(work.dual_value) * factor / seconds,
-        np.asarray(each.dual_value, float) * factor / seconds,
-        begin,
-    )
-    return replace(certified, model_seconds=model)
 
 
 def _feasible_prices(window: Window, mu: float, work: float, jobs: Floats) -> tuple[float, float, Floats]:

@@ -28,7 +28,7 @@ from copter.problems.shockwave.forecast import POWER, Forecast, forecast
 from copter.problems.shockwave.interface import RoundState, pack
 from copter.problems.shockwave.plan import SCATTER, Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram
-from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
+from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, window_of_forecast
 from copter.rounds.record import Move
@@ -160,14 +160,12 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
     """Return a new solver of the relaxation, from windows to relaxations, by its name.
 
     `name`: one of :data:`~copter.problems.shockwave.RELAXATIONS`: ``copter`` keeps a program of the core and
-    solves it with warm starts, ``water-filling`` is a special method for this program, ``cvxpy`` calls
-    Clarabel. `tolerance`: certified gap at which ``copter`` stops; the others have tolerances of their own.
-    `threads`: threads of ``copter``.
+    solves it with warm starts, ``water-filling`` is a special method for this program. `tolerance`: certified
+    gap at which ``copter`` stops. `threads`: threads of ``copter``.
     """
     makers: dict[str, Callable[[], RelaxationSolver]] = {
         "copter": lambda: RelaxationProgram(tolerance, threads),
         "water-filling": lambda: solve_waterfilling,
-        "cvxpy": lambda: solve_relaxation,
     }
     if name not in makers:
         raise ValueError(f"relaxation = {name!r}: must be one of {', '.join(makers)}")

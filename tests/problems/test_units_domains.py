@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer
-from copter.problems.shockwave import solve_relaxation, solve_waterfilling
+from copter.problems.shockwave import solve_waterfilling
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.sia import Cluster, GpuType, ReplicaProfile, SiaJob, SiaPolicy
 from copter.problems.traffic import TrafficEngineering
@@ -77,7 +77,7 @@ def test_shockwave(window, unit):
     expected = solve_waterfilling(window)
     size = max(expected.size, window.size(np.zeros(len(window))))  # 0 where all can be done at once
     assert expected.bound - expected.objective <= 1e-8 * size
-    for solve in (solve_waterfilling, solve_relaxation, RelaxationProgram(1e-6)):
+    for solve in (solve_waterfilling, RelaxationProgram(1e-6)):
         found = solve(other)
         assert found.size == pytest.approx(expected.size, rel=1e-3, abs=1e-3 * size)
         assert abs(found.objective - expected.objective) <= 1e-5 * size

@@ -62,14 +62,6 @@ def test_all_jobs_complete_and_no_gpu_idles_while_a_job_fits(jobs, gpus):
         assert solve.plan.bound >= solve.plan.objective - 1e-12 * max(1.0, abs(solve.plan.objective))
 
 
-def test_with_cvxpy_in_its_place_it_is_as_good():
-    jobs = generate(12, seed=6, arrival_seconds=100.0)
-    ours = replay(jobs, 4, Shockwave()).metrics
-    reference = replay(jobs, 4, Shockwave(solver="cvxpy")).metrics
-    assert ours.makespan == pytest.approx(reference.makespan, rel=0.02)
-    assert ours.average_jct == pytest.approx(reference.average_jct, rel=0.05)
-
-
 def test_one_job_more_gpus_than_jobs_and_one_too_large():
     assert replay([static("a", 700.0, gpus=3)], 8, Shockwave()).metrics.makespan == 700.0
     jobs = [static("big", 700.0, gpus=9), *generate(5, seed=1, arrival_seconds=0.0)]

@@ -13,9 +13,9 @@ from copter.problems.shockwave import (
     build_window,
     dual_bound,
     snapshot,
-    solve_relaxation,
     solve_waterfilling,
 )
+from copter.problems.shockwave.course import clarabel_relaxation
 from copter.problems.shockwave.window import _FLOOR, Window
 from support.amounts import examples
 from support.shockwave_cases import now, state, static, windows
@@ -272,7 +272,7 @@ def by_rounds(window):
 @pytest.mark.parametrize("lam", [0.0, 0.3, 10.0])
 def test_three_solutions_agree(seed, lam):
     window = build_window(snapshot(24, 8, seed=seed), rounds=6, lam=lam, power=3.0)
-    exact, reference = solve_waterfilling(window), solve_relaxation(window)
+    exact, reference = solve_waterfilling(window), clarabel_relaxation(window)
     assert reference.objective == pytest.approx(exact.objective, rel=1e-6)
     assert reference.bound == pytest.approx(exact.bound, rel=1e-6)
     assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
@@ -284,7 +284,7 @@ def test_three_solutions_agree(seed, lam):
 @pytest.mark.parametrize("jobs", [500, 2000])
 def test_large_windows_agree_with_cvxpy(jobs):
     window = build_window(snapshot(jobs, 256, seed=jobs))
-    exact, reference = solve_waterfilling(window), solve_relaxation(window)
+    exact, reference = solve_waterfilling(window), clarabel_relaxation(window)
     assert reference.objective == pytest.approx(exact.objective, rel=1e-6)
     assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
 
@@ -331,10 +331,9 @@ def nothing_to_do(weights, gpus=1, lam=1.0):
 
 @pytest.mark.parametrize("weights", [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
 @pytest.mark.parametrize("lam", [0.0, 1.0])
-@pytest.mark.parametrize("solver", [solve_waterfilling, solve_relaxation])
-def test_zero_utilities_and_zero_budgets(weights, lam, solver):
+def test_zero_utilities_and_zero_budgets(weights, lam):
     window = nothing_to_do(weights, lam=lam)
-    relaxed = solver(window)
+    relaxed = solve_waterfilling(window)
     assert relaxed.rounds[0] == pytest.approx(0.0, abs=1e-6)
     # GPU time that nobody values is still used where it helps the makespan or costs nothing.
     if weights[1] or lam:
@@ -344,9 +343,8 @@ def test_zero_utilities_and_zero_budgets(weights, lam, solver):
 
 def test_a_window_without_jobs():
     window = build_window(now([], 4))
-    for solver in (solve_waterfilling, solve_relaxation):
-        relaxed = solver(window)
-        assert relaxed.rounds.size == 0 and relaxed.bound == relaxed.objective == 0.0
+    relaxed = solve_waterfilling(window)
+    assert relaxed.rounds.size == 0 and relaxed.bound == relaxed.objective == 0.0
 
 
 @pytest.mark.parametrize(
