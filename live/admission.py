@@ -41,7 +41,6 @@ from copter.live.reservations import (
     node_names,
     policy_type,
     present,
-    real_type,
 )
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
@@ -183,11 +182,6 @@ class Admission:
                     f"reservation = {reservation.name!r}: has {most} GPUs of a type that the job can use, and"
                     f" the job needs {job.least_gpus}",
                 )
-        if file.one_rack and (racks := _too_small_racks(job, whole, reservation)):
-            raise RefusedError(
-                422,
-                f"one_rack: the job needs at least {job.least_gpus} GPUs, but the largest racks have {racks}",
-            )
         if not can_run(policy, job, whole):
             raise RefusedError(
                 422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
@@ -500,29 +494,6 @@ def _cluster_of(reservation: Reservation, whole: Cluster) -> Cluster:
         replace(one, name=policy_type(one.name, reservation.name), nodes=counts[one.name])
         for one in whole.types
     )
-
-
-def _too_small_racks(job: LiveJob, whole: Cluster, reservation: Reservation | None) -> str:
-    """Return the GPUs of the largest rack of each type that a job may use; empty if one can hold the job.
-
-    In a reservation, only its nodes count.
-    """
-    racks = dict[str, int]()
-    for type in whole.types:
-        if type.name not in job.types:
-            continue
-        name = real_type(type.name)
-        nodes = (
-            set(range(type.nodes))
-            if reservation is None
-            else {node for other, node in reservation.nodes if other == name}
-        )
-        rack_nodes = type.racks_of(max(nodes, default=-1) + 1)
-        most = max((len(nodes.intersection(rack)) for rack in rack_nodes), default=0)
-        racks[name] = type.gpus_per_node * most
-    if any(gpus >= job.least_gpus for gpus in racks.values()):
-        return ""
-    return ", ".join(f"{gpus} {type}" for type, gpus in racks.items())
 
 
 def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:

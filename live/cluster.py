@@ -389,25 +389,6 @@ class LiveCluster:
             type: frozenset(at for name, at in nodes if name == type) for type in {name for name, _ in nodes}
         }
 
-    def most_in_a_rack(self, type: str) -> int:
-        """Return the largest number of GPUs in one rack that work and are given to no job.
-
-        `type` is one that policies know.
-        """
-        real = real_type(type)
-        free = {
-            node: gpus
-            for name, node, gpus in self.nodes()
-            if name == real and self.policy_type(name, node) == type and (name, node) not in self.unusable
-        }
-        for job in self.jobs.values():
-            if job.allocation is not None and job.allocation.type == type:
-                for node, gpus in job.place or ():
-                    free[node] = free.get(node, 0) - gpus
-        one = next(one for one in self.cluster.types if one.name == type)
-        racks = one.racks_of(self._sizes[real])
-        return max((sum(free.get(node, 0) for node in rack) for rack in racks), default=0)
-
     def running(self) -> list[LiveJob]:
         """Return the jobs with a run that has not ended."""
         return [job for job in (*self.jobs.values(), *self.leftover.values()) if job.run is not None]

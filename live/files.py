@@ -130,9 +130,6 @@ class JobFile(Strict):
     reservation: Annotated[
         Name | None, Field(description="Reservation on whose nodes the job runs; default: other nodes.")
     ] = None
-    one_rack: Annotated[
-        bool, Field(description="True if all nodes of the job must be in one rack of the cluster.")
-    ] = False
     time_limit_seconds: Annotated[
         float | None,
         Field(gt=0, le=1e9, description="Running time of all runs together after which the job fails."),
@@ -237,7 +234,6 @@ class JobFile(Strict):
             self.max_batch_size,
             self.tenant,
             priority=self.priority,
-            one_rack=self.one_rack,
         )
 
 
@@ -257,10 +253,6 @@ class GpuNodes(Strict):
     max_nodes: Annotated[
         int | None, Field(ge=1, le=100_000, description="Number of nodes up to which a policy may add nodes.")
     ] = None
-    nodes_per_rack: Annotated[
-        _Count | Annotated[tuple[_Count, ...], Field(min_length=1, strict=False)] | None,
-        Field(description="Nodes of a rack, or of each rack, in the order of the nodes; default: one rack."),
-    ] = None
 
     @model_validator(mode="after")
     def _counts(self) -> Self:
@@ -269,16 +261,7 @@ class GpuNodes(Strict):
             raise ValueError(f"max_nodes = {most}: must be at least nodes = {self.nodes}")
         if self.hosts and (len(self.hosts) != most or len(set(self.hosts)) != most):
             raise ValueError(f"hosts: {len(set(self.hosts))} names: must be one for each of {most} nodes")
-        sizes = self.nodes_per_rack
-        if isinstance(sizes, tuple) and sum(sizes) != most:
-            raise ValueError(f"nodes_per_rack: {sum(sizes)} nodes in all: must be all {most} nodes")
         return self
-
-    @property
-    def racks(self) -> tuple[int, ...]:
-        """Sizes of the racks, as :attr:`copter.problems.cluster.cluster.GpuType.racks`."""
-        sizes = self.nodes_per_rack
-        return sizes if isinstance(sizes, tuple) else () if sizes is None else (sizes,)
 
     def host(self, node: int) -> str:
         """Return the name of a node."""
@@ -364,7 +347,7 @@ class ClusterFile(Strict):
 
     def cluster(self) -> Cluster:
         """Return the nodes as a cluster for policies."""
-        return Cluster(GpuType(one.type, one.gpus_per_node, one.nodes, one.racks) for one in self.gpus)
+        return Cluster(GpuType(one.type, one.gpus_per_node, one.nodes) for one in self.gpus)
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -148,7 +148,7 @@ class LiveJob(Job):
         self.file, self.reservation = file, reservation
         self._types = self._own_types(cluster)  # also those that the cluster has no more
         prior = _prior(file, name, self.types)
-        super().__init__(submission, job_profile(submission, prior, kind, cluster), kind, timer)
+        super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
         self.owner, self.index, self.account = owner, index, account
         self._prior = prior
         self.hold: Hold | None = None
@@ -349,14 +349,14 @@ class LiveJob(Job):
     def adapt(self, policy_kind: Kind, cluster: Cluster) -> None:
         """Prepare for a new policy: mark everything to be fitted when the policy is asked.
 
-        `cluster`: the present one, whose types and racks the job can use from now on.
+        `cluster`: the present one, whose types the job can use from now on.
         """
         if self._own_types(cluster).keys() - self._types.keys():
             self._types |= self._own_types(cluster)
             self._prior = _prior(self.file, self.name, self.types)
         self.kind = job_kind(self.submission, policy_kind)
         self.gpus = job_gpus(self.submission, self.kind)
-        self.seen = self.profile = job_profile(self.submission, self._prior, self.kind, cluster)
+        self.seen = self.profile = job_profile(self.submission, self._prior, self.kind)
         self._stale = {"": None}
         if self.learned is not None and isinstance(self.profile, GoodputProfile):
             self.learned.use(self.profile)

@@ -96,9 +96,7 @@ async def would_run(
     need, free = _fit(rounds.policy, state, job)
     sentences += [need, *_reserved(state, job, record.now())]
     if free:
-        if scattered := _scattered(state, job, free):
-            sentences.append(f"{scattered} So it would wait.")
-        elif any(gpus >= job.least_gpus for gpus in free.values()):
+        if any(gpus >= job.least_gpus for gpus in free.values()):
             sentences.append("Enough GPUs are free now; the policy decides which jobs get them.")
         else:
             sentences.append(
@@ -257,8 +255,6 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
     yield from _reserved(state, job, now)
     if not types:
         return
-    if scattered := _scattered(state, job, types):
-        yield scattered
     later = _names(
         [
             one.name
@@ -273,8 +269,7 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
     if last is not None and last.asked > since:
         yield f"The policy {policy!r} last decided {now - last.time:.0f} s ago, and the job got no GPUs."
         if job.name in rounds.unplaced:
-            where = "free in one rack" if job.file.one_rack else "free together"
-            yield f"The policy gave it GPUs, but the nodes did not have that number {where}."
+            yield "The policy gave it GPUs, but the nodes did not have that number free together."
     else:
         if job.eligible_since > job.submitted and job.eligible_since == since:
             yield (
@@ -313,19 +308,6 @@ def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[st
         return f"{need}, but only {_counts(usable)} are in use, so it cannot start now.{out}", {}
     runs = f"and the policy {policy.name!r} cannot run it on the nodes in use ({_counts(usable)})"
     return f"{need}, {runs}, so it cannot start now.{out}", {}
-
-
-def _scattered(state: LiveCluster, job: LiveJob, free: dict[str, int]) -> str:
-    """Return that no rack has enough free GPUs for a job that must be in one rack, although a type has.
-
-    The text is empty if the job may be anywhere, a rack has enough, or no type has enough.
-    """
-    if not job.file.one_rack or all(gpus < job.least_gpus for gpus in free.values()):
-        return ""
-    most = {type: state.most_in_a_rack(type) for type in free}
-    if any(gpus >= job.least_gpus for gpus in most.values()):
-        return ""
-    return f"GPUs are free, but not in one rack: at most {_counts(most)} in a rack are not given to any job."
 
 
 def _can_run(policy: Policy, cluster: Cluster, job: LiveJob, type: str) -> bool:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -41,9 +40,6 @@ class GpuType:
         GPUs of each node, at least 1.
     nodes : int
         Number of nodes.
-    racks : tuple of int
-        Number of nodes of each rack, in the order of the nodes; the last number holds for all further racks,
-        so (8,) means racks of 8 nodes.  Empty if all nodes are in one rack.
 
     Raises
     ------
@@ -54,11 +50,8 @@ class GpuType:
     name: str
     gpus_per_node: int
     nodes: int
-    racks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if any(size < 1 for size in self.racks):
-            raise ValueError(f"GPU type {self.name!r}: racks = {self.racks}: must have nodes")
         if self.gpus_per_node < 1:
             raise ValueError(
                 f"GPU type {self.name!r}: gpus_per_node = {self.gpus_per_node}: must be at least 1"
@@ -70,24 +63,6 @@ class GpuType:
     def gpus(self) -> int:
         """Number of GPUs of this type."""
         return self.gpus_per_node * self.nodes
-
-    @property
-    def rack_gpus(self) -> int | None:
-        """Number of GPUs of the largest rack; None if all nodes are in one rack."""
-        return self.gpus_per_node * max(self.racks) if self.racks else None
-
-    def racks_of(self, nodes: int) -> list[range]:
-        """Return the numbers of the nodes of each rack, for the first `nodes` numbers.
-
-        These numbers include nodes that do not work.
-        """
-        found, begin = list[range](), 0
-        for size in chain(self.racks, repeat(self.racks[-1] if self.racks else nodes)):
-            if begin >= nodes:
-                break
-            found.append(range(begin, min(begin + size, nodes)))
-            begin += size
-        return found
 
 
 class Configuration(NamedTuple):

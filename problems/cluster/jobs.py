@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
+from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.profiles.base import Profile, Row
 from copter.problems.cluster.profiles.throughput import BatchChoice
 from copter.problems.cluster.workload import JobSubmission, Kind
@@ -177,15 +177,12 @@ def job_gpus(submission: JobSubmission, kind: Kind) -> int | None:
     return (submission.gpus or submission.tuned_gpus or 1) if kind == "rigid" else None
 
 
-def job_profile(
-    submission: JobSubmission, application: Profile, kind: Kind, cluster: Cluster | None = None
-) -> Profile:
+def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> Profile:
     """Return the profile by which a job runs: its application's, within the user's limits and its kind.
 
     `kind`: as :func:`job_kind` returns it. If the batch size is not adapted, it is the submission's, and the
-    user's limit for adaptation has no effect; the same holds for profiles without batch sizes. `cluster`: if
-    given, a job that must be in one rack runs on at most the GPUs of the largest rack of each type. The
-    result is the same object for equal arguments.
+    user's limit for adaptation has no effect; the same holds for profiles without batch sizes. The result
+    is the same object for equal arguments.
     """
     if kind != "adaptive":
         profile = application.at_fixed_batch(submission.batch_size)
@@ -193,11 +190,7 @@ def job_profile(
         profile = application.with_max_batch(submission.max_batch_size)
     else:
         profile = application
-    profile = profile.with_gpus(submission.min_gpus, submission.max_gpus)
-    if not submission.one_rack or cluster is None:
-        return profile
-    most = {type.name: type.rack_gpus for type in cluster.types}
-    return profile.with_type_gpus({type: gpus for type, gpus in most.items() if gpus is not None})
+    return profile.with_gpus(submission.min_gpus, submission.max_gpus)
 
 
 def batch_choice(profile: Profile, configuration: Configuration, progress: float) -> BatchChoice | None:

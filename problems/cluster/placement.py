@@ -4,8 +4,7 @@ Rules (thesis section 3.3.1):
 
 (a) a job that requests part of a node gets it on one node,
 (b) a job that requests whole nodes gets whole nodes,
-(c) if free GPUs are too scattered for that, some jobs are evicted and placed again,
-(d) a job that must be in one rack gets nodes of one rack of its type.
+(c) if free GPUs are too scattered for that, some jobs are evicted and placed again.
 
 A job with an unchanged configuration keeps its nodes, unless it is evicted.  Two distributed jobs, that is,
 jobs on more than one node, never share a node, because their traffic would share its network card.
@@ -60,20 +59,18 @@ class Placer(Protocol):
         held: Mapping[str, Placement],
         wanted: Mapping[str, Allocation],
         fixed: Collection[str] = (),
-        one_rack: Collection[str] = (),
     ) -> Placed:
         """Find nodes for every job with a configuration.
 
         `cluster`: has the number of working nodes; if a type has n of them, they are the first n numbers that
         are not in `down`. `down`: failed nodes of each type. `held`: present places of jobs, which may
         include nodes that are gone. `wanted`: a Placement means that the policy chose the nodes itself.
-        `fixed`: jobs that keep their nodes while their configuration does not change. `one_rack`: jobs that
-        get nodes of one rack, or none.
+        `fixed`: jobs that keep their nodes while their configuration does not change.
         """
 
 
 class SiaPlacer:
-    """A placer with the four rules; nodes that a policy chose itself are checked and used unchanged.
+    """A placer with the three rules; nodes that a policy chose itself are checked and used unchanged.
 
     `sharing`: if a distributed job finds no place otherwise, it may share a node with another one, as in the
     simulators of Gavel and Pollux. Only jobs whose GPU count is not among the cluster's configurations need
@@ -93,15 +90,13 @@ class SiaPlacer:
         held: Mapping[str, Placement],
         wanted: Mapping[str, Allocation],
         fixed: Collection[str] = (),
-        one_rack: Collection[str] = (),
     ) -> Placed:
         """Find nodes for every job with a configuration.
 
         `cluster`: has the number of working nodes. `down`: failed nodes of each type. `held`: present places
         of jobs; a place on nodes that are gone has no effect. `wanted`: its order breaks ties. `fixed`: jobs
-        that keep their nodes while their configuration does not change. `one_rack`: jobs that get nodes of
-        one rack, or none; they come before other distributed jobs, and move if their nodes are in several
-        racks. A job that stays keeps the same Placement object.
+        that keep their nodes while their configuration does not change. A job that stays keeps the same
+        Placement object.
         """
         by_type: dict[str, dict[str, Allocation]] = {type.name: {} for type in cluster.types}
         for name, want in wanted.items():
@@ -114,7 +109,7 @@ class SiaPlacer:
         last = self._last()
         for type in cluster.types:
             pool = _Pool(type, down.get(type.name, _NONE), last.get(type.name, _NONE), self._sharing)
-            evicted += pool.fit(by_type[type.name], held, fixed, one_rack)
+            evicted += pool.fit(by_type[type.name], held, fixed)
             for name, nodes in pool.jobs.items():
                 have = held.get(name)
                 if have is not None and have.type == type.name:
@@ -165,39 +160,26 @@ class _Pool:
         self.distributed = [False] * len(self.free)
         self.jobs: dict[str, _Nodes] = {}
         self._all = range(len(self.free))
-        self._racks = type.racks_of(len(self.free)) if type.racks else [self._all]
         self._last, self._heaps = last, list[list[int]]()
         self._alone: dict[int, dict[str, int]] | None = None
 
     def fit(
-        self,
-        wanted: Mapping[str, Allocation],
-        held: Mapping[str, Placement],
-        fixed: Collection[str],
-        one_rack: Collection[str],
+        self, wanted: Mapping[str, Allocation], held: Mapping[str, Placement], fixed: Collection[str]
     ) -> list[str]:
         """Place jobs; return those without a place."""
-        queue: list[tuple[bool, bool, int, int, str]] = []
+        queue: list[tuple[bool, int, int, str]] = []
         chosen = [(name, want.nodes) for name, want in wanted.items() if isinstance(want, Placement)]
         for name, nodes in chosen:
             if not self._has(nodes):
                 what = f"nodes = {nodes}: must be free GPUs of {self.type}"
                 raise PolicyError(f"job {name!r}: {what}")
-            if name in one_rack and not self._in_one_rack(nodes):
-                raise PolicyError(f"job {name!r}: nodes = {nodes}: must be in one rack of {self.type}")
             self._take(name, nodes)
         for order, (name, want) in enumerate(wanted.items()):
             if isinstance(want, Placement):
                 continue
             have = held.get(name)
-            if (
-                have is None
-                or have.type != want.type
-                or (name in one_rack and not self._in_one_rack(have.nodes))
-                or not self._keep(name, have.nodes, want)
-            ):
-                anywhere = want.nodes == 1 or name not in one_rack
-                queue.append((want.nodes == 1, anywhere, -want.gpus, order, name))
+            if have is None or have.type != want.type or not self._keep(name, have.nodes, want):
+                queue.append((want.nodes == 1, -want.gpus, order, name))
         if queue:
             self._heaps = [[] for _ in range(2 * (self.size + 1))]
             for node in self._all:
@@ -207,20 +189,19 @@ class _Pool:
         stay = {*fixed, *(name for name, _ in chosen)}
         lost = []
         while queue:
-            _, anywhere, *_, name = heappop(queue)
-            racks = [self._all] if anywhere else self._racks
+            *_, name = heappop(queue)
             want = cast(Configuration, wanted[name])
             have = held.get(name)
             own = have.nodes if have is not None and have.type == want.type else ()
             parts = _parts(want, self.size)
-            nodes, victims = self._find_in(racks, parts, own, stay, apart=len(parts) > 1)
+            nodes, victims = self._find(parts, own, stay, apart=len(parts) > 1)
             if not nodes and self.sharing and len(parts) > 1:
-                nodes, victims = self._find_in(racks, parts, own, stay, apart=False)
+                nodes, victims = self._find(parts, own, stay, apart=False)
             if not nodes:
                 lost.append(name)
                 continue
             for victim in victims:
-                heappush(queue, (True, True, -self._drop(victim), number[victim], victim))
+                heappush(queue, (True, -self._drop(victim), number[victim], victim))
             self._take(name, nodes)
         return lost
 
@@ -241,9 +222,6 @@ class _Pool:
     def _has(self, nodes: _Nodes) -> bool:
         """Return whether these GPUs are free."""
         return all(0 <= node < len(self.free) and 1 <= gpus <= self.free[node] for node, gpus in nodes)
-
-    def _in_one_rack(self, nodes: _Nodes) -> bool:
-        return any(all(node in rack for node, _ in nodes) for rack in self._racks)
 
     def _stays(self, nodes: _Nodes) -> bool:
         """Return whether a job can stay on nodes."""
@@ -275,30 +253,10 @@ class _Pool:
         del self._alone[node][name]
         return gpus
 
-    def _find_in(
-        self, racks: list[range], parts: list[int], own: _Nodes, stay: Collection[str], *, apart: bool
-    ) -> tuple[_Nodes, list[str]]:
-        """Return nodes of one of some racks for a job, and the jobs to evict for it; empty if impossible.
-
-        Fewer evictions come first, then fewer of the last nodes, then a rack that the job is in, then the
-        rack with the fewest free GPUs.
-        """
-        if len(racks) == 1:
-            return self._find(parts, own, stay, racks[0], apart=apart)
-        best: tuple[tuple[int, int, bool, int, int], _Nodes, list[str]] | None = None
-        for rack in racks:
-            nodes, victims = self._find(parts, own, stay, rack, apart=apart)
-            if nodes:
-                away = all(node not in rack for node, _ in own)
-                late = sum(node in self._last for node, _ in nodes)
-                order = len(victims), late, away, sum(self.free[node] for node in rack), rack.start
-                best = min(best or (order, nodes, victims), (order, nodes, victims))
-        return ((), []) if best is None else best[1:]
-
     def _find(
-        self, parts: list[int], own: _Nodes, stay: Collection[str], rack: range, *, apart: bool
+        self, parts: list[int], own: _Nodes, stay: Collection[str], *, apart: bool
     ) -> tuple[_Nodes, list[str]]:
-        """Return nodes of a rack for a job, if possible its own, and the jobs to evict for it.
+        """Return nodes for a job, if possible its own, and the jobs to evict for it.
 
         The nodes are empty if this is impossible.  With `apart`, nodes that a distributed job uses are
         excluded.
@@ -306,10 +264,10 @@ class _Pool:
         found: dict[int, int] = {}
         victims: list[str] = []
         for gpus in parts:
-            node = self._own(gpus, own, found, rack, apart)
-            node = self._tightest(gpus, found, rack, apart) if node is None else node
+            node = self._own(gpus, own, found, apart)
+            node = self._tightest(gpus, found, apart) if node is None else node
             if node is None:
-                room = self._room(gpus, found, stay, rack, apart)
+                room = self._room(gpus, found, stay, apart)
                 if room is None:
                     return (), []
                 node, more = room
@@ -317,32 +275,25 @@ class _Pool:
             found[node] = gpus
         return tuple(sorted(found.items())), victims
 
-    def _open(self, node: int, found: Collection[int], rack: range, apart: bool) -> bool:
+    def _open(self, node: int, found: Collection[int], apart: bool) -> bool:
         """Return whether a job that has the nodes `found` may use another node, if it has room."""
-        return node in rack and node not in found and not (apart and self.distributed[node])
+        return node not in found and not (apart and self.distributed[node])
 
-    def _own(self, gpus: int, own: _Nodes, found: Collection[int], rack: range, apart: bool) -> int | None:
+    def _own(self, gpus: int, own: _Nodes, found: Collection[int], apart: bool) -> int | None:
         for node, _ in own:
-            if node < len(self.free) and self.free[node] >= gpus and self._open(node, found, rack, apart):
+            if node < len(self.free) and self.free[node] >= gpus and self._open(node, found, apart):
                 return node
         return None
 
-    def _tightest(self, gpus: int, found: Collection[int], rack: range, apart: bool) -> int | None:
+    def _tightest(self, gpus: int, found: Collection[int], apart: bool) -> int | None:
         """Return the node with the fewest free GPUs that suffice; of the last nodes if it must be."""
-        if rack is not self._all:  # the heaps have the nodes of all racks
-            enough = (
-                (node in self._last, self.free[node], node)
-                for node in rack
-                if self.free[node] >= gpus and self._open(node, found, rack, apart)
-            )
-            return min(enough, default=(False, 0, None))[2]
         kinds = self.size + 1
         for which in (*range(gpus, kinds), *range(kinds + gpus, 2 * kinds)):  # the last nodes come last
             heap, skipped, free = self._heaps[which], [], which % kinds
             while heap:
                 if self.free[heap[0]] != free:
                     heappop(heap)
-                elif self._open(heap[0], found, rack, apart):
+                elif self._open(heap[0], found, apart):
                     break
                 else:
                     skipped.append(heappop(heap))
@@ -354,7 +305,7 @@ class _Pool:
         return None
 
     def _room(
-        self, gpus: int, found: Collection[int], stay: Collection[str], rack: range, apart: bool
+        self, gpus: int, found: Collection[int], stay: Collection[str], apart: bool
     ) -> tuple[int, list[str]] | None:
         """Return the node that needs the fewest evictions of smaller jobs to make room, and those jobs."""
         if self._alone is None:
@@ -363,9 +314,8 @@ class _Pool:
                 if len(nodes) == 1:
                     self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
         best: tuple[int, int, int, list[str]] | None = None
-        shared = sorted(self._alone) if rack is self._all else [node for node in rack if node in self._alone]
-        for node in shared:
-            if not self._open(node, found, rack, apart):
+        for node in sorted(self._alone):
+            if not self._open(node, found, apart):
                 continue
             small = [(n, name) for name, n in self._alone[node].items() if n < gpus and name not in stay]
             victims = _victims(sorted(small, key=lambda one: one[0]), gpus - self.free[node])

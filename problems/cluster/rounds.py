@@ -157,8 +157,7 @@ class ClusterRounds(Generic[_AnyJob]):
             if job.allocation is not None and job.place is not None
         }
         fixed = [name for name in held if not now.jobs[name].submission.preemptible]
-        one_rack = {name for name in wanted if now.jobs[name].submission.one_rack}
-        return self.placer.place(now.cluster, now.down, held, wanted, fixed, one_rack)
+        return self.placer.place(now.cluster, now.down, held, wanted, fixed)
 
     def carry_out(self, decision: Decision) -> _Changes:
         """Start, resize and stop the jobs of the world that a decision changes."""

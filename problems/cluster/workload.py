@@ -11,7 +11,6 @@ any order.  An empty field counts as absent:
 - ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
 - ``tenant``: user, group or virtual cluster;
 - ``priority``: an integer; jobs with a larger one come first, under policies that know priorities;
-- ``one_rack``: true if all nodes of the job must be in one rack;
 - ``deadline``: time in seconds since the start by which the job should complete, for policies that may delay
   it.
 """
@@ -42,7 +41,6 @@ _OPTIONAL = (
     "tenant",
     "deadline",
     "priority",
-    "one_rack",
 )
 
 _DIGITS = 9
@@ -84,8 +82,6 @@ class JobSubmission:
         hours.
     priority : int
         Jobs with a larger number come first under policies that know priorities, such as "queue".
-    one_rack : bool
-        True if all nodes of the job must be in one rack.
     """
 
     name: str
@@ -104,7 +100,6 @@ class JobSubmission:
     tenant: str = ""
     deadline: float | None = None
     priority: int = 0
-    one_rack: bool = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.time) and self.time >= 0):
@@ -171,8 +166,7 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
             gpus = "" if job.gpus is None else job.gpus
             fixed = (job.name, job.time, job.application, job.category, job.kind, gpus)
             deadline = "" if job.deadline is None else job.deadline
-            last = (job.priority or "", "true" if job.one_rack else "")
-            writer.writerow((*fixed, *flags, *counts, job.tenant, deadline, *last))
+            writer.writerow((*fixed, *flags, *counts, job.tenant, deadline, job.priority or ""))
 
 
 def _submission(row: CsvRow) -> JobSubmission:
@@ -192,7 +186,7 @@ def _submission(row: CsvRow) -> JobSubmission:
     deadline = row.amount("deadline") if row.text("deadline") else None
     if deadline is not None and deadline < time:
         raise row.error("deadline", f"{deadline:g}: must not be before the job's time")
-    priority, one_rack = _priority(row), row.flag("one_rack", default=False)
+    priority = _priority(row)
     preemptible, reserved = row.flag("preemptible", default=True), row.flag("reserved", default=False)
     try:
         return JobSubmission(
@@ -207,7 +201,6 @@ def _submission(row: CsvRow) -> JobSubmission:
             tenant=row.text("tenant"),
             deadline=deadline,
             priority=priority,
-            one_rack=one_rack,
             **cast(dict[str, Any], counts),
         )
     except ValueError as error:

@@ -4,7 +4,7 @@ Read `mechanism.py` first: :class:`Mechanism` turns shares of time into rounds o
 this kind is a class with the single method `shares`: Gavel's four (`gavel.py`), `themis.py`, `allox.py`, open
 shop (`shortest.py`) and Gandiva-Fair (`max_min.py`).  Policies that run at events share GPUs of one type,
 with the base class of :mod:`copter.problems.afs.policies`.  The rest (`first_come.py`, `optimus.py`,
-`tiresias.py`, `backfill.py`, `queue.py` with `racks.py`) have the single method `schedule` of
+`tiresias.py`, `backfill.py`, `queue.py`) have the single method `schedule` of
 :class:`~copter.problems.cluster.policy.Policy`.
 
 A new baseline is a class, and one line in pyproject.toml.

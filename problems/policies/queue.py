@@ -5,12 +5,9 @@ GPUs or wants some is a request that takes all of its GPUs on one type, or none:
 
     max  sum_j w_j x_j    s.t.  GPUs in use on each type <= GPUs of the type
                                 GPUs of a tenant's jobs within its quota <= quota
-                                GPUs in use in a rack <= GPUs of the rack
 
 A job has a column for each type that can run it and, if there are quotas, a second one for GPUs that its
-tenant borrows, which does not count in the quota and is worth less.  The rows of racks are there only while a
-job must be in one rack.  Such a job has these columns for each rack while it waits, and running jobs use the
-racks of their nodes unless the placer can move them.
+tenant borrows, which does not count in the quota and is worth less.
 
 Jobs come first by their worth for each of their GPUs:
 
@@ -29,14 +26,12 @@ within its quota, and only if not more than about 16 times as many GPUs are lost
 Among equals, small and short jobs and jobs that have waited come first.  A running job that must not be
 preempted keeps its GPUs, and is not in the program.
 
-The fractional solution is rounded.  If the result stops a job, or lets a job wait that must be in one rack,
-branch and bound looks for a better one for some seconds, and usually proves that no other choice loses less.
-Then jobs that were to be stopped keep their GPUs as far as these are still free, and waiting jobs, by their
-worth, get GPUs as far as they fit.  So no job waits that would fit, and none is stopped in vain.  There are
-two exceptions.  A job that is stopped for a job in its rack restarts on other nodes in the next round.  And
-the oldest job that gets nothing, if it has waited for `reserve_seconds`, gets a reservation as in
-:mod:`.backfill`, and jobs that would delay it do not start, unless their priority is higher.  This keeps
-large jobs from waiting for ever.
+The fractional solution is rounded.  If the result stops a job, branch and bound looks for a better one for
+some seconds, and usually proves that no other choice loses less. Then jobs that were to be stopped keep their
+GPUs as far as these are still free, and waiting jobs, by their worth, get GPUs as far as they fit.  So no job
+waits that would fit, and none is stopped in vain.  There is one exception.  The oldest job that gets nothing,
+if it has waited for `reserve_seconds`, gets a reservation as in :mod:`.backfill`, and jobs that would delay
+it do not start, unless their priority is higher.  This keeps large jobs from waiting for ever.
 """
 
 from __future__ import annotations
@@ -51,7 +46,6 @@ from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, pinned
 from copter.problems.cluster.workload import JobSubmission, Kind
 from copter.problems.policies.backfill import Reservation, fastest, reservation, seconds_left, take_first
-from copter.problems.policies.racks import Rack, Racks
 from copter.program.program import ContinualProgram, SharedColumns
 from copter.shims.choose_one import ChooseOneShim
 from copter.solvers.registry import make_solver, repeatable_solver
@@ -61,17 +55,16 @@ _KEEP, _BORROWED_KEEP, _BORROWED = 3.0, 0.05, 0.01
 
 
 class _Choice(NamedTuple):
-    """A column of a job: configuration, whether its GPUs count as borrowed, and the rack that it needs."""
+    """A column of a job: configuration, and whether its GPUs count as borrowed."""
 
     configuration: Configuration
     borrowed: bool
-    rack: Rack | None = None
 
 
 class _Known(NamedTuple):
     """A job as it is in the program.
 
-    What its columns follow from, the columns, 1 / (1 + GPUs s / P), and the GPUs of racks that it occupies.
+    What its columns follow from, the columns, and 1 / (1 + GPUs s / P).
     """
 
     submission: JobSubmission
@@ -79,7 +72,6 @@ class _Known(NamedTuple):
     rank: int
     choices: tuple[_Choice, ...]
     small: float
-    racks: Mapping[Rack, int]
 
 
 class _Held(NamedTuple):
@@ -108,8 +100,7 @@ class Queue:
     reserve_seconds : float
         Waiting time after which a job gets a reservation.
     exact_seconds : float
-        Seconds of branch and bound in a round that stops a job, or lets one wait that must be in one rack; 0
-        for none.
+        Seconds of branch and bound in a round that stops a job; 0 for none.
     tolerance : float
         Relative tolerance of the fractional answer.
     deadline : float, optional
@@ -147,7 +138,7 @@ class Queue:
         self._shim = ChooseOneShim()
         self._program = ContinualProgram(sense="max")
         self._known: dict[str, _Known] = {}
-        self._cluster: tuple[dict[str, int], list[Rack]] = {}, []
+        self._capacity: dict[str, int] = {}
         self._after: dict[str, _Held] = {}
         self._free: dict[str, int] = {}
         self._shared: dict[_Columns, SharedColumns] = {}
@@ -155,10 +146,7 @@ class Queue:
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Return the configuration of every job that gets GPUs."""
         free = now.cluster.capacity
-        given, racks = pinned(now.jobs.values(), free), Racks(now)
-        self._racks = racks
-        for name in given:
-            racks.take(racks.held(now.jobs[name]))
+        given = pinned(now.jobs.values(), free)
         left = _within(self.quotas, [(now.jobs[name], one) for name, one in given.items()])
         jobs = {name: job for name, job in now.jobs.items() if name not in given}
         self._edit(now, jobs, free, left)
@@ -167,7 +155,6 @@ class Queue:
         for name, choice in wanted.items():
             if jobs[name].allocation is not None and take_first([choice.configuration], free):
                 taken[name] = choice.configuration
-                racks.take(self._known[name].racks)
         waits = (name for name, job in jobs.items() if job.allocation is None and name not in wanted)
         oldest = next((jobs[name] for name in waits if self._known[name].choices), None)
         held, rank = Reservation(), -1 if oldest is None else self._known[oldest.name].rank
@@ -177,20 +164,16 @@ class Queue:
             if name in taken:
                 continue
             options = [choice.configuration for choice in self._known[name].choices]
-            wish = None
             if name in wanted:
                 options.insert(0, wanted[name].configuration)
-                wish = wanted[name].rack
             if jobs[name].allocation is not None:  # it was to be stopped, and may restart elsewhere
                 options += fastest(jobs[name], now.cluster)
             for one in dict.fromkeys(options):
-                need = racks.use(jobs[name], one, wish)
-                fits = one.gpus <= free.get(one.type, 0) and need is not None
+                fits = one.gpus <= free.get(one.type, 0)
                 first = one == jobs[name].allocation or jobs[name] is oldest or self._known[name].rank > rank
                 if fits and (first or held.admits(jobs[name], one, now.time)):
                     taken[name] = one
                     free[one.type] -= one.gpus
-                    racks.take(need or {})
                     break
         stopped = sum(job.allocation is not None and name not in taken for name, job in jobs.items())
         self.figures |= {"waiting": len(jobs) - len(taken), "stopped": stopped}
@@ -247,21 +230,19 @@ class Queue:
         program = self._program
         uppers: dict[Hashable, float] = {("gpus", type): float(gpus) for type, gpus in free.items()}
         uppers |= {("quota", tenant): float(gpus) for tenant, gpus in left.items()}
-        uppers |= {("rack", *rack): float(max(gpus, 0)) for rack, gpus in self._racks.room.items()}
         for id, upper in uppers.items():
             if id not in program.resources:
                 program.add_resource(id, upper)
             elif program.resources[id].upper != upper:
                 program.update_resources(id, upper=upper)
         ranks = _ranks(jobs.values())
-        cluster = now.cluster.capacity, list(self._racks.room)
-        same, self._cluster = self._cluster == cluster, cluster
+        same, self._capacity = self._capacity == now.cluster.capacity, now.cluster.capacity
         gone = []
         for name, known in self._known.items():
             job = jobs.get(name)
             if job is None or job.submission is not known.submission:
                 gone.append(name)  # perhaps another job with the same name has come
-            elif not same or known.held != job.allocation or known.racks != self._racks.held(job):
+            elif not same or known.held != job.allocation:
                 gone.append(name)
             elif known.rank != ranks[job.submission.priority]:
                 gone.append(name)
@@ -292,30 +273,16 @@ class Queue:
         seconds = seconds_left(job, configurations[0]) if runs else 0.0
         small = 1.0 / (1.0 + gpus * seconds / self._patience)
         kinds = [False] * own + [True] * bool(self.quotas)
-        held = self._racks.held(job)
-        choices = tuple(
-            _Choice(one, borrowed, rack)
-            for one in configurations
-            for rack in self._racks_for(job, one)
-            for borrowed in kinds
-        )
+        choices = tuple(_Choice(one, borrowed) for one in configurations for borrowed in kinds)
         worths = [gpus * (each_borrowed if choice.borrowed else each) for choice in choices]
-        self._known[job.name] = _Known(job.submission, job.allocation, rank, choices, small, held)
+        self._known[job.name] = _Known(job.submission, job.allocation, rank, choices, small)
         rows = []
-        for one, borrowed, rack in choices:
+        for one, borrowed in choices:
             used: dict[Hashable, int] = {("gpus", one.type): gpus}
             if self.quotas and not borrowed:
                 used["quota", tenant] = gpus
-            used |= {("rack", *each): count for each, count in held.items()}
-            if rack is not None:
-                used["rack", *rack] = gpus
             rows.append(tuple(used.items()))
         return tuple(rows), worths
-
-    def _racks_for(self, job: Job, one: Configuration) -> Sequence[Rack | None]:
-        """Return the racks for which a job has columns; None means any nodes, or those that it has."""
-        racks: Sequence[Rack | None] = self._racks.of(job, one) if job.allocation is None else []
-        return racks or [None]
 
     def _add(self, columns: _Columns, group: Sequence[tuple[str, list[float]]]) -> None:
         """Add the requests of jobs with the same columns."""
@@ -357,15 +324,8 @@ class Queue:
         return {name: self._known[name].choices[column] for name, column in chosen.items()}
 
     def _costs(self, choice: Mapping[Hashable, int | None]) -> bool:
-        """Return whether a choice leaves a running job without GPUs, or one that must be in one rack.
-
-        The fractional solution divides a job of the second kind among racks.
-        """
-        return any(
-            choice.get(name) is None
-            for name, known in self._known.items()
-            if known.held is not None or any(one.rack is not None for one in known.choices)
-        )
+        """Return whether a choice leaves a running job without GPUs."""
+        return any(choice.get(name) is None for name, known in self._known.items() if known.held is not None)
 
     def _urgency(self, job: Job, time: float) -> float:
         """Return u of a waiting job, see the module."""

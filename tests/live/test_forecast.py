@@ -413,17 +413,6 @@ def _lives(pid):
         return False
 
 
-def test_jobs_in_one_rack_are_played(made, in_process):
-    racks = ({"type": "a100", "gpus_per_node": 4, "nodes": 4, "nodes_per_rack": 2},)
-    service = made("sia", cluster=ClusterFile(gpus=racks))
-    for name in ("first", "second", "third"):
-        service.admission.submit(named(ELASTIC, name, one_rack=True, min_gpus=8, tuned_gpus=8))
-    step(service)
-    (waits,) = [job.name for job in service.record.state.jobs.values() if job.status == "queued"]
-    assert told(service, waits)["starts"] is not None
-    assert in_process[0].profiles[waits].type_gpus == {"a100": 8}
-
-
 def test_a_flood_of_dry_runs_waits_for_nothing(made, in_process, monkeypatch):
     service, ask, most = made(), Forecasts._ask, 0
     playing = []

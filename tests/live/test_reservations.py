@@ -309,64 +309,6 @@ def test_a_node_that_is_drained_or_fails_is_of_no_use_to_its_reservation(queue):
     assert [place for place in places(queue).values() if place] == [("t4", ((0, 4),))]
 
 
-def test_jobs_of_a_reservation_are_in_one_rack(tmp_path):
-    rows = ({"type": "t4", "gpus_per_node": 2, "nodes": 4, "nodes_per_rack": 2},)
-    service = make_service(tmp_path, policy="queue", cluster=ClusterFile(gpus=rows))
-    reserve(service, nodes=["t4-1", "t4-2", "t4-3"])
-    pass_on(service)
-    submit(service, "x", reservation="team", one_rack=True)
-    with pytest.raises(RefusedError, match="one_rack: the job needs at least 6 GPUs.*racks have 4 t4$"):
-        submit(service, "y", reservation="team", one_rack=True, gpus=6)
-    submit(service, "z", reservation="team", one_rack=True, gpus=2)
-    submit(service, "other", one_rack=True, gpus=2)
-    step(service)
-    ends = [("t4", ((2, 2), (3, 2))), ("t4", ((1, 2),)), ("t4", ((0, 2),))]
-    assert list(places(service).values()) == ends
-    service.close()
-    assert play_again(tmp_path)[1] == []
-
-
-def test_a_job_that_no_rack_of_its_reservation_can_hold_is_refused(tmp_path):
-    types = {"type": "t4", "gpus_per_node": 4, "nodes": 4, "nodes_per_rack": 2}
-    service = make_service(tmp_path, cluster=ClusterFile.model_validate({"gpus": [types]}), policy="queue")
-    reserve(service, nodes=["t4-0", "t4-2"])
-    with pytest.raises(RefusedError, match="one_rack: the job needs at least 8 GPUs.* have 4 t4"):
-        submit(service, "wide", gpus=8, one_rack=True, reservation="team")
-    submit(service, "narrow", gpus=4, one_rack=True, reservation="team")
-    with pytest.raises(RefusedError, match="must be at most"):
-        reserve(service, "long", nodes=["t4-1"], seconds=1e10)
-    service.close()
-
-
-def test_a_job_of_one_rack_gets_a_rack_that_is_not_reserved_soon(tmp_path):
-    types = {"type": "t4", "gpus_per_node": 4, "nodes": 6, "nodes_per_rack": [2, 4]}
-    service = make_service(tmp_path, cluster=ClusterFile.model_validate({"gpus": [types]}), policy="queue")
-    submit(service, "a", gpus=8, one_rack=True)
-    step(service)
-    assert places(service) == {"a": ("t4", ((0, 4), (1, 4)))}
-    service.admission.cancel("a")
-    step(service)
-    reserve(service, nodes=["t4-0", "t4-1"], begin=500.0)
-    submit(service, "b", gpus=8, one_rack=True)
-    step(service)
-    assert places(service)["b"] == ("t4", ((2, 4), (3, 4)))
-    service.close()
-
-
-def test_a_job_waits_for_a_rack_of_its_reservation(tmp_path):
-    rows = ({"type": "t4", "gpus_per_node": 2, "nodes": 4, "nodes_per_rack": 2},)
-    service = make_service(tmp_path, policy="queue", cluster=ClusterFile(gpus=rows))
-    reserve(service, nodes=["t4-0", "t4-1", "t4-2"])
-    submit(service, "y", reservation="team", gpus=2)
-    pass_on(service)
-    submit(service, "x", reservation="team", one_rack=True)
-    pass_on(service, 60.0)
-    assert places(service) == {"y": ("t4", ((0, 2),)), "x": None}
-    words = "GPUs are free, but not in one rack: at most 2 t4 in a rack are not given to any job."
-    assert words in asked(service, "x")["sentences"]
-    service.close()
-
-
 def test_a_reload_keeps_the_nodes_of_reservations(tmp_path):
     path = write_cluster(tmp_path / "cluster.toml", T4)
     file = read_toml(path, ClusterFile)

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from copy import copy
-from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -58,8 +57,6 @@ class Profile(ABC):
 
     min_gpus: int | None = None
     max_gpus: int | None = None
-    type_gpus: Mapping[str, int] = MappingProxyType({})
-    """Largest number of GPUs of some types."""
 
     def __init__(
         self, name: str, restart_seconds: float, progress: ArrayLike, calibration: float = 1.0
@@ -89,11 +86,7 @@ class Profile(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or a pickle has: everything but the quantities that are derived when needed."""
         derived = {name: dict[Any, Any]() for name in ("_rows", "_clocks", "_curves", "_variants")}
-        return vars(self) | derived | {"_rows_for": None, "type_gpus": dict(self.type_gpus)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a copy or a pickle; mapping proxies cannot be pickled."""
-        vars(self).update(state, type_gpus=MappingProxyType(state["type_gpus"]))
+        return vars(self) | derived | {"_rows_for": None}
 
     def _changed(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
@@ -192,18 +185,6 @@ class Profile(ABC):
         most = min((gpus for gpus in (max_gpus, self.max_gpus) if gpus is not None), default=None)
         return self._variant(("gpus", least, most), min_gpus=least, max_gpus=most)
 
-    def with_type_gpus(self, most: Mapping[str, int]) -> Profile:
-        """Return the same job with a limit on its GPUs of some types, which replaces earlier ones.
-
-        Returns
-        -------
-        Profile
-            The same object for equal arguments.
-        """
-        if most == self.type_gpus:
-            return self
-        return self._variant(("type", *most.items()), type_gpus=MappingProxyType(dict(most)))
-
     def with_restart_seconds(self, seconds: float) -> Self:
         """Return the same job with another time of a checkpoint-restore."""
         if not 0 <= seconds < math.inf:
@@ -215,9 +196,6 @@ class Profile(ABC):
         if self.min_gpus is not None or self.max_gpus is not None:
             most = math.inf if self.max_gpus is None else self.max_gpus
             speeds[(shapes.gpus < (self.min_gpus or 1)) | (shapes.gpus > most)] = 0.0
-        for position, type in enumerate(shapes.types):
-            if type in self.type_gpus:
-                speeds[(shapes.type_index == position) & (shapes.gpus > self.type_gpus[type])] = 0.0
         return speeds
 
     def row(self, configurations: Configurations, level: int) -> Row:

@@ -176,8 +176,7 @@ class Simulator:
                 raise ValueError(f"job {submission.name!r}: {what}")
             kind = job_kind(submission, self.policy.kind)
             application = self.scenario.profiles[submission.application]
-            profile = job_profile(submission, application, kind, self.cluster)
-            job = SimulatedJob(submission, profile, kind, self.timer)
+            job = SimulatedJob(submission, job_profile(submission, application, kind), kind, self.timer)
             if submission.name in self._order:
                 raise ValueError(f"job {submission.name!r}: must have a name of its own")
             self._order[submission.name] = len(self._order)

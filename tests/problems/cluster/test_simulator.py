@@ -111,7 +111,7 @@ def test_what_a_policy_sees_of_a_job():
 
 def test_nodes_that_fail_take_progress_back_to_the_checkpoint():
     class OnNodeZero:
-        def place(self, cluster, down, held, wanted, fixed=(), one_rack=()):
+        def place(self, cluster, down, held, wanted, fixed=()):
             node = 1 if 0 in down.get("T4", ()) else 0
             return Placed({name: Placement("T4", ((node, 1),)) for name in wanted})
 

@@ -13,15 +13,13 @@ counts = st.none() | st.integers(1, 10**6)
 
 @given(
     batch=counts, tuned=counts, least=counts, extra=counts, largest=counts,
-    tenant=st.text("ab c", max_size=4), priority=st.integers(-9, 9), rack=st.booleans(),
+    tenant=st.text("ab c", max_size=4), priority=st.integers(-9, 9),
 )  # fmt: skip
-def test_all_fields_are_read_back(
-    tmp_path_factory, batch, tuned, least, extra, largest, tenant, priority, rack
-):
+def test_all_fields_are_read_back(tmp_path_factory, batch, tuned, least, extra, largest, tenant, priority):
     most = None if extra is None else (least or 1) + extra
     job = JobSubmission(
         "a", 1.5, "x", "bert", batch_size=batch, tuned_gpus=tuned, min_gpus=least, max_gpus=most,
-        max_batch_size=largest, tenant=tenant.strip(), priority=priority, one_rack=rack,
+        max_batch_size=largest, tenant=tenant.strip(), priority=priority,
     )  # fmt: skip
     path = tmp_path_factory.mktemp("workload") / "w.csv"
     write_workload(path, [job])
@@ -43,7 +41,6 @@ def test_files_without_the_columns_are_read_as_before(tmp_path):
         ("max_gpus", "1.5", "'1.5': must be a number"),
         ("max_batch_size", "1" * 5000, "must be a number"),
         ("priority", "high", "'high': must be an integer"),
-        ("one_rack", "maybe", "'maybe'"),
     ],
 )
 def test_errors_name_file_line_and_field(tmp_path, field, value, words):
