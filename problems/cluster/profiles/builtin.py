@@ -1,11 +1,10 @@
 """Goodput profiles of the papers' training jobs on four types of GPU, without any data file.
 
-Noise, batch sizes and throughput models come from published measurements.  The table below is the output of
-
-    python -m copter.problems.cluster.estimation.calibration shared/data/cluster
-
-whose documentation describes the fits and the errors.  The last digits may differ where goodput does not
-determine a parameter, such as the division of a pass at the largest local batch into alpha and beta.  The
+Noise, batch sizes and throughput models are fits to published measurements.  The noise of a level is the
+median over the measured batch sizes.  The parameters of t4 minimise the squared logarithmic error of goodput
+against Pollux' measurements, and those of the other types against the tables of Sia's authors.  The comments
+of the table have the median error of a whole job's run time over the configurations.  Goodput does not
+determine some parameters, such as the division of a pass at the largest local batch into alpha and beta.  The
 types are those of Sia's evaluation: t4 (4 per node), rtx (8), quad (4) and a100 (8).  The papers give only
 the range of a checkpoint-restore, 25 to 250 s; the seconds of each job are those of the authors' simulator.
 
