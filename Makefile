@@ -41,6 +41,7 @@ test-cluster: $(VENV)/.installed kernels
 
 lint: $(VENV)/.installed build/tree/.copied
 	$(BIN)/ruff check .
+	$(BIN)/python tests/size.py
 	cd build/tree && $(HERE)/lint-imports --config ../../pyproject.toml --no-cache
 
 types: $(VENV)/.installed build/tree/.copied
