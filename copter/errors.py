@@ -111,13 +111,6 @@ class SolverError(CopterError, RuntimeError):
     """A solver failed without a usable solution; the caller can solve again, cold or with another solver."""
 
 
-class AuditError(SolverError):
-    """The data that a solver keeps between rounds contradict the program, due to a defect of the solver.
-
-    Report it, and continue with a new solver, which starts cold.
-    """
-
-
 class NotOptimalError(SolverError):
     """A solve with ``raise_error=True`` ended with another status than optimal; read `solution` for details.
 

@@ -33,7 +33,7 @@ TARGETS = {
     ),
     "inactive": (
         "solvers/proximal",
-        "inactive inactive_index incremental audit state",
+        "inactive inactive_index incremental inactive_faults state",
         f"{INACTIVE} tests/durable",
     ),
     "proof": ("copter/proof", "rest margins certificate measure pricing", f"tests/proof {INACTIVE}"),

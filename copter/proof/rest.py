@@ -157,10 +157,6 @@ class RestSums:
         rows_too = self._activity.copy(), self._weight.copy(), step.copy()
         return InactiveSums(*self._known, *rows_too, local, squares, roundings)
 
-    def same(self, other: RestSums) -> bool:
-        """Return whether two sums are equal in all bits."""
-        return self._figures == other._figures and self._rows == other._rows
-
 
 @kernel
 def _bound(objective, activity, y):  # type: ignore[no-untyped-def]

@@ -7,7 +7,8 @@ Read `loop.py` first, below the class in `solver.py`.
 - `accept.py` ends a solve with an optimum, a ray, or at the deadline (`copter/clock.py`).
 - `incremental.py` solves rounds with few changes: requests become inactive, and active again.
 - `inactive.py` is the immutable set of inactive requests, `inactive_index.py` an index of it.
-- `full_pass.py` lists the reasons for reading all columns; `audit.py` compares a round with all columns.
+- `full_pass.py` lists the reasons for reading all columns; `inactive_faults.py` checks
+  inactive requests that were read from a file.
 - `partial.py` and `starting_prices.py` are for programs of many requests.
 - `finish.py` has HiGHS solve sets on which the method stalls.
 - `tuning.py` contains the parameters; `ahead.py` compiles kernels in advance.

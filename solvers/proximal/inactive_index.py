@@ -351,13 +351,6 @@ class InactiveIndex:
         roundings = 8 + self._longest if self.fixed else 0
         return self._sums.rest(self._step, self.local, self.squares, roundings)
 
-    def sums_agree(self) -> bool:
-        """Return whether the sums equal those of the set, computed again."""
-        fresh, block = RestSums(self._step.size), self.inactive.merged()
-        fresh.add(block.parts, np.arange(block.size))
-        fresh.fit(self._step.size)
-        return self._sums.same(fresh)
-
     def recollected(self, block: Block) -> bool:
         """Return whether inactive requests have the program's data, bitwise equal."""
         held = block.parts

@@ -35,7 +35,6 @@ from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timi
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import LeftOut, gather, union
 from copter.solvers.memory import LastX, LastY, joined
-from copter.solvers.proximal.audit import audit
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.inactive import Block, InactiveSet, KeptValues, find
 from copter.solvers.proximal.inactive_index import ROUNDING, InactiveIndex
@@ -543,9 +542,6 @@ def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]
         certificate=point.certificate,
         details={"open_requests": float(inactive.active.size)},
     )
-    every = this.options.audit
-    if every and inactive.rounds % every == 0:
-        audit(program, index, values.sparse(), point.y, point.certificate, x.slot.size, this.options.threads)
     y, left = LastY.of(program, point.y), LastX.of(program, rest)
     misses = state.misses
     return solution, State(left, y, state.slack, revision=store.clock, inactive=inactive, misses=misses)

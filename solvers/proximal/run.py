@@ -42,7 +42,6 @@ class SolveOptions:
     callback: Callable[[int, Certificate], None] | None = None
     threads: int | None = None
     tuning: ProximalTuning = ProximalTuning()
-    audit: int = 0
 
 
 @dataclass

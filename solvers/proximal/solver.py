@@ -69,13 +69,6 @@ def _tuning(value: Any) -> ProximalTuning:
     return value
 
 
-def _rounds(value: Any) -> int:
-    """Check a number of rounds, or a Boolean."""
-    if not isinstance(value, int) or value < 0:
-        raise ValueError("must be True, False or a number of rounds")
-    return int(value)
-
-
 class ProximalPoint(ClockedSolver):
     """Warm-started proximal-point solver with a certified gap, copter's default solver.
 
@@ -95,10 +88,6 @@ class ProximalPoint(ClockedSolver):
         certificate is that of the minimisation problem, also if the program is maximised.
     tuning : ProximalTuning, optional
         Parameters of the method, each with its measured effect.
-    audit : int or bool
-        Period of audits, in rounds that read active requests only
-        (:mod:`copter.solvers.proximal.incremental`): an audit compares the round with all columns, and raises
-        AuditError if they differ. True: every such round; False or 0: never.
     engine : "proximal" or "fastest"
         "fastest": simplex from the last basis solves the rounds of a program on which it was faster than this
         method (:mod:`copter.solvers.proximal.engines`). This is measured, so that another run of the same
@@ -145,7 +134,6 @@ class ProximalPoint(ClockedSolver):
     fall_back = Setting(switch)
     callback = Setting(function)
     tuning = Setting(_tuning)
-    audit = Setting(_rounds)
     engine = Setting(one_of("proximal", "fastest"))
 
     def __init__(
@@ -158,7 +146,6 @@ class ProximalPoint(ClockedSolver):
         fall_back: bool = SolveOptions.fall_back,
         callback: Callable[[int, Certificate], None] | None = None,
         tuning: ProximalTuning = USUAL,
-        audit: int = SolveOptions.audit,
         engine: Literal["proximal", "fastest"] = "proximal",
         **common: Any,
     ) -> None:
@@ -169,7 +156,6 @@ class ProximalPoint(ClockedSolver):
         self.fall_back = fall_back
         self.callback = callback
         self.tuning = tuning
-        self.audit = audit
         self.engine = engine
         self._state = init()
         self._cache = IndexCache()
@@ -257,7 +243,6 @@ class ProximalPoint(ClockedSolver):
             self.callback,
             self.threads,
             self.tuning,
-            self.audit,
         )
         pending, left = program.take_starts(), self._state
         try:

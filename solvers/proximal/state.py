@@ -232,7 +232,7 @@ class State:
         x, y = LastX.from_arrays(program, arrays, "last"), LastY.from_arrays(program, arrays)
         inactive = None
         if "inactive.revision" in arrays:
-            from copter.solvers.proximal.audit import inactive_faults
+            from copter.solvers.proximal.inactive_faults import inactive_faults
 
             inactive = InactiveSet.from_arrays(program, arrays, "inactive")
             faults = inactive_faults(program, inactive)

@@ -27,6 +27,7 @@ from rounds.judges import judge, require
 from rounds.kinds import Draw, Family
 from rounds.mirror import Mirror
 from rounds.reading import bits, claim, close, compare, compare_arrays, compare_bulk, same, values
+from support.audit import Audited
 
 SMALL = LazyTuning(
     requests_from=5,
@@ -109,12 +110,14 @@ class Game:
         settings: dict[str, Any] = {"tolerance": self.tolerance, "threads": 1 + self.seed % 2}
         if self.cd:
             settings["inner"] = "cd"
-        if self.seed % 4 == 1:
-            settings["audit"] = 1 + self.seed % 3
         if not self.large and self.seed % 9 != 4:  # those are too small for inactive requests
             limit = 1 if self.seed % 2 else SMALL.rows_for_own
             settings["tuning"] = replace(ProximalTuning(), lazy=replace(SMALL, rows_for_own=limit))
-        return ProximalPoint(**settings)
+        if self.seed % 4 != 1:
+            return ProximalPoint(**settings)
+        solver = Audited(**settings)
+        solver.every = 1 + self.seed % 3
+        return solver
 
     def alike_solver(self) -> ProximalPoint:
         """A solver with the settings that the solver of this game has now."""

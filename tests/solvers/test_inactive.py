@@ -15,6 +15,7 @@ from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import SolveOptions
 from rounds.reading import bits, same
 from support.amounts import some
+from support.audit import Audited
 
 WIDTH, ROWS = 10, 4
 
@@ -85,7 +86,7 @@ def check(program, solution):
 def test_a_handle_is_forgotten_in_the_middle():
     """Its columns move all others together in memory: what inactive requests have must not be read there."""
     program, rng, unused = build(3_000, idle=60_000)
-    solver, used = warm(program, rng, ProximalPoint(audit=True)), program.store.entries.used
+    solver, used = warm(program, rng, Audited()), program.store.entries.used
     program.forget(unused)
     assert program.store.entries.used < used / 2
     served = [id for id in range(1_000, 3_000) if solver._state.inactive.of(program.slot_of[id])[1].size]
@@ -278,7 +279,7 @@ def test_remainders_are_the_same_after_prices_moved(tmp_path):
         usage = {row: rng.uniform(0.3, 1.5, WIDTH) * (rng.random(WIDTH) < 0.4) for row in range(ROWS)}
         upper = rng.uniform(0.05, 0.6, WIDTH)
         program.add_request(number, new_costs(rng), usage, total=1.0, upper=upper)
-    solver, few = ProximalPoint(tolerance=1e-5, audit=True), 0
+    solver, few = Audited(tolerance=1e-5), 0
     for number in range(12):
         few += partial(solver.solve(program))
         program.save(tmp_path / "program", solver)
