@@ -16,14 +16,15 @@ section for each name of `copter reproduce NAME`::
     quick.workload = { jobs = 40 }
 
 `measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
-takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  If it is empty,
-no program measures the published figures any more.  `takes` has the minutes and the seeds of a
-document, whether it needs `data`, and `workloads` and `deviations` of :class:`Reproduction`.  `printed` is a
-table with a head; "<", ">", "≤" or "≥" before a value means that the paper prints a bound, and an empty text
-means that it prints no value.  `claims` has the fields of :class:`PaperClaim`; their place is `claimed_in` or
-the source.  `quick` contains settings for a quick run; ``compared = false`` in it omits the printed values.
-`like` names an earlier section, whose keys are taken over.  The section `defaults` has keys of all sections,
-and the section `texts` has texts that others quote in braces.
+takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `takes` has the
+minutes and the seeds of a document, whether it needs `data`, and `workloads` and `deviations` of
+:class:`Reproduction`.  `printed` is a table with a head; "<", ">", "≤" or "≥" before a value means that
+the paper prints a bound, and an empty text means that it prints no value.  `claims` has the fields of
+:class:`PaperClaim`; their place is `claimed_in` or the source.  `quick` contains settings for a quick run;
+``compared = false`` in it omits the printed values.  `like` names an earlier section, whose keys are taken
+over.  The section `defaults` has keys of all sections, and the section `texts` has texts that others quote in
+braces.  The sections `not-reproduced` have the `name` and the `claims` of tables and figures that are not
+measured.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +155,7 @@ class Reproduction:
 
     `name`: paper, kind and number, such as "sia-table-3.3", as in `copter reproduce NAME`. `title`: subject.
     `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: function from an
-    :class:`Effort` to figures, in the order of the table; None if no program measures them any more.
+    :class:`Effort` to figures, in the order of the table.
     `needs_data`: True if it needs a folder of real traces. `minutes`: approximate, with three seeds. `seeds`:
     seeds of the document in this repository.
     `printed`: the paper's figures by row and column; the data of some papers contain more. `bounds`: "<",
@@ -166,7 +168,7 @@ class Reproduction:
     title: str
     source: str
     differs: str
-    measure: Callable[[Effort], Sequence[PaperFigure]] | None
+    measure: Callable[[Effort], Sequence[PaperFigure]]
     needs_data: bool = False
     minutes: float = 1.0
     seeds: int = 3
@@ -214,12 +216,31 @@ def _cells(table: Sequence[Sequence[Any]]) -> dict[tuple[str, str], str]:
     }
 
 
-def read_table(module: str) -> list[Reproduction]:
-    """Read the table next to a module, without importing it; raise ImportError if there is no such module."""
+def _content(module: str) -> dict[str, Any]:
+    """Return the sections of the table next to a module."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise ImportError(f"no module named {module!r}")
-    content = tomllib.loads(Path(spec.origin).with_suffix(".toml").read_text(encoding="utf-8"))
+    return tomllib.loads(Path(spec.origin).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def not_reproduced() -> dict[str, tuple[PaperClaim, ...]]:
+    """Return the claims of the tables and figures that are not measured, by name."""
+    listed = [
+        each
+        for entry in installed(GROUP).values()
+        for each in _content(entry.value).get("not-reproduced", [])
+    ]
+    return {
+        each["name"]: _claims(each["claims"], each["claimed_in"], {})
+        for each in sorted(listed, key=itemgetter("name"))
+    }
+
+
+def read_table(module: str) -> list[Reproduction]:
+    """Read the table next to a module, without importing it; raise ImportError if there is no such module."""
+    content = _content(module)
+    content.pop("not-reproduced", None)
     texts, defaults, found = content.pop("texts", {}), content.pop("defaults", {}), []
     for name, own in content.items():
         content[name] = settings = _replaced(content[own.pop("like")] if "like" in own else defaults, own)
@@ -237,16 +258,13 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
     printed = {place: float(cell.lstrip(_BOUNDS)) for place, cell in cells.items()}
     bounds = {place: cell[0] for place, cell in cells.items() if cell[0] in _BOUNDS}
     place = settings.pop("claimed_in", source).format_map(texts)
-    claims = tuple(
-        PaperClaim(**{"place": place, **{key: _filled(value, texts) for key, value in claim.items()}})
-        for claim in settings.pop("claims", [])
-    )
+    claims = _claims(settings.pop("claims", []), place, texts)
     return Reproduction(
         name,
         title,
         source,
         differs,
-        _Measurement(home, function, settings, quick, printed) if function else None,
+        _Measurement(home, function, settings, quick, printed),
         takes["data"],
         takes["minutes"],
         takes["seeds"],
@@ -255,6 +273,16 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
         claims,
         takes.get("workloads", settings.get("samples", sys.maxsize)),
         takes.get("deviations", "samples"),
+    )
+
+
+def _claims(
+    listed: Iterable[Mapping[str, Any]], place: str, texts: Mapping[str, str]
+) -> tuple[PaperClaim, ...]:
+    """Return the claims of a section, whose place is by default `place`."""
+    return tuple(
+        PaperClaim(**{"place": place, **{key: _filled(value, texts) for key, value in claim.items()}})
+        for claim in listed
     )
 
 

@@ -1,6 +1,7 @@
 """Verdicts on the claims of papers: one rule for values, ranges, bounds and ratios.
 
-A claim is *beaten*, *met* or *missed*, or it is *not comparable* for a reason that its table states.
+A claim is *beaten*, *met* or *missed*, or it is *not comparable* for a reason that its table states.  A claim
+of a figure that is not measured is *not reproduced*.
 :data:`RULE` is the rule in words, as the page of papers prints it.
 """
 
@@ -17,7 +18,7 @@ from copter.bench.reproduction import PaperClaim, Reproduction
 
 TOLERANCE = 0.15
 """Difference from the printed value, relative to it, within which a claim is met."""
-VERDICTS = ("missed", "not comparable", "met", "beaten")
+VERDICTS = ("missed", "not comparable", "not reproduced", "met", "beaten")
 """Verdicts in the order of the page."""
 RULE = f"""\
 A claim is *met* if the measured value differs from the printed one by at most {TOLERANCE:.0%} of the printed
@@ -34,7 +35,8 @@ than that. "Near" means that a difference in either direction is worse.
   neither met nor beaten but *not comparable*. If the measured value misses it all the same, it is missed.
 - The same holds if the paper prints the baseline's own time, and the baseline is slower here by more than
   {TOLERANCE:.0%}, and if the set-up has changed since the measurement.
-- A claim of which nothing is measured is not comparable.
+- A claim of which nothing is measured is not comparable. If its table or figure is not measured any more,
+  because jobs, traces or baselines are not available, it is *not reproduced*. Its reason has the last value.
 """
 _STALE = "Measured with an earlier set-up; to be measured again."
 _UNEXPLAINED = "The difference is not explained."
@@ -148,8 +150,12 @@ def slower_baseline(claim: PaperClaim, figures: Sequence[Mapping[str, Any]]) -> 
     return ""
 
 
-def judge(known: Mapping[str, Reproduction], documents: Mapping[str, Mapping[str, Any]]) -> Iterator[Judged]:
-    """Yield all claims with their verdicts, by name of the reproduction."""
+def judge(
+    known: Mapping[str, Reproduction],
+    documents: Mapping[str, Mapping[str, Any]],
+    others: Mapping[str, Sequence[PaperClaim]] | None = None,
+) -> Iterator[Judged]:
+    """Yield all claims with their verdicts, by name of the reproduction; `others` are not reproduced."""
     for name, one in known.items():
         document = documents.get(name, {"figures": (), "differs": one.differs})
         for claim in one.claims:
@@ -165,3 +171,7 @@ def judge(known: Mapping[str, Reproduction], documents: Mapping[str, Mapping[str
             elif excuse := differs or slower_baseline(claim, document["figures"]):
                 decided, reason = "not comparable", excuse
             yield Judged(claim, name, with_unit(value, unit), decided, reason)
+    for name, claims in (others or {}).items():
+        yield from (
+            Judged(claim, name, "", "not reproduced", claim.why or "Not measured.") for claim in claims
+        )

@@ -84,7 +84,7 @@ def reproduce(options: ReproduceOptions) -> None:
     """Measure, list or write the tables and figures that the options choose."""
     from copter.bench.reproduction import reproductions
 
-    known = {name: one for name, one in reproductions().items() if one.measure is not None}
+    known = reproductions()
     name = options.name or ""
     # a whole name, or the beginning of several names
     chosen = [one for key, one in known.items() if key.startswith(name)]
@@ -123,7 +123,6 @@ def _measure(
     from copter.bench.machine import commit
     from copter.bench.reproduction import Effort
 
-    assert one.measure is not None  # those without are not chosen
     seeds, of = options.settings_of(one)["seeds"], commit()
     begin = perf_counter()
     figures = one.measure(Effort(seeds, options.data, options.seed, options.quick, say, spread))

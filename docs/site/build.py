@@ -35,7 +35,7 @@ from copter.bench.report.page import (
     write_pictures,
 )
 from copter.bench.report.sections import mode_cell, speed_of_the_machine
-from copter.bench.reproduction import reproductions
+from copter.bench.reproduction import not_reproduced, reproductions
 from copter.bench.result_files import LineResult, SuiteResult, load_suite
 from copter.bench.solvers import MODES
 from copter.bench.statistics import (
@@ -256,7 +256,7 @@ def measured() -> list[Claim]:
 
 def claimed() -> str:
     """Return the papers' claims: the number of each verdict by paper, and a table of each verdict."""
-    every = list(claims.judge(reproductions(), papers.read_documents(PAPERS)))
+    every = list(claims.judge(reproductions(), papers.read_documents(PAPERS), not_reproduced()))
     groups = {paper: [one for one in every if one.name.startswith(of)] for paper, of in GROUPS.items()}
     judged = [one for group in groups.values() for one in group]
     counts = []

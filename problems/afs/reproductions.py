@@ -13,7 +13,6 @@ each model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,20 +28,12 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.report.metrics import indices
-from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.simulation.resize import CheckpointRestart, Coddl, Resize
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 _HEAD = 3000
 """Largest number of first jobs of a trace; traces 2, 3, 5 and 10 have more."""
-_QUICK = (4, 7, 9)
-"""Traces with few jobs, for quick runs."""
-_VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "themis-e, f = 0.8": ("themis-e", {"filter": 0.8}),
-    "tiresias-l, 7 queues": ("tiresias-l", {"limits": [4.0**k * 3600.0 for k in range(6)]}),
-}
-"""Policies with settings other than their defaults."""
 _RESTART_SECONDS = (20.0, 60.0)
 _SYSTEMS = {
     "CoDDL": Coddl,
@@ -52,7 +43,7 @@ _SYSTEMS = {
 """Resize models by name, starting with the full system."""
 _MONITORED = "Video Prediction"
 _SHORT_GPU_SECONDS, _LONG_GPU_SECONDS = (60.0, 600.0), 3600.0
-_UNITS = {"average JCT": "h", "p99 JCT": "h"}
+_UNITS = {"average JCT": "h"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +74,8 @@ class PlayedScenario:
 
 
 def play(scenario: Scenario, policy: str, resize: Resize | None = None) -> PlayedScenario:
-    """Replay a scenario under a policy, by its name in the registry or its name among the variants."""
-    name, settings = _VARIANTS.get(policy, (policy, {}))
-    return PlayedScenario(scenario, Simulator(scenario, make_policy(name, **settings), resize=resize).play())
-
-
-def _play_trace(
-    effort: Effort, trace: int, policy: str, seed: int, share: float = 1.0, **settings: Any
-) -> PlayedScenario:
-    """Replay a virtual cluster's jobs, or a share of their time and work with CoDDL."""
-    effort.say(f"trace {trace} ({VIRTUAL_CLUSTERS[trace - 1]}), {policy}, seed {seed}")
-    scenario = virtual_cluster(testbed(), seed, effort.data, vc=str(trace), jobs=_HEAD, **settings)
-    return play(_quickly(scenario, share, seed), policy, Coddl()) if share < 1.0 else play(scenario, policy)
+    """Replay a scenario under a policy, by its name in the registry."""
+    return PlayedScenario(scenario, Simulator(scenario, make_policy(policy), resize=resize).play())
 
 
 def simulated(effort: Effort, **settings: Any) -> list[PaperFigure]:
@@ -102,75 +83,13 @@ def simulated(effort: Effort, **settings: Any) -> list[PaperFigure]:
     return grid(effort, _sample, _UNITS, **settings)
 
 
-def _sample(
-    effort: Effort, row: str, k: int, *, trace: int, policy: str, regime: bool = False, **settings: Any
-) -> dict[str, float]:
-    """Return completion times in hours and, with `regime`, means over time."""
-    run = _play_trace(effort, trace, policy, effort.seed + k, **settings)
-    hours = {
-        "average JCT": float(run.jct.mean()) / 3600.0,
-        "p99 JCT": float(np.percentile(run.jct, 99.0)) / 3600.0,
-    }
-    return hours | run.regime() if regime else hours
-
-
-def reductions(
-    effort: Effort, *, baseline: str, policies: Sequence[str], field: str = "average JCT"
-) -> list[PaperFigure]:
-    """Return the ratios of a baseline's statistic to the policies', by trace, and their range."""
-    axes = {"trace": _traces(effort), "policy": (baseline, *policies)}
-    return _ranged(effort, axes, "{trace}, {policy}", f"{{trace}}, {baseline}", "{trace}, {policy}", field)
-
-
-def requests(effort: Effort, *, policies: Sequence[str]) -> list[PaperFigure]:
-    """Return the ratios of average JCTs if jobs request their best GPU counts to those otherwise."""
-    asked = {"own": {"peak_requests": False}, "peak": {"peak_requests": True}}
-    axes = {"trace": _traces(effort), "policy": policies, "asked": asked}
-    row, peak, own = (f"{{trace}}, {{policy}}, {which}" for which in ("{asked}", "peak", "own"))
-    return _ranged(effort, axes, row, peak, own, "average JCT", samples=1)
-
-
-def _traces(effort: Effort) -> Sequence[int]:
-    return _QUICK if effort.quick else range(1, len(VIRTUAL_CLUSTERS) + 1)
-
-
-def _ranged(
-    effort: Effort, axes: Mapping[str, Any], row: str, of: str, over: str, field: str, **settings: Any
-) -> list[PaperFigure]:
-    """Return the ratios by trace, and the least and the largest ratio."""
-    ratio = {"column": "{policy}", "of": of, "over": over, "field": field}
-    derived = [
-        ratio | {"row": "trace {trace}"},
-        ratio | {"row": "least", "pick": "least"},
-        ratio | {"row": "most", "pick": "most"},
-    ]
-    return grid(effort, _sample, _UNITS, row=row, axes=axes, derived=derived, **settings)
-
-
-def by_length(
-    effort: Effort, *, traces: Sequence[int], bins: int, policies: Sequence[str]
-) -> list[PaperFigure]:
-    """Return the ratio of JCTs under Tiresias-L to those under policies, by groups of the jobs' lengths."""
-    figures = []
-    for trace in traces:
-        base = _play_trace(effort, trace, "tiresias-l", effort.seed).simulator.job_results()
-        for policy in policies:
-            jobs = _play_trace(effort, trace, policy, effort.seed).simulator.job_results()
-            figures += [
-                PaperFigure(f"trace {trace}, bin {number}", policy, "x", ratio)
-                for number, ratio in enumerate(_ratios_by_length(jobs, base, bins), 1)
-            ]
-    return figures
-
-
-def _ratios_by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins: int) -> list[float]:
-    """Return the ratios of base completion times to those of groups of jobs, the shortest jobs first.
-
-    The groups have about equal sizes, by completion time under the base policy.
-    """
-    mine, theirs = np.array([job.jct for job in jobs]), np.array([job.jct for job in base])
-    groups = np.array_split(np.argsort(theirs, kind="stable"), bins)
-    return [float(theirs[group].mean() / mine[group].mean()) for group in groups]
+def _sample(effort: Effort, row: str, k: int, *, trace: int, policy: str, share: float) -> dict[str, float]:
+    """Replay a share of the time and work of a virtual cluster's jobs with CoDDL, and return means."""
+    seed = effort.seed + k
+    effort.say(f"trace {trace} ({VIRTUAL_CLUSTERS[trace - 1]}), {policy}, seed {seed}")
+    scenario = virtual_cluster(testbed(), seed, effort.data, vc=str(trace), jobs=_HEAD)
+    run = play(_quickly(scenario, share, seed), policy, Coddl())
+    return {"average JCT": float(run.jct.mean()) / 3600.0, **run.regime()}
 
 
 def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:

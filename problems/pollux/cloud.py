@@ -1,8 +1,4 @@
-"""Training of one large model in the cloud: cluster size by goodput compared with cluster size by throughput.
-
-Throughput is constant during training.  So a scheduler that scales by it (Or et al., 2020) uses many nodes
-and a large batch size from the beginning.  Goodput starts small and grows with the statistical efficiency of
-large batches.
+"""Pollux with a cluster size that follows the utility of the GPUs, for training in the cloud.
 
 Source: Pollux section 5.3.3.
 """
@@ -11,17 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import ClusterState, Placement, PolicyError
-from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.profiles.measured import MeasuredProfile
-from copter.problems.cluster.simulation.resize import FixedDelay
-from copter.problems.cluster.simulation.simulator import Simulator
-from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux.genetic import evolve
 from copter.problems.pollux.policy import Pollux, nodes_of
 
@@ -30,51 +19,6 @@ _GPUS_PER_NODE, _MAX_NODES = 4, 16
 
 _PATIENCE = 15
 """Number of rounds over which utility is averaged before the size changes."""
-
-
-@dataclass(frozen=True)
-class _CloudRun:
-    """A model trained in the cloud.
-
-    `hours`: training time. `node_hours`: paid node hours. `nodes`: start times in hours, each with a number
-    of nodes.
-    """
-
-    hours: float
-    node_hours: float
-    nodes: tuple[tuple[float, int], ...]
-
-
-def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = _MAX_NODES) -> _CloudRun:
-    """Train a model on a number of nodes that follows its utility.
-
-    `profile`: on the type "t4". `by_goodput`: if False, the batch size is always the largest one.
-    """
-    fixed = not by_goodput and isinstance(profile, MeasuredProfile)
-    job = JobSubmission(
-        "job",
-        0.0,
-        "",
-        "model",
-        "adaptive" if by_goodput else "strong-scaling",
-        batch_size=profile.max_batch if fixed and isinstance(profile, MeasuredProfile) else None,
-    )
-    simulator = Simulator(
-        Scenario(Cluster([GpuType("t4", _GPUS_PER_NODE, 1)]), [job], {"model": profile}),
-        AutoscalingPollux(max_nodes=max_nodes),
-        placer=SiaPlacer(),
-        resize=FixedDelay(),
-    )
-    rounds = list(simulator.run())
-    finished = simulator.job_results()[0].finished
-    paid = 0.0
-    nodes: list[tuple[float, int]] = []
-    for one in rounds:
-        count = sum(one.there.values()) // _GPUS_PER_NODE
-        paid += count * min(one.seconds, finished - one.time)
-        if not nodes or nodes[-1][1] != count:
-            nodes.append((one.time / 3600.0, count))
-    return _CloudRun(finished / 3600.0, paid / 3600.0, tuple(nodes))
 
 
 class AutoscalingPollux(Pollux):

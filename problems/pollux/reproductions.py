@@ -10,7 +10,6 @@ larger clusters without data in the fit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +23,7 @@ from copter.problems.cluster.profiles.measured import MeasuredProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency, noise_scale
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.pollux import WORKLOADS, read_pollux_measurements, read_steps
-from copter.problems.cluster.workload import JobSubmission
 from copter.problems.pollux.artifact import Artifact
-from copter.problems.pollux.cloud import train_in_the_cloud
 from copter.problems.pollux.fitness import WEIGHTED_MEAN
 
 _POLICIES = ("pollux", "optimus", "tiresias")
@@ -81,30 +78,6 @@ def _sample(
 def _times(simulator: Simulator) -> Floats:
     """Return the completion times in seconds."""
     return np.array([record.jct for record in simulator.play().job_results()])
-
-
-def realistic(effort: Effort, *, shares: Sequence[float]) -> list[PaperFigure]:
-    """Return the average JCT over Pollux' by the share of jobs with the configuration of their users."""
-    artifact, figures = Artifact(effort), []
-    # Pollux uses neither the GPUs nor the batch sizes of users.
-    runs = [artifact.simulator("pollux", artifact.jobs(number)) for number in artifact.numbers]
-    pollux = float(np.mean([_times(run).mean() for run in runs]))
-    for share in shares:
-        mixed = [_mixed(artifact, number, share) for number in artifact.numbers]
-        for policy in _POLICIES[1:]:
-            times = [_times(artifact.simulator(policy, jobs)) for jobs in mixed]
-            ratio = float(np.mean(times)) / pollux
-            effort.say(f"{share:.0%} realistic, {policy}: {ratio:.2f} times Pollux' JCT")
-            figures.append(PaperFigure(f"{share:.0%} realistic", policy, "x", ratio))
-    return figures
-
-
-def _mixed(artifact: Artifact, number: int, share: float) -> list[JobSubmission]:
-    """Return a workload in which a share of the jobs has the configuration of their users."""
-    tuned, configured = artifact.jobs(number), artifact.jobs(number, "workloads-realistic")
-    picked = np.random.default_rng(number).permutation(len(tuned))[: round(share * len(tuned))]
-    chosen = set(picked.tolist())
-    return [configured[k] if k in chosen else job for k, job in enumerate(tuned)]
 
 
 def testbed(effort: Effort) -> list[PaperFigure]:
@@ -164,21 +137,6 @@ class _Trained:
                 useful.setdefault(name, []).append(gain)
         each = ({name: float(np.mean(rates)) for name, rates in one.items()} for one in (examples, useful))
         return cls(float(np.mean(seen)), *each)
-
-
-def cloud(effort: Effort) -> list[PaperFigure]:
-    """Return the cost and time of training ImageNet in the cloud by goodput over those by throughput."""
-    profile = Artifact(effort).profiles["imagenet"]
-    goodput, throughput = (train_in_the_cloud(profile, by_goodput=by) for by in (True, False))
-    ratio = "goodput over throughput"
-    return [
-        PaperFigure("goodput", "node-hours", "h", goodput.node_hours),
-        PaperFigure("throughput", "node-hours", "h", throughput.node_hours),
-        PaperFigure("goodput", "time", "h", goodput.hours),
-        PaperFigure("throughput", "time", "h", throughput.hours),
-        PaperFigure(ratio, "cost", "x", goodput.node_hours / throughput.node_hours),
-        PaperFigure(ratio, "time", "x", goodput.hours / throughput.hours),
-    ]
 
 
 def efficiencies(effort: Effort) -> list[PaperFigure]:

@@ -23,7 +23,6 @@ from copter.problems.cluster.estimation.estimators import Remember, make_estimat
 from copter.problems.cluster.placement import Placer, SiaPlacer
 from copter.problems.cluster.policy import Estimator
 from copter.problems.cluster.presets import cluster_by_name
-from copter.problems.cluster.profiles.hybrid import MICROBATCHES, HybridProfile, gpt_profile
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import gpu_hours, summarise
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
@@ -40,14 +39,6 @@ _BURST_HOURS = (2.5, 3.0)
 """Hours between which the jobs of the burst of section 3.5.6 are submitted."""
 _KINDS = 5
 """Number of kinds into which jobs are grouped at random."""
-_ALONE = 3600.0
-"""Seconds for which the GPT of section 3.5.3 is alone before the other jobs arrive."""
-_OTHERS, _COMPRESSION = 40, 6.0
-"""Number of the other jobs, and factor by which they arrive faster than in the trace."""
-_EPOCHS = 24.0
-"""Number of epochs with which the GPT outlasts the other jobs."""
-_SHAPES = {"a100": (2, 16), "rtx": (3, 24)}
-"""Nodes and GPUs of all nodes of a type in the heterogeneous cluster."""
 
 
 @dataclass(frozen=True)
@@ -393,44 +384,3 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
     return figures
 
 
-def hybrid(effort: Effort) -> list[PaperFigure]:
-    """Play Sia with a hybrid-parallel GPT, which is alone for an hour before 40 jobs arrive in 25 minutes.
-
-    The throughput of the GPT is compared with that of one replica times the number of replicas.
-    """
-    profile = gpt_profile(_EPOCHS)
-    held: dict[str, list[float]] = {"alone": [], "congestion": [], "at the end": []}
-    for seed in range(effort.seed, effort.seed + effort.seeds):
-        effort.say(f"Sia with the GPT and {_OTHERS} jobs, seed {seed}")
-        base = by_name("philly", cluster_by_name("heterogeneous-64"), seed, effort.data)
-        others = [replace(job, time=_ALONE + job.time / _COMPRESSION) for job in base.jobs[:_OTHERS]]
-        jobs = [JobSubmission("gpt", 0.0, "XXL", "gpt"), *others]
-        scenario = Scenario(base.cluster, jobs, {**base.profiles, "gpt": profile})
-        segments = Simulator(scenario, make_policy("sia"), placer=SiaPlacer()).play().segments
-        last, end = (max(one.end for one in segments if (one.job == "gpt") == own) for own in (False, True))
-        arrived = max(job.time for job in others)
-        held["alone"].append(_mean_gpus(segments, _ALONE / 2, _ALONE))
-        held["congestion"].append(_mean_gpus(segments, _ALONE, arrived + _ALONE / 2))
-        held["at the end"].append(_mean_gpus(segments, min(last, end - _ALONE / 4), end))
-    return _scaling(profile) + [
-        PaperFigure(row, "GPUs of the GPT", "", sum(gpus) / len(gpus)) for row, gpus in held.items()
-    ]
-
-
-def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
-    """Return the mean number of GPUs of the GPT over a time interval."""
-    held = sum(one.gpus * _overlap(one.begin, one.end, begin, end) for one in segments if one.job == "gpt")
-    return held / (end - begin)
-
-
-def _scaling(profile: HybridProfile) -> list[PaperFigure]:
-    """Return the throughput on all GPUs of a type over that of one replica times the number of replicas."""
-    figures = []
-    for type, (nodes, gpus) in _SHAPES.items():
-        stages, parameters = profile.pipelines[type]
-        replicas = gpus // stages
-        one = float(parameters.throughput(1, 1, MICROBATCHES))
-        many = float(parameters.throughput(nodes, replicas, MICROBATCHES))
-        row = f"{replicas} replicas of {stages} {type}"
-        figures.append(PaperFigure(row, "throughput over linear", "x", many / (replicas * one)))
-    return figures

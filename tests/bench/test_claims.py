@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from copter.bench.report.claims import VERDICTS, difference, judge, measured_value, read_printed, verdict
-from copter.bench.reproduction import PaperClaim, Reproduction, reproductions
+from copter.bench.reproduction import PaperClaim, Reproduction, not_reproduced, reproductions
 
 PAPERS = Path(__file__).parents[2] / "bench/results/papers"
 DOCUMENTS = {path.stem: json.loads(path.read_text()) for path in PAPERS.glob("*.json")}
@@ -172,10 +172,20 @@ def test_claims_can_be_judged(name, one):
 
 
 def test_every_paper_has_claims_of_every_chapter():
-    judged = list(judge(KNOWN, DOCUMENTS))
-    assert len(judged) > 200 and {each.verdict for each in judged} <= set(VERDICTS)
+    judged = list(judge(KNOWN, DOCUMENTS, not_reproduced()))
+    assert len(judged) > 250 and {each.verdict for each in judged} <= set(VERDICTS)
     assert {each.name.partition("-")[0] for each in judged} == {"sia", "thesis", "shockwave", "pollux", "afs"}
-    assert all(bool(each.reason) == (each.verdict in ("missed", "not comparable")) for each in judged)
+    assert all(bool(each.reason) == (each.verdict in ("missed", "not comparable", "not reproduced")) for each in judged)
+
+
+def test_claims_of_figures_that_are_not_reproduced_are_listed():
+    others = not_reproduced()
+    assert others and not set(others) & {*KNOWN, *DOCUMENTS}
+    judged = list(judge({}, {}, others))
+    assert {each.verdict for each in judged} == {"not reproduced"}
+    for each in judged:
+        assert each.reason and not each.measured and each.claim.place
+        read_printed(each.claim.read or each.claim.printed)
 
 
 def test_a_difference_is_relative_to_the_gain_and_a_bound_is_kept_or_not():

@@ -8,7 +8,6 @@ from copter.bench.reproduction import Effort, reproductions
 from copter.bench.result_files import SolverResult
 from copter.problems.load_balancing import reproductions as shards
 from copter.problems.load_balancing.course import BURN_IN
-from copter.problems.shockwave import reproductions as shockwave
 from copter.problems.sia import solve_times
 from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic import reproductions as traffic
@@ -16,7 +15,7 @@ from copter.problems.traffic.course import make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
 
-NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6")}
+NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.4", "5.5", "5.6")}
 
 
 def figures(name, **effort):
@@ -34,7 +33,7 @@ def replaced(monkeypatch, module, rounds):
 
 
 def test_they_are_listed():
-    assert {*NAMES, "shockwave-figure-12"} <= set(reproductions())
+    assert set(reproductions()) >= NAMES
 
 
 def test_loads_of_servers_are_those_of_the_scenario():
@@ -50,34 +49,21 @@ def test_loads_of_servers_are_those_of_the_scenario():
 
 
 def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch):
-    speed = {"copter": 1.0, "highs-simplex": 3.0, "heuristic": 0.5, "pop-16": 2.0}
+    speed = {"copter": 1.0, "highs-simplex": 3.0, "heuristic": 0.5, "pop-8": 2.0}
 
     def rounds(solver):
         later = {"seconds": speed[solver], "movements": 4, "imbalance": 0.05}
         return [{"seconds": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
 
     replaced(monkeypatch, shards, rounds)
-    found = figures("thesis-figure-5.3")
+    found = figures("thesis-figure-5.2")
     ratio = found["stateless", "COpter faster than LP-Relaxed"]
-    assert (ratio.ours, ratio.paper, ratio.std, ratio.unit) == (3.0, 2.8, 0.0, "x")
-    assert found["stateful, POP-16", "time a round"].ours == 2.0
+    assert (ratio.ours, ratio.std, ratio.unit) == (3.0, 0.0, "x")
+    assert found["stateful, POP-8", "time a round"].ours == 2.0
     assert found["stateful, Heuristic", "imbalance"].ours == pytest.approx(5.0)
     assert found["stateful, Heuristic", "movements a round"].ours == 4.0
 
 
-def test_exact_is_held_against_its_relaxation(monkeypatch):
-    speed = {"copter": 1.0, "highs-simplex": 2.0, "heuristic": 0.5, "pop-4": 2.0, "highs-milp": 6.0}
-
-    def rounds(solver):
-        moves = 5 if solver == "highs-milp" else 4
-        later = {"seconds": speed[solver], "movements": moves, "imbalance": 0.05}
-        return [{"seconds": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
-
-    replaced(monkeypatch, shards, rounds)
-    found = figures("thesis-figure-5.2-exact")
-    assert found["stateful", "LP-Relaxed faster than Exact"].ours == 3.0
-    assert found["stateful", "COpter's movements over Exact's"].ours == 0.8
-    assert found["stateless, Exact", "imbalance"].ours == 5.0
 
 
 def test_the_largest_demands_have_what_a_sort_says():
@@ -157,12 +143,3 @@ def test_speed_ups_stack(monkeypatch, tmp_path):
     expected = {"solver": 10.0, "differential updates": 2.0, "warm start": 2.5, "all three": 50.0}
     assert means == pytest.approx(expected)
     assert found["solver", "mean"].paper == 5.0 and np.isnan(found["solver", "p10"].paper)
-
-
-def test_gaps_of_plans_are_the_largest_after_the_first_round(monkeypatch):
-    gaps = [1.0, 1e-4, 3e-4]
-    replaced(monkeypatch, shockwave, lambda solver: [{"answer_gap": gap, "seconds": 0.5} for gap in gaps])
-    found = figures("shockwave-figure-12")
-    assert found["2,000 jobs, 15 s", "largest bound gap"].ours == pytest.approx(0.03)
-    assert found["2,000 jobs, 15 s", "largest bound gap"].paper == 0.44
-    assert found["500 jobs, shim alone", "time of a plan, median"].ours == 0.5

@@ -5,7 +5,7 @@ import pytest
 
 from copter.errors import InputError
 from copter.problems.afs.models import _BEST_COUNTS, ModelCurve, fit, measured, stand_ins
-from copter.problems.afs.reproductions import _ratios_by_length, play
+from copter.problems.afs.reproductions import play
 from copter.problems.afs.traces import (
     VIRTUAL_CLUSTERS,
     _generate_virtual_cluster,
@@ -14,7 +14,6 @@ from copter.problems.afs.traces import (
     virtual_cluster,
 )
 from copter.problems.afs.traces import testbed as paper_cluster
-from copter.problems.cluster.results import JobRecord
 from support.real_data import DATA
 
 needs_data = pytest.mark.skipif(not (DATA / "cluster").exists(), reason="real traces are not there")
@@ -72,14 +71,6 @@ def test_without_data_a_virtual_cluster_is_generated():
     assert len(virtual_cluster(paper_cluster(), 0, None, jobs=7).jobs) == 7
     with pytest.raises(ValueError, match="real traces"):
         virtual_cluster(paper_cluster(), 0, None, curves="T4")
-
-
-def test_ratios_by_length():
-    def record(jct):
-        return JobRecord("", "", "", "", "rigid", 1, 0.0, 0.0, jct, jct, jct, jct, 0, 0.0)
-
-    base, mine = [record(jct) for jct in (40.0, 1.0, 2.0, 30.0)], [record(jct) for jct in (20, 1, 1, 15)]
-    assert _ratios_by_length(mine, base, 2) == pytest.approx([1.5, 2.0])
 
 
 @needs_data

@@ -1,11 +1,11 @@
-"""What `copter reproduce shockwave-...` measures: three jobs in full, the others on small instances."""
+"""What `copter reproduce shockwave-...` measures: on small instances."""
 
 import numpy as np
 import pytest
 
 from copter.bench.reproduction import Effort
 from copter.problems.shockwave import Mode, Shockwave, read_jobs, read_published, replay
-from copter.problems.shockwave.reproductions import foresight, mixed_jobs, one_job, predictions
+from copter.problems.shockwave.reproductions import mixed_jobs, predictions
 from support.shockwave_cases import DATA, needs_data, result_path, trace_path
 
 AUTHORS = {"rounds": 20, "power": 12.0}
@@ -14,11 +14,6 @@ AUTHORS = {"rounds": 20, "power": 12.0}
 
 def by_place(figures):
     return {(figure.row, figure.column): figure.ours for figure in figures}
-
-
-def test_foresight_shortens_three_jobs():
-    found = by_place(foresight(Effort()))
-    assert found["reactive, 3 jobs", "makespan over proactive"] > 15.0
 
 
 def test_mixes_have_the_dynamic_jobs_that_they_say():
@@ -44,12 +39,8 @@ def test_the_last_round_rule_makes_short_plans_fair():
 
 @needs_data
 @pytest.mark.data
-def test_prediction_and_foresight_on_the_traces():
+def test_predictions_on_the_traces():
     effort = Effort(data=DATA, quick=True)
     errors = by_place(predictions(effort, gpus=[32]))
     mean = {rule: errors[f"on average: {rule}", "regimes"] for rule in ("restatement", "bayesian", "greedy")}
     assert mean["restatement"] < mean["bayesian"] < mean["greedy"]
-    ratios = by_place(one_job(effort))
-    assert (
-        ratios["shockwave, proactive", "FTF of one job"] < 1.0 < ratios["themis, reactive", "FTF of one job"]
-    )
