@@ -181,18 +181,15 @@ def _sample(
     estimator: str = "",
     options: Mapping[str, Any] | None = None,
     workload: Mapping[str, Any] | None = None,
-    restricted: str = "",
-    share: float = 0.0,
     first_hours: Sequence[float] = (),
     **which: Any,
 ) -> dict[str, float]:
     """Play one of :data:`POLICIES` on a sample of a trace, and return the values of :data:`COLUMNS`.
 
-    `estimator`: knowledge of the policy about jobs; default: as in the thesis. `restricted`, `share`: a kind
-    of jobs that adapt less, and their share. `first_hours`: hours of the day at which samples of a real trace
-    begin, one after the other.
+    `estimator`: knowledge of the policy about jobs; default: as in the thesis. `first_hours`: hours of
+    the day at which samples of a real trace begin, one after the other.
     """
-    settings = dict(workload or {}) | ({restricted: share} if restricted else {})
+    settings = dict(workload or {})
     if first_hours and effort.data is not None:
         settings["first_hour"] = first_hours[k % len(first_hours)]
     scenario = scenario_of(effort, effort.seed + k, trace, **which, **settings)
