@@ -175,7 +175,8 @@ def test_every_paper_has_claims_of_every_chapter():
     judged = list(judge(KNOWN, DOCUMENTS, not_reproduced()))
     assert len(judged) > 250 and {each.verdict for each in judged} <= set(VERDICTS)
     assert {each.name.partition("-")[0] for each in judged} == {"sia", "thesis", "shockwave", "pollux", "afs"}
-    assert all(bool(each.reason) == (each.verdict in ("missed", "not comparable", "not reproduced")) for each in judged)
+    explained = ("missed", "not comparable", "not reproduced")
+    assert all(bool(each.reason) == (each.verdict in explained) for each in judged)
 
 
 def test_claims_of_figures_that_are_not_reproduced_are_listed():
