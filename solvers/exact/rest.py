@@ -9,7 +9,8 @@ Here e = p - m is the excess of each column, s_r the slack of a row with a price
 request's "<=" sum row with a dual value m_q < 0.  No large terms cancel in this sum.  The objective of an
 improving point is between 0 and the budget U - d. It is scaled so that the budget is a fixed number, because
 HiGHS' tolerances are absolute.  Rows are divided by a power of two near their smallest coefficient, so that
-integers remain integers.
+integers remain integers, or near 2^-40 of their largest one if that is more, because HiGHS rejects large
+coefficients.
 
 Among allocations of equal cost the one nearest to last round's is preferred.  For this purpose columns
 outside last round's allocation cost a little more; all such additions together are below the gap that may
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _BUDGET = 1e4
 """Budget in units of the model's objective; HiGHS' feasibility tolerances are set to 1e-9."""
+_WIDEST = 2.0**-40
+"""Least coefficient of a row that determines its scale, as a share of the row's largest coefficient."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +103,7 @@ class _Rows(NamedTuple):
 def _rows(
     store: ConstraintStore, y: NDArray[np.float64], slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> _Rows:
-    """Return the rows, scaled so that the smallest coefficient of each is about 1."""
+    """Return the rows, scaled so that the smallest coefficient of each is about 1, and none is above 2^41."""
     row, value, counts = _entries(store, slot, column)
     live = np.flatnonzero(store.rows.alive[: y.size])
     position = np.full(y.size, -1)
@@ -108,6 +111,9 @@ def _rows(
     row = position[row]
     least = np.full(live.size, np.inf)
     np.minimum.at(least, row, np.where(value == 0.0, np.inf, abs(value)))
+    largest = np.zeros(live.size)
+    np.maximum.at(largest, row, abs(value))
+    least = np.maximum(least, largest * _WIDEST)
     scale = np.exp2(-np.round(np.log2(np.where(np.isfinite(least), least, 1.0))))
     lower, upper = store.rows.lower[live] * scale, store.rows.upper[live] * scale
     return _Rows(row, value * scale[row], counts, lower, upper, y[live] / scale)

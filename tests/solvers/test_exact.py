@@ -104,6 +104,20 @@ def test_units_change_no_choice(seed):
     assert all(choice == choices[0] for choice in choices)
 
 
+@pytest.mark.parametrize("tiny", [1e-19, 1e-15, 1e-9])
+def test_a_row_may_have_a_tiny_coefficient(tiny):
+    """HiGHS rejects coefficients from 1e15 on, and so a row that is divided by its smallest one."""
+    rng, program = np.random.default_rng(0), ContinualProgram()
+    for r in range(3):
+        program.add_resource(r, 7.0)
+    for q in range(20):
+        usage = {r: rng.uniform(0.5, 3.0, 5) for r in range(3)}
+        usage[q % 3][rng.integers(5)] = tiny
+        program.add_request(q, -rng.uniform(1.0, 3.0, 5), usage, total=1.0, integral=True)
+    found = make_solver("copter-exact").solve(program)
+    assert found.status == "optimal" and found.objective == pytest.approx(by_highs(program), abs=1e-6)
+
+
 def test_columns_that_nobody_takes_change_nothing():
     program = packing(3)
     before = make_solver("copter-exact").solve(program)
