@@ -88,7 +88,7 @@ def price(
     multiplied by `cost_factor`, which is 0 for a Farkas ray.
     """
     size = store.requests.size
-    parts = store.executor.map(_price_part, y, slack, cost_factor, threads, fetch=True)
+    parts = store.executor.map(_price_part, y, slack, cost_factor, threads)
     slot, column = joined([part.columns for part in parts], size)
     curved = [pair for part in parts for pair in part.curved]
     return Pricing(

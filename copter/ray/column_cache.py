@@ -3,8 +3,7 @@
 The cache has the columns of a request that were requested, in ascending order, with the numbers of its part:
 costs without scale, upper bounds of its own, and entries. So kernels that read
 columns in this order do the same arithmetic as on the whole store. Columns stay in the cache until an edit
-changes them, and only missing columns are fetched. Columns that were used and then edited are likely to be
-used again, and are prefetched.
+changes them, and only missing columns are fetched.
 
 In the view, every request has a usage of its own. The pointers of all usages are one array: the entries of
 column k of the cache begin at ``pointer[k]``.
@@ -12,24 +11,19 @@ column k of the cache begin at ``pointer[k]``.
 
 from __future__ import annotations
 
-from itertools import count
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
-from copter.store.executor import Columns, Part, Task
+from copter.store.executor import Columns, Part
 from copter.store.slabs import contiguous, slice_indices
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, coefficients_of, entries_of, view_of
 
-_NUMBERS = count()
 _FEW = 10_000
 """Number of columns that are kept even if they are not used."""
-_GIVEN: WeakKeyDictionary[ConstraintStore, tuple[_Mark, NDArray[np.int64]]] = WeakKeyDictionary()
-"""For each part, the cache that it last sent columns to, and their keys; each column is sent once."""
 
 
 class _Fetched(NamedTuple):
@@ -50,19 +44,16 @@ class _Fetched(NamedTuple):
 class ColumnCache:
     """Cache of columns of a store whose parts are in other processes.
 
-    With `mark`, parts identify the cache and the columns that they sent already. `stale` has the slots of
-    requests with changed columns, of which the parts were not informed yet.
+    `width` is a number above all column numbers of a request.
     """
 
     def __init__(self, store: ConstraintStore) -> None:
         size = store.requests.size
-        self.mark = _Mark(next(_NUMBERS), 1 + int(store.requests.n_columns[:size].max(initial=0)))
-        self.stale: list[NDArray[np.int64]] = []
+        self.width = 1 + int(store.requests.n_columns[:size].max(initial=0))
         self._edits: list[NDArray[np.int64]] = []
         self._edited = False
         self._key, self._start = np.empty(0, np.int64), np.zeros(size + 1, np.int64)
         self._column, self._used = self._key, np.empty(0, np.bool_)
-        self._again = self._key
         none = np.empty(0)
         counts, row = np.empty(0, np.int32), np.empty(0, np.int32)
         self._held = _Fetched(np.empty(0), none, counts, row, none)
@@ -84,7 +75,7 @@ class ColumnCache:
             return True
         table, held = store.requests, self._key.size
         widest = int(table.n_columns[: table.size].max(initial=0))
-        if widest >= self.mark.width or 2 * np.count_nonzero(self._used) < held - _FEW:
+        if widest >= self.width or 2 * np.count_nonzero(self._used) < held - _FEW:
             return False
         self._edited, self._view = False, None
         if self._start.size <= table.size:
@@ -93,20 +84,11 @@ class ColumnCache:
         if self._edits:
             gone = np.zeros(table.size, np.bool_)
             gone[np.concatenate(self._edits)] = True
-            away = gone[self._key // self.mark.width]
-            self._again = np.union1d(self._again, self._key[away & self._used])
+            away = gone[self._key // self.width]
             self._keep(np.flatnonzero(~away))
-            self.stale += self._edits
             self._edits = []
         self._used[:] = False
         return True
-
-    def prefetch(self, store: ConstraintStore) -> Columns:
-        """Return columns that were used before they were edited and still exist."""
-        key, self._again = self._again, self._again[:0]
-        slot, column = np.divmod(key, self.mark.width)
-        there = column < store.requests.n_columns[slot]
-        return self.missing((slot[there], column[there]))
 
     def _keep(self, which: NDArray[np.int64]) -> None:
         """Drop all columns except some."""
@@ -115,7 +97,7 @@ class ColumnCache:
 
     def _arrange(self, key: NDArray[np.int64], held: _Fetched, used: NDArray[np.bool_]) -> None:
         self._key, self._held, self._used, self._view = key, held, used, None
-        slot, self._column = np.divmod(key, self.mark.width)
+        slot, self._column = np.divmod(key, self.width)
         np.cumsum(np.bincount(slot, minlength=self._start.size - 1), out=self._start[1:])
 
     def view(self, store: ConstraintStore) -> StoreView:
@@ -130,9 +112,9 @@ class ColumnCache:
         for slot, column in wanted:
             absent = (self.places(slot, column) < 0) & (column >= 0)
             if absent.any():
-                lists.append(slot[absent] * self.mark.width + column[absent])
+                lists.append(slot[absent] * self.width + column[absent])
         key = np.unique(np.concatenate([self._key[:0], *lists]))
-        slot, column = np.divmod(key, self.mark.width)
+        slot, column = np.divmod(key, self.width)
         return slot, column
 
     def places(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -140,9 +122,9 @@ class ColumnCache:
         found: NDArray[np.int64] = _places(self._start, self._column, self._used, slot, column)
         return found
 
-    def take(self, given: list[_Given], *, unseen: Columns | None = None) -> None:
-        """Add columns sent by parts; `unseen` are prefetched columns, which do not count as used yet."""
-        keys = [each.slot * self.mark.width + each.column for each in given]
+    def take(self, given: list[_Given]) -> None:
+        """Add columns sent by parts."""
+        keys = [each.slot * self.width + each.column for each in given]
         key = np.concatenate([self._key, *keys])
         if key.size == self._key.size:
             return
@@ -150,10 +132,7 @@ class ColumnCache:
         ascending = key[order]
         fresh = np.diff(ascending, prepend=-1) > 0  # a restarted part may send columns twice
         order = order[fresh]
-        seen = np.ones(key.size - self._used.size, np.bool_)
-        if unseen is not None and unseen[0].size:
-            seen = ~np.isin(key[self._used.size :], unseen[0] * self.mark.width + unseen[1])
-        used = np.concatenate((self._used, seen))[order]
+        used = np.concatenate((self._used, np.ones(key.size - self._used.size, np.bool_)))[order]
         self._arrange(ascending[fresh], _joined([self._held, *(each.columns for each in given)], order), used)
 
     def _build(self, store: ConstraintStore) -> StoreView:
@@ -231,13 +210,6 @@ def _filled(
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]
 
 
-class _Mark(NamedTuple):
-    """Identification of a cache for parts: its number, and a number above all column numbers of a request."""
-
-    number: int
-    width: int
-
-
 class _Given(NamedTuple):
     """Columns of the program, by slot and column, with the numbers of their part."""
 
@@ -246,63 +218,8 @@ class _Given(NamedTuple):
     columns: _Fetched
 
 
-class Message(NamedTuple):
-    """Message to the parts in one round trip: a task, other tasks that run once, and columns to fetch."""
-
-    task: Task
-    common: tuple[Any, ...]
-    others: tuple[tuple[Task, tuple[Any, ...]], ...]
-    mark: _Mark
-
-
-def answer(
-    part: Part,
-    asked: Message,
-    stale: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    column: NDArray[np.int64],
-    mine: tuple[Any, ...],
-    *own: tuple[Any, ...],
-) -> tuple[Any, list[Any], _Given]:
-    """Process a message for a part.
-
-    `stale` has the slots of requests whose columns must be sent again. `slot` and `column` are columns to
-    prefetch. `mine` and `own` are the arguments of the task and of the other tasks for this part. Return the
-    result of the task, the results of the others, and the columns to send. These are prefetched columns and
-    columns named by results that were not sent before.
-    """
-    result = asked.task(part, *asked.common, *mine)
-    others = [task(part, *common, *each) for (task, common), each in zip(asked.others, own, strict=True)]
-    named = [each.columns for each in (result, *others) if hasattr(each, "columns")]
-    lists = [slots * asked.mark.width + columns for slots, columns in ((slot, column), *named)]
-    known = _given(part, asked.mark)
-    if stale.size:
-        known = known[~np.isin(known // asked.mark.width, stale)]
-        _GIVEN[part.store] = asked.mark, known
-    fresh = np.unique(np.concatenate([key[_absent(known, key)] for key in lists]))
-    return result, others, fetch(part, asked.mark, *np.divmod(fresh, asked.mark.width))
-
-
-@kernel(allocates=True)
-def _absent(known, key):  # type: ignore[no-untyped-def]
-    """Return which of ascending keys are not in an ascending list of known keys."""
-    absent, at = np.ones(key.size, np.bool_), 0
-    for k in range(key.size):
-        while at < known.size and known[at] < key[k]:
-            at += 1
-        absent[k] = at == known.size or known[at] != key[k]
-    return absent
-
-
-def _given(part: Part, mark: _Mark) -> NDArray[np.int64]:
-    """Return the keys of the columns that a part sent to a cache."""
-    last, key = _GIVEN.get(part.store, (mark, np.empty(0, np.int64)))
-    return key if last == mark else key[:0]
-
-
-def fetch(part: Part, mark: _Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Given:
-    """Return columns of a part, by slot of the program, and record that they were sent."""
-    _GIVEN[part.store] = mark, np.union1d(_given(part, mark), slot * mark.width + column)
+def fetch(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Given:
+    """Return columns of a part, by slot of the program."""
     return _Given(slot, column, _columns_of(part, slot, column))
 
 

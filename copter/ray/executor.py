@@ -1,10 +1,6 @@
 """DistributedExecutor: runs tasks on the parts of a store on workers, and fetches columns from them.
 
 Edits are logged, and sent before the next task, or earlier if the log is long.
-
-To save round trips, the executor predicts tasks and columns, because rounds are similar. The first task of a
-round that fetches columns is sent together with the tasks that :meth:`copter.store.executor.Executor.once`
-ran in the last round. It also fetches the columns that were used and then edited.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import UnusableError
-from copter.ray.column_cache import ColumnCache, Message, answer, fetch
+from copter.ray.column_cache import ColumnCache, fetch
 from copter.ray.part_store import PartStore
 from copter.store.executor import Columns, Executor, Task, cut
 from copter.store.slabs import every_column
@@ -26,7 +22,6 @@ from copter.store.view import StoreView
 if TYPE_CHECKING:
     from copter.ray.workers import Workers
     from copter.store.edit import Edit
-    from copter.store.executor import Key
     from copter.store.local import LocalStore
 
 Result = TypeVar("Result")
@@ -45,7 +40,6 @@ class DistributedExecutor(Executor):
         self._log: list[Edit] = []
         self._logged = 0
         self._cache: ColumnCache | None = None
-        self._asked_once: dict[Key, NDArray[np.int64] | None] = {}
         self._refusal = ""
 
     # ---- edits ---------------------------------------------------------------------------------
@@ -92,41 +86,10 @@ class DistributedExecutor(Executor):
         task: Callable[..., Result],
         *common: Any,
         slots: NDArray[np.int64] | None = None,
-        fetch: bool = False,
     ) -> list[Result]:
-        """Return ``task(part, *common)`` of every part; with `fetch`, also fetch predicted results."""
-        if fetch:
-            return self._map_and_fetch(task, common, self._cut(slots))
+        """Return ``task(part, *common)`` of every part."""
         self.flush()
         return self.workers.each(task, common, None if slots is None else self._cut(slots))
-
-    def _map_and_fetch(
-        self, task: Callable[..., Result], common: tuple[Any, ...], own: Sequence[tuple[Any, ...]]
-    ) -> list[Result]:
-        """Map a task together with the tasks that ran once in the last round, and prefetch columns."""
-        cache, answers, parts = self._columns(), self._answers(), self.workers.parts
-        others = {key: slots for key, slots in self._asked_once.items() if key not in answers}
-        message = Message(task, common, tuple((key.task, key.common) for key in others), cache.mark)
-        prefetched = slot, column = cache.prefetch(self.store)
-        stale = np.concatenate([slot[:0], *cache.stale])
-        mine = zip(cut(stale, parts), cut(slot, parts), own, *map(self._cut, others.values()), strict=True)
-        own = [(stale[old], slot[k], column[k], *each) for old, k, *each in mine]
-        self.flush()
-        found = self.workers.each(answer, (message,), own)
-        if others:
-            self._asked_once = {}
-        for number, key in enumerate(others):
-            answers[key] = [others[number] for _, others, _ in found]
-        cache.stale = []
-        cache.take([given for _, _, given in found], unseen=prefetched)
-        return [result for result, _, _ in found]
-
-    def once(
-        self, task: Callable[..., Result], *common: Any, slots: NDArray[np.int64] | None = None
-    ) -> list[Result]:
-        """Return the result of :meth:`map`, keep it until the next edit, and predict the task again."""
-        self._asked_once[self._key(task, common, slots)] = slots
-        return super().once(task, *common, slots=slots)
 
     def _cut(self, slots: NDArray[np.int64] | None) -> list[tuple[NDArray[np.int64], ...]]:
         """Return the slots in each part of some requests, as the last arguments of a task."""
@@ -148,7 +111,7 @@ class DistributedExecutor(Executor):
         if slots.size:
             self.flush()
             own = [(slots[k], columns[k]) for k in cut(slots, self.workers.parts)]
-            cache.take(self.workers.each(fetch, (cache.mark,), own))
+            cache.take(self.workers.each(fetch, (), own))
         return cache.view(self.store), cache.places(slot, column)
 
     def _columns(self) -> ColumnCache:

@@ -76,14 +76,11 @@ class Executor(ABC):
         task: Callable[..., Result],
         *common: Any,
         slots: NDArray[np.int64] | None = None,
-        fetch: bool = False,
     ) -> list[Result]:
         """Return ``task(part, *common)`` of every part, in the order of the parts.
 
         The task is a module-level function and changes nothing. If `slots` (k,), slots of the program, is
         given, each part gets the slots of its requests as the last argument, converted to slots of the part.
-        If `fetch` is True, the columns that results name in their attribute ``columns`` (:data:`Columns`) are
-        fetched together with the results.
         """
 
     @abstractmethod
@@ -150,7 +147,6 @@ class LocalExecutor(Executor):
         task: Callable[..., Result],
         *common: Any,
         slots: NDArray[np.int64] | None = None,
-        fetch: bool = False,  # noqa: ARG002 - all columns are in this process
     ) -> list[Result]:
         """Return a list with the result of the task on the store."""
         own = () if slots is None else (slots,)

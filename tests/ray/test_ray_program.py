@@ -45,7 +45,7 @@ def test_bitwise_the_answers_of_one_process(ray_program, actors):
         assert solution.status == "optimal" and of_answer(solution) == truth.answers[number]
     assert of_content(program) == truth.contents[3]
     here = truth.program
-    assert program.requests[("shared", 2)].override == here.requests[("shared", 2)].override
+    assert program.requests[("other", 2)].override == here.requests[("other", 2)].override
     assert repr(program).removeprefix("<RayProgram") == repr(here).removeprefix("<ContinualProgram")
 
 

@@ -123,11 +123,10 @@ def test_everything_that_a_program_can_have():
     same_for_all(play)
 
 
-@pytest.mark.parametrize("costs", ["own", "shared"])
-def test_sia_with_its_shim(costs):
+def test_sia_with_its_shim():
     def play():
         solver, seen = make_solver("copter"), []
-        replay = SteadyReplay(512, 60, 3, solver, seed=2, costs=costs)
+        replay = SteadyReplay(512, 60, 3, solver, seed=2)
         for _ in zip(range(3), replay.simulator.run(), strict=False):
             decided = replay.scheduler.last
             seen.append((answer(decided.solution), rounded(decided.rounded)))

@@ -67,6 +67,14 @@ DOORS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """A process that a shell began in the background ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
