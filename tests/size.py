@@ -1,4 +1,4 @@
-"""Compare tokens and lines of code of each folder with size.toml; with ``--write``, write them there.
+"""Compare tokens and lines of code of each folder with size.toml; with ``write``, write them there.
 
 A token or a line counts unless it is a comment, a docstring or blank. The product is all folders but tests.
 """
@@ -40,7 +40,7 @@ def main() -> None:
     for folder in budget:
         sizes = [counted(path) for path in sorted((ROOT / folder).rglob("*.py"))]
         found[folder] = {"tokens": sum(one[0] for one in sizes), "lines": sum(one[1] for one in sizes)}
-    if "--write" in sys.argv:
+    if "write" in sys.argv:
         head = BUDGET.read_text().partition("[")[0]
         parts = (
             f"[{name}]\ntokens = {one['tokens']}\nlines = {one['lines']}\n" for name, one in found.items()
