@@ -283,7 +283,7 @@ def test_remainders_are_the_same_after_prices_moved(tmp_path):
     for number in range(12):
         few += partial(solver.solve(program))
         program.save(tmp_path / "program", solver)
-        ContinualProgram.load(tmp_path / "program", ProximalPoint(tolerance=1e-5))
+        ContinualProgram.load(tmp_path / "program", Audited(tolerance=1e-5))
         program.update_request(number, costs=new_costs(rng))
         program.update_resources(number % ROWS, upper=150.0 * rng.uniform(0.99, 1.01))
     assert few >= 8
