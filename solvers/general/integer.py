@@ -3,8 +3,7 @@
 1. A row of integral columns with whole coefficients can only take multiples of their greatest common divisor.
    If none is between its bounds, the program is infeasible.
 2. HiGHS solves the program in its own numbers, with presolve. Costs that are all below 1e-3 are multiplied
-   by a power of 2, because HiGHS' tolerance of reduced costs is absolute. If an entry is beyond 1e5 or below
-   1e-5, HiGHS' tolerance of integrality is 1e-10, because its presolve has lost optima of such programs.
+   by a power of 2, because HiGHS' tolerance of reduced costs is absolute.
 3. The integral columns of HiGHS' point are rounded, and the continuous ones are solved again with these
    fixed. Bounds and integrality of the result hold exactly. The violation of each row is computed from the
    exact sum of its terms. The point counts if no row is violated by more than 1e-6, or 1e-6 of its size if
@@ -12,6 +11,9 @@
 4. If HiGHS reports that there is no point, if no point counts, or if its objective and HiGHS' bound
    contradict each other, HiGHS solves once more, without presolve, at its smallest tolerances and in at most
    the time of the first run. If there is still a contradiction, the answer is unproved.
+5. If an entry is beyond 1e5 or below 1e-5, HiGHS' presolve has lost optima. An optimum of such a program is
+   searched once more with a tolerance of integrality of 1e-10, in at most the time of the first run. With
+   this tolerance alone, HiGHS found no point of some large programs.
 
 HiGHS gets semi-continuous columns as pairs of rows (:mod:`copter.solvers.general.semicontinuous`).
 
@@ -52,7 +54,7 @@ _LEAST = 1e-10
 _TIGHT_LP = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
 _TIGHT_INTEGERS = {"mip_feasibility_tolerance": _LEAST}
 _FAR = 1e5
-"""Ratio of an entry to 1 from which HiGHS' presolve has lost optima at its usual tolerance."""
+"""Ratio of an entry to 1 from which an optimum is searched once more."""
 _SMALL_COST = 1e-3
 """Largest cost below which costs are multiplied by a power of 2."""
 _RESERVE, _MOST_RESERVE = 0.05, 2.0
@@ -126,19 +128,19 @@ def solve_integer(
             return priced
     size = abs(lp.A.data[lp.A.data != 0.0])
     far = size.size > 0 and (size.max() > _FAR or size.min() < 1.0 / _FAR)
-    tight = _TIGHT_INTEGERS if far else {}
-    options = {"mip_rel_gap": gap, "mip_abs_gap": 0.0, **tight, **(options or {})}
+    options = {"mip_rel_gap": gap, "mip_abs_gap": 0.0, **(options or {})}
     begin = clock()
     try:
         falls = _may_fall(lp) and _relaxed(lp, clock).status is Status.UNBOUNDED
         found = (_without_optimum if falls else _searched)(lp, options, clock, threads)
         answer = _judged(lp, found, options["mip_rel_gap"], clock)
+        claimed = answer.status is Status.OPTIMAL
         doubtful = (Status.UNPROVED, Status.NUMERICAL_ERROR, Status.INFEASIBLE)
-        if answer.status not in doubtful or clock.over():
+        if not (answer.status in doubtful or (claimed and far)) or clock.over():
             return answer
         again = Clock(max(clock() - begin, 0.1), parent=clock)
-        tightest = options | _TIGHT_LP | _TIGHT_INTEGERS | {"presolve": "off"}
-        second = _judged(lp, _searched(lp, tightest, again, threads), options["mip_rel_gap"], clock)
+        tight = options | _TIGHT_INTEGERS | ({} if claimed else _TIGHT_LP | {"presolve": "off"})
+        second = _judged(lp, _searched(lp, tight, again, threads), options["mip_rel_gap"], clock)
     except Interrupted:
         status = Status.CANCELLED if clock.cancelled else Status.DEADLINE
         return IntegerAnswer(status, clock.why())
@@ -146,11 +148,20 @@ def solve_integer(
         return IntegerAnswer(Status.NUMERICAL_ERROR, str(error))
     if answer.status is Status.INFEASIBLE and second.x is None:
         return answer
+    if claimed and second.status is not Status.OPTIMAL and not _below(second, answer):
+        return answer
     if second.status in (*_ENDED, Status.UNBOUNDED):
         return replace(second, nodes=(answer.nodes or 0) + (second.nodes or 0))
     reason = f"{answer.reason}; at smaller tolerances: {second.reason}"
     better = second.x is not None and (answer.x is None or float(lp.c @ second.x) < float(lp.c @ answer.x))
     return replace(second if better else answer, status=Status.UNPROVED, reason=reason)
+
+
+def _below(other: IntegerAnswer, answer: IntegerAnswer) -> bool:
+    """Return whether the point of another answer is below the bound of an answer."""
+    if other.objective is None or answer.bound is None:
+        return False
+    return other.objective < answer.bound - _AGREE * max(1.0, abs(answer.bound))
 
 
 def impossible_row(lp: GeneralLP) -> int:
