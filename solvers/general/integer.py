@@ -186,11 +186,20 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
     unit = float(2.0 ** -np.round(np.log2(largest))) if 0.0 < largest < _SMALL_COST else 1.0
     scaled = replace(model, c=model.c * unit, offset=model.offset * unit)
     highs = load(scaled, threads, kinds=model.integral.astype(np.int32), **options)
-    left = clock.left()
-    run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if left < math.inf else 0.0)
-    found = read_answer(highs)
+    best: list[tuple[NDArray[np.float64], float]] = []
+    highs.cbMipImprovingSolution.subscribe(
+        lambda event: best.append((np.array(event.data_out.mip_solution), event.data_out.mip_dual_bound))
+    )
+    left, status = clock.left(), None
+    try:
+        run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if left < math.inf else 0.0)
+        found, status = read_answer(highs), highs.getModelStatus()
+    except Interrupted:  # HiGHS did not end in time, and cannot be read
+        if not best or clock.cancelled:
+            raise
+        x, bound = best[-1]
+        found = MilpAnswer(x, Status.DEADLINE, clock.why(), bound, math.inf, 0)
     found = replace(found, bound=found.bound / unit)
-    status = highs.getModelStatus()
     if status in (highspy.HighsModelStatus.kUnboundedOrInfeasible, highspy.HighsModelStatus.kUnbounded):
         found = _without_optimum(lp, options, clock, threads)
     return found if found.x is None else replace(found, x=without_indicators(lp, found.x))

@@ -9,6 +9,7 @@ import pytest
 
 import copter
 from copter import Status, from_arrays, linprog, make_solver, milp
+from copter.models import highs as highs_module
 from copter.models.highs import HighsEngine
 from support.ticking import tick
 
@@ -172,3 +173,26 @@ def test_no_time_is_no_answer_or_a_right_one():
     ):
         found = call()
         assert found.status in (0, 1) and found.success == (found.status == 0)
+
+
+def test_a_point_is_not_lost_if_highs_does_not_end_in_time(monkeypatch):
+    """A run that has found a point, and ends only long after its limit."""
+    pause, original = threading.Event(), highs_module.run
+
+    def run(highs):
+        original(highs)
+        while highs.getOptionValue("time_limit")[1] > 0.0:
+            pause.wait(0.005)
+        return 0.0
+
+    monkeypatch.setattr("copter.models.highs.run", run)
+    A = np.random.default_rng(2).integers(1, 9, (3, 12)).astype(float)
+    found = milp(
+        -A.sum(axis=0),
+        integrality=1,
+        bounds=(0, 1),
+        constraints=(A, -np.inf, A.sum(axis=1) / 2),
+        options={"time_limit": 1.0},
+    )
+    assert found.status == 1 and found.x is not None and (A @ found.x <= A.sum(axis=1) / 2).all()
+    assert found.fun == pytest.approx(float(-A.sum(axis=0) @ found.x)) and found.x.any()
