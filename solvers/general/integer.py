@@ -140,7 +140,7 @@ def solve_integer(
             return answer
         again = Clock(max(clock() - begin, 0.1), parent=clock)
         tight = options | _TIGHT_INTEGERS | ({} if claimed else _TIGHT_LP | {"presolve": "off"})
-        second = _judged(lp, _searched(lp, tight, again, threads), options["mip_rel_gap"], clock)
+        second = _again(lp, tight, again, clock, threads)
     except Interrupted:
         status = Status.CANCELLED if clock.cancelled else Status.DEADLINE
         return IntegerAnswer(status, clock.why())
@@ -155,6 +155,18 @@ def solve_integer(
     reason = f"{answer.reason}; at smaller tolerances: {second.reason}"
     better = second.x is not None and (answer.x is None or float(lp.c @ second.x) < float(lp.c @ answer.x))
     return replace(second if better else answer, status=Status.UNPROVED, reason=reason)
+
+
+def _again(
+    lp: GeneralLP, options: dict[str, Any], again: Clock, clock: Clock, threads: int | None
+) -> IntegerAnswer:
+    """Return the answer of a second search; if it does not end in time, the first answer is not lost."""
+    try:
+        return _judged(lp, _searched(lp, options, again, threads), options["mip_rel_gap"], clock)
+    except Interrupted:
+        if clock.cancelled:
+            raise
+        return IntegerAnswer(Status.DEADLINE, again.why())
 
 
 def _below(other: IntegerAnswer, answer: IntegerAnswer) -> bool:
@@ -187,9 +199,11 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
     scaled = replace(model, c=model.c * unit, offset=model.offset * unit)
     highs = load(scaled, threads, kinds=model.integral.astype(np.int32), **options)
     best: list[tuple[NDArray[np.float64], float]] = []
-    highs.cbMipImprovingSolution.subscribe(
-        lambda event: best.append((np.array(event.data_out.mip_solution), event.data_out.mip_dual_bound))
-    )
+
+    def improved(event: Any) -> None:
+        best[:] = [(np.array(event.data_out.mip_solution), event.data_out.mip_dual_bound)]
+
+    highs.cbMipImprovingSolution.subscribe(improved)
     left, status = clock.left(), None
     try:
         run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if left < math.inf else 0.0)
@@ -197,7 +211,7 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
     except Interrupted:  # HiGHS did not end in time, and cannot be read
         if not best or clock.cancelled:
             raise
-        x, bound = best[-1]
+        x, bound = best[0]
         found = MilpAnswer(x, Status.DEADLINE, clock.why(), bound, math.inf, 0)
     found = replace(found, bound=found.bound / unit)
     if status in (highspy.HighsModelStatus.kUnboundedOrInfeasible, highspy.HighsModelStatus.kUnbounded):
@@ -334,9 +348,7 @@ def by_prices(lp: GeneralLP, gap: float, clock: Clock) -> IntegerAnswer | None:
     from copter.solvers.general.allocation import found_allocation
 
     allocation = found_allocation(lp)
-    if allocation is None:
-        return None
-    if allocation.sums.size < len(allocation.program):
+    if allocation is None or allocation.sums.size < len(allocation.program):
         return None
     seconds = min(_SHARE * clock.left(), _SECONDS)
     solver = ExactSolver(integer_gap=max(_TIGHTER * gap, _LEAST_GAP), deadline=seconds)

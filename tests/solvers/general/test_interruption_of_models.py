@@ -196,3 +196,22 @@ def test_a_point_is_not_lost_if_highs_does_not_end_in_time(monkeypatch):
     )
     assert found.status == 1 and found.x is not None and (A @ found.x <= A.sum(axis=1) / 2).all()
     assert found.fun == pytest.approx(float(-A.sum(axis=0) @ found.x)) and found.x.any()
+
+
+def test_an_optimum_is_not_lost_if_its_confirmation_does_not_end_in_time(monkeypatch):
+    """An entry of 1e6 is searched once more; this run ends only long after its limit."""
+    pause, original, runs = threading.Event(), highs_module.run, []
+
+    def run(highs):
+        runs.append(highs)
+        if len(runs) > 1:
+            while highs.getOptionValue("time_limit")[1] > 0.0:
+                pause.wait(0.005)
+            return 0.0
+        return original(highs)
+
+    monkeypatch.setattr("copter.models.highs.run", run)
+    given = {"integrality": 1, "bounds": (0, 1), "constraints": ([[1e6, 1.0, 1.0]], -np.inf, 1e6)}
+    found = milp([-3.0, -1.0, -1.0], **given)
+    assert len(runs) == 2 and found.status == 0
+    assert found.x.tolist() == [1.0, 0.0, 0.0] and found.fun == -3.0
