@@ -139,10 +139,8 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
     try:
         for index in (program._requests, program._resources):
             _read_ids(index, *file.get(f"{index.kind}s"))
-        handles = file.get("shared columns").reshape(-1, 4).tolist()
-        for (slot, n, generation, key), names in zip(
-            handles, file.get("names of shared columns"), strict=True
-        ):
+        handles, named = file.get("shared columns").reshape(-1, 4), file.get("names of shared columns")
+        for (slot, n, generation, key), names in zip(handles.tolist(), named, strict=True):
             program._templates[slot] = SharedColumns(slot, n, generation, key, names)
         starts = file.get("starts").items()
         program._starts |= {slot: Moved(*one) if type(one[0]) is int else one for slot, one in starts}

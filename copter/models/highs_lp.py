@@ -49,10 +49,12 @@ _LEAST = 1e-10
 """Smallest tolerance that HiGHS accepts."""
 _TIGHTER, _USUAL = 0.1, 1e-7
 """Factor from the tolerance of an answer to HiGHS' tolerances, and their largest value, HiGHS' default."""
-_SMALL, _AT_ONCE = 50_000, 2_500_000
-"""Rows and columns of an LP that runs in the present thread, since starting a thread may take longer than the
-run, and the product with the iterations after which it goes on in another thread, which can be interrupted.
+_SMALL = 50_000
+"""Largest number of rows and columns of an LP that runs in the present thread at first, because starting a
+thread may take longer than the run.
 """
+_AT_ONCE = 2_500_000
+"""Iterations of this first run times rows and columns; then a thread that can be interrupted goes on."""
 _WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
 """Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
 _DUAL, _PRIMAL = 1, 4
@@ -122,11 +124,10 @@ class LPAnswer:
 
 def differing(*pairs: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[np.int32]:
     """Return the positions at which the arrays of any pair differ; all arrays have one shape."""
-    found = np.zeros(pairs[0][0].size, np.bool_)
-    for old, new in pairs:
-        if old is not new:
-            found |= old != new
-    return np.flatnonzero(found).astype(np.int32)
+    differences = [old != new for old, new in pairs if old is not new]
+    if not differences:
+        return np.empty(0, np.int32)
+    return np.flatnonzero(np.logical_or.reduce(differences)).astype(np.int32)
 
 
 def same_pattern(old: GeneralLP, new: GeneralLP) -> bool:
@@ -144,14 +145,9 @@ def changes_between(old: GeneralLP, new: GeneralLP) -> LPChanges:
         differing((old.c, new.c)).size,
         differing((old.lower, new.lower), (old.upper, new.upper)).size,
         differing((old.row_lower, new.row_lower), (old.row_upper, new.row_upper)).size,
-        changed_entries(old, new).size if same_pattern(old, new) else int((new.A - old.A).nnz),
+        differing((old.A.data, new.A.data)).size if same_pattern(old, new) else int((new.A - old.A).nnz),
         differing((old.integral, new.integral)).size,
     )
-
-
-def changed_entries(old: GeneralLP, new: GeneralLP) -> NDArray[np.int32]:
-    """Return the positions of the entries that differ between two LPs of one pattern."""
-    return differing((old.A.data, new.A.data)) if old.A is not new.A else np.empty(0, np.int32)
 
 
 @dataclass
@@ -192,7 +188,7 @@ class HighsLP:
             self._push(self._highs, old, lp)
 
     def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
-        entries = changed_entries(old, new)
+        entries = differing((old.A.data, new.A.data))
         column = np.searchsorted(new.A.indptr, entries, side="right") - 1
         places = zip(new.A.indices[entries].tolist(), column.tolist(), strict=True)
         for (i, j), value in zip(places, new.A.data[entries].tolist(), strict=True):

@@ -125,7 +125,9 @@ def _price_part(
     nothing = (0.0, 0.0)
     curved, curved_error = (nothing, nothing) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the pass below skips their requests
-        view = replace(view, n_columns=_without(view.n_columns, terms.slot))
+        left = view.n_columns.copy()
+        left[terms.slot] = 0
+        view = replace(view, n_columns=left)
     collect, reach = slack is not None, slack or 0.0
     usages, size = store.usages, view.n_columns.size
     known = usages.references[: usages.size], usages.n_columns[: usages.size]
@@ -134,7 +136,7 @@ def _price_part(
         chunks = [chunk]
     else:
         paid, found = usage_prices(view, y, *known), (np.zeros(size), np.zeros(size))
-        chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
+        chunks = _price_chunks(view, y, paid, cost_factor, collect, reach, threads, found)
         marginal, forced = found
     slot, column = (
         chunks[0][2:]
@@ -159,13 +161,13 @@ def _price_chunks(
     y: NDArray[np.float64],
     paid: UsagePrices,
     cost_factor: float,
-    slack: float | None,
+    collect: bool,
+    reach: float,
     threads: int | None,
     found: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> list[Any]:
     """Price each request separately, in chunks of requests."""
     bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
-    collect, reach = slack is not None, slack or 0.0
     return run_chunks(
         lambda k: price_chunk(
             view,
@@ -182,10 +184,3 @@ def _price_chunks(
         bounds.size - 1,
         threads,
     )
-
-
-def _without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of columns with 0 for some requests, so that a pass skips these."""
-    left = n_columns.copy()
-    left[slots] = 0
-    return left

@@ -14,9 +14,6 @@ from copter.problems.cluster.policy import ClusterState, Placement, PolicyError
 from copter.problems.pollux.genetic import evolve
 from copter.problems.pollux.policy import Pollux, nodes_of
 
-_GPUS_PER_NODE, _MAX_NODES = 4, 16
-
-
 _PATIENCE = 15
 """Number of rounds over which utility is averaged before the size changes."""
 

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from copter.errors import UnsupportedError
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.highs_lp import changed_entries, differing, same_pattern
+from copter.models.highs_lp import differing, same_pattern
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -260,7 +260,7 @@ class LPProgram:
             return False
         if not (_begins_at_0(lp) and _sums(low, high, self._equation).all()):
             return False
-        return same_pattern(self.lp, lp) and not changed_entries(self.lp, lp).size
+        return same_pattern(self.lp, lp) and not differing((self.lp.A.data, lp.A.data)).size
 
     def _changed(self, lp: GeneralLP, columns: NDArray[np.int32], field: str) -> None:
         """Edit the costs or the bounds of the requests that have some columns."""

@@ -95,7 +95,8 @@ class Sums:
     def moved(self, at: Projection) -> float:
         """Return |x - z|^2."""
         ends = self.working.first[self.bounds]
-        return sum(_distance(at.x[a:b], self.centre[a:b]) for a, b in pairwise(ends))
+        moves = (at.x[a:b] - self.centre[a:b] for a, b in pairwise(ends))
+        return sum(dot(move, move) for move in moves)
 
 
 class Curvature:
@@ -124,9 +125,3 @@ class Curvature:
         parts = run_chunks(lambda k: sums(self._pieces[k]), len(self._pieces), self._threads)
         total: NDArray[np.float64] = np.sum(parts, axis=0)
         return total
-
-
-def _distance(x: NDArray[np.float64], z: NDArray[np.float64]) -> float:
-    """Return |x - z|^2."""
-    move = x - z
-    return dot(move, move)
