@@ -59,9 +59,7 @@ def read_model(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     suffixes = [suffix.lower() for suffix in source.path.suffixes]
     for suffix, read in ((".mps", mps.read), (".lp", lp_format.read)):
         if suffix in suffixes:
-            lp = read(source)
-            lp.A.sum_duplicates()  # sorts the entries
-            return lp
+            return read(source)
     raise FileError(source.path, "must have a name that ends in .mps or .lp, with or without .gz")
 
 

@@ -140,7 +140,10 @@ def _checked_matrix(given: csc_array) -> csc_array:
     from scipy.sparse import csc_array
 
     A = csc_array(given, copy=True, dtype=np.float64)
-    A.sum_duplicates()
+    summed = A.copy()
+    summed.sum_duplicates()
+    if summed.nnz != A.nnz:
+        A = summed  # else entries stay in the given order, on which the path of HiGHS depends
     if not np.isfinite(A.data).all():
         where = int(np.argmin(np.isfinite(A.data)))
         column = int(np.searchsorted(A.indptr, where, side="right")) - 1

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from copter.proof.rigorous import LinearProgram
     from copter.store.changes import Changes
 
-_LEAST_ENTRY = 1e-12
-"""HiGHS drops entries below this, the smallest value of its option."""
+_DROPPED, _LEAST_ENTRY = 1e-9, 1e-12
+"""HiGHS drops entries up to the first by default, and below the second, the smallest value of its option."""
 _GRACE = 0.02
 """Seconds by which a run may exceed its limit before it is abandoned."""
 _SMALL, _AT_ONCE = 50_000, 0.02
@@ -83,8 +83,7 @@ class HighsEngine(highspy.Highs):
 def engine(threads: int | None, /, **options: Any) -> HighsEngine:
     """Make a HiGHS instance without output, with the given options."""
     highs = HighsEngine()
-    own: dict[str, Any] = {"small_matrix_value": _LEAST_ENTRY}
-    own |= {} if threads is None else {"threads": threads}
+    own: dict[str, Any] = {} if threads is None else {"threads": threads}
     for name, value in (own | options).items():
         set_option(highs, name, value)
     return highs
@@ -104,6 +103,17 @@ def set_option(highs: highspy.Highs, name: str, value: bool | int | float | str)
     check(highs.setOptionValue(name, value), f"option {name} = {value!r}")
 
 
+def keep_small(highs: highspy.Highs, entries: NDArray[np.float64]) -> None:
+    """Let HiGHS keep small entries if there are some, unless the user has set what it drops.
+
+    Without small entries HiGHS' default stays, because its path depends on it.
+    """
+    size = abs(entries)
+    name = "small_matrix_value"
+    if ((size > 0.0) & (size <= _DROPPED)).any() and highs.getOptionValue(name)[1] == _DROPPED:
+        set_option(highs, name, _LEAST_ENTRY)
+
+
 def check(status: highspy.HighsStatus, what: str) -> None:
     """Raise a SolverError about `what` if HiGHS returned an error."""
     if status == highspy.HighsStatus.kError:
@@ -118,6 +128,7 @@ def pass_model(highs: HighsEngine, lp: LinearProgram, kinds: NDArray[np.int32] |
     """
     matrix = lp.A
     m, n = matrix.shape
+    keep_small(highs, matrix.data)
     status = highs.passModel(
         n,
         m,
@@ -146,6 +157,8 @@ def apply_changes(highs: highspy.Highs, changes: Changes) -> None:
     it, rows, new = changes, changes.new_rows, changes.new_columns
     n, k = new.costs.size, it.bound_columns.size
     zero = np.zeros(max(n, k))
+    keep_small(highs, rows.values)
+    keep_small(highs, new.values)
     if it.deleted_columns.size:
         check(highs.deleteCols(it.deleted_columns.size, it.deleted_columns), "deleting columns")
     if it.deleted_rows.size:

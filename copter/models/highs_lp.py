@@ -32,6 +32,7 @@ from copter.models.highs import (
     HighsEngine,
     check,
     iterations_of,
+    keep_small,
     limit_time,
     load,
     pass_model,
@@ -189,6 +190,7 @@ class HighsLP:
 
     def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
         entries = differing((old.A.data, new.A.data))
+        keep_small(highs, new.A.data[entries])
         column = np.searchsorted(new.A.indptr, entries, side="right") - 1
         places = zip(new.A.indices[entries].tolist(), column.tolist(), strict=True)
         for (i, j), value in zip(places, new.A.data[entries].tolist(), strict=True):

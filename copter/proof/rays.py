@@ -106,4 +106,3 @@ def _least(view, rows):  # type: ignore[no-untyped-def]
                     if used > 0.0:
                         least[np.uint32(view.row[e])] = min(least[np.uint32(view.row[e])], used)
     return least
-

@@ -379,5 +379,3 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
             PaperFigure(name, "exponent", "", exponent),
         ]
     return figures
-
-

@@ -145,7 +145,6 @@ class _Search:
             solver="simplex",
             primal_feasibility_tolerance=1e-10,
             dual_feasibility_tolerance=1e-10,
-            small_matrix_value=1e-12,
         )
         self.usable = True
         if known is not None:

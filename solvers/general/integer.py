@@ -57,8 +57,8 @@ _FAR = 1e5
 """Ratio of an entry to 1 from which an optimum is searched once more."""
 _SMALL_COST = 1e-3
 """Largest cost below which costs are multiplied by a power of 2."""
-_RESERVE, _MOST_RESERVE = 0.05, 2.0
-"""Share of the time, and its most seconds, for solving the continuous columns again."""
+_RESERVE, _MOST_RESERVE = 0.02, 0.5
+"""Share of the time, and its most seconds, for solving the continuous columns again, if there are some."""
 _ENDED = (Status.OPTIMAL, Status.INFEASIBLE)
 _EXACT, _WHOLE = 2.0**53, 1e-9
 """Integers below the first are exact; a bound within the second of a whole number counts as that number."""
@@ -205,8 +205,9 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
 
     highs.cbMipImprovingSolution.subscribe(improved)
     left, status = clock.left(), None
+    again = left < math.inf and not lp.integral.all()
     try:
-        run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if left < math.inf else 0.0)
+        run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if again else 0.0)
         found, status = read_answer(highs), highs.getModelStatus()
     except Interrupted:  # HiGHS did not end in time, and cannot be read
         if not best or clock.cancelled:

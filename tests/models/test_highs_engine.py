@@ -11,7 +11,9 @@ import highspy
 import numpy as np
 import pytest
 
-from copter import linprog, milp
+from copter import linprog, milp, read_model
+from copter.models.general_lp import checked
+from copter.models.highs import load
 
 MODELS = """
 import numpy as np
@@ -124,3 +126,35 @@ def test_highs_loads_beside_ortools(order):
     pytest.importorskip("ortools")
     use = "assert highspy.Highs().run() is not None and pywraplp.Solver.CreateSolver('GLOP')"
     subprocess.run([sys.executable, "-c", f"import {order}\n{use}"], check=True, capture_output=True)
+
+
+UNSORTED = """NAME
+ROWS
+ N  cost
+ L  a
+ G  b
+COLUMNS
+    x  b  {small}  cost  1
+    x  a  2
+    y  a  1  b  3
+RHS
+    r  a  4  b  1
+BOUNDS
+ENDATA
+"""
+
+
+@pytest.mark.parametrize("small", [1.0, 1e-10])
+def test_highs_gets_the_entries_of_a_file_in_their_order_and_drops_none(tmp_path, small):
+    path = tmp_path / "model.mps"
+    path.write_text(UNSORTED.format(small=small))
+    passed = load(checked(read_model(path)), 1)
+    A = passed.getLp().a_matrix_
+    assert list(A.index_) == [1, 0, 0, 1]
+    assert list(A.value_) == [small, 2.0, 1.0, 3.0]
+    read = highspy.Highs()
+    read.setOptionValue("output_flag", False)
+    read.readModel(str(path))
+    assert (list(read.getLp().a_matrix_.index_) == [1, 0, 0, 1]) == (small == 1.0)
+    dropped = [each.getOptionValue("small_matrix_value")[1] for each in (read, passed)]
+    assert (dropped[0] == dropped[1]) == (small == 1.0)  # the default, on which the path of HiGHS depends

@@ -64,8 +64,6 @@ def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch)
     assert found["stateful, Heuristic", "movements a round"].ours == 4.0
 
 
-
-
 def test_the_largest_demands_have_what_a_sort_says():
     found = figures("thesis-figure-5.4", quick=True)
     for model in ("poisson", "bimodal"):

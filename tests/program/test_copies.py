@@ -68,9 +68,7 @@ def test_a_shallow_copy_of_a_solver_is_warm_for_the_same_program():
     same_answers((program, solver), (program, other))
 
 
-@pytest.mark.parametrize(
-    "name", ["highs-hot", "highs-simplex", "highs-ipm", "glop", "pdlp"]
-)
+@pytest.mark.parametrize("name", ["highs-hot", "highs-simplex", "highs-ipm", "glop", "pdlp"])
 @pytest.mark.parametrize("way", ["copy", "deepcopy", "pickle"])
 def test_other_solvers_are_copied_too(name, way):
     program, solver = random_plain(np.random.default_rng(3), "packing").build(), make_solver(name)
