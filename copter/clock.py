@@ -51,6 +51,11 @@ class Clock:
         return perf_counter() - self._start
 
     @property
+    def seconds(self) -> float:
+        """Seconds of the solve, or of the solve or round that it is a part of, if these are fewer."""
+        return self.deadline if self._parent is None else min(self.deadline, self._parent.seconds)
+
+    @property
     def cancelled(self) -> bool:
         """True if this solve, or the solve that it is a part of, was cancelled."""
         return self._cancelled or (self._parent is not None and self._parent.cancelled)
@@ -162,6 +167,12 @@ def running(clock: Clock) -> Iterator[Clock]:
         yield clock
     finally:
         _local.clock = before
+
+
+def time_left() -> float:
+    """Return the seconds that are left of the solve or round that this thread runs; infinite without one."""
+    clock = current()
+    return math.inf if clock is None else clock.left()
 
 
 def over() -> bool:

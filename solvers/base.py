@@ -288,7 +288,7 @@ class ClockedSolver(Solver):
             except ValueError as error:
                 raise SettingError(self.name, "deadline", deadline, str(error)) from None
         if not hasattr(program, "guard"):
-            found = self._solve_model(program, limit)
+            found = program.solve_by(lambda clock: self._solve_model(program, clock), limit)
             if raise_error:
                 check_optimal(found)
             return found
@@ -304,10 +304,13 @@ class ClockedSolver(Solver):
             check_optimal(solution)
         return solution
 
-    def _solve_model(self, model: Any, deadline: float | None) -> Any:
-        """Return the :class:`~copter.Model`'s solution by this solver."""
+    def _solve_model(self, model: Any, clock: Clock) -> Any:
+        """Return the solution of a :class:`~copter.Model`; the best so far when the clock has run out."""
+        raise self._no_models()
+
+    def _no_models(self) -> UnsupportedError:
         why = "solves programs of requests; make one by copter.as_program(model.lp), or call model.solve()"
-        raise UnsupportedError(f"solver {self.name!r} {why}")
+        return UnsupportedError(f"solver {self.name!r} {why}")
 
     @abstractmethod
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:

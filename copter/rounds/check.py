@@ -204,7 +204,7 @@ class _Run:
                 self.counts["events"] += 1
                 self._refused(event)
             getattr(self.domain, "prepare", lambda: None)()
-            self._check_feasible(self.domain, self.domain.fallback(None), "fallback")
+            self._check_feasible(self.domain, self.domain.fallback(), "fallback")
             record = _PLAYS[step.kind](self)
             self._check_answer(record)
             self._check_bound(record)
@@ -300,7 +300,7 @@ class _Run:
         """Check that an answer and the next fallback are feasible, and that checking changes nothing."""
         domain = self.domain if domain is None else domain
         before = _state_of(domain)
-        for answer, path in ((record.answer, record.path), (domain.fallback(None), "fallback")):
+        for answer, path in ((record.answer, record.path), (domain.fallback(), "fallback")):
             self._check_feasible(domain, answer, path)
             if hasattr(domain, "figures"):
                 dict(domain.figures(answer))
@@ -388,15 +388,15 @@ class _Slow(_Wrapped):
         super().__init__(domain)
         self._which, self._clock = which, clock
 
-    def solve(self, solver: Solver, deadline: float | None) -> Any:
+    def solve(self, solver: Solver) -> Any:
         own = getattr(self._domain, "solve", None)
-        found = own(solver, deadline) if own else solver.solve(self._domain.program, deadline=deadline)
+        found = own(solver) if own else solver.solve(self._domain.program)
         if self._which == "solve":
             self._clock.now += _LONG
         return found
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
-        answer = self._domain.round(solution, deadline)
+    def round(self, solution: Any) -> Any:
+        answer = self._domain.round(solution)
         self._clock.now += _LONG
         return answer
 
@@ -404,7 +404,7 @@ class _Slow(_Wrapped):
 class _Missed(_Wrapped):
     """Domain whose solution has no allocation."""
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
+    def round(self, solution: Any) -> Any:
         raise NoAllocationError("infeasible", "injected by a check")
 
 
@@ -415,8 +415,8 @@ class _Broken(_Wrapped):
         super().__init__(domain)
         self._method = method
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
-        answer = self._domain.round(solution, deadline)
+    def round(self, solution: Any) -> Any:
+        answer = self._domain.round(solution)
         if self._method == "round":
             raise _Fault
         return answer
@@ -554,7 +554,7 @@ def _plain(value: Any) -> Any:
 def _figures(domain: Any) -> str:
     """Return the figures of a domain's fallback as text; empty if the domain has no ``figures``."""
     figures = getattr(domain, "figures", None)
-    return "" if figures is None else repr(dict(figures(domain.fallback(None))))
+    return "" if figures is None else repr(dict(figures(domain.fallback())))
 
 
 def _damaged(event: Any) -> Iterator[Any]:

@@ -83,11 +83,11 @@ class ChooseOneDomain:
         self.last: Chosen | None = None
         self._shim = ChooseOneShim(unplaced="allow")
 
-    def round(self, solution: Solution, deadline: float | None) -> Chosen:  # noqa: ARG002 - fast enough
+    def round(self, solution: Solution) -> Chosen:
         """Round a solution to one column, or no column, for each request."""
         return self._chosen(self._shim.round(self.program, solution), solution)
 
-    def fallback(self, deadline: float | None) -> Chosen:  # noqa: ARG002 - fast enough
+    def fallback(self) -> Chosen:
         """Return the last choice, restricted to columns that still fit (:meth:`ChooseOneShim.repair`)."""
         last = None if self.last is None else self.last.rounded
         return self._chosen(self._shim.repair(self.program, last), None)

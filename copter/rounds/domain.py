@@ -16,8 +16,8 @@ class Domain(Protocol):
       A second call without new events must do nothing.
     - ``start() -> (x, y) or None`` returns an allocation (:class:`copter.store.allocation.SparseX`) and dual
       prices by row slot. The next solve begins from these and not from the solver's own last round.
-    - ``solve(solver, deadline)`` replaces ``solver.solve(program)``, for column generation or for a method
-      without a program. ``round`` gets its result. If the result has an attribute ``solution``, this is the
+    - ``solve(solver)`` replaces ``solver.solve(program)``, for column generation or for a method without a
+      program. ``round`` gets its result. If the result has an attribute ``solution``, this is the
       solution of the round's record.
     - ``objective(answer) -> float`` returns the objective of an answer, in the sense and the unit of the
       program. The record of the round then has the gap between it and the certified bound.
@@ -45,9 +45,9 @@ class Domain(Protocol):
     ...     def apply(self, event):
     ...         job, value = event
     ...         self.program.add_request(job, [value], {"core": 1}, total=3)
-    ...     def round(self, solution, deadline):
+    ...     def round(self, solution):
     ...         return {job: float(solution.x[job][0]) for job in self.program.request_ids}
-    ...     def fallback(self, deadline):
+    ...     def fallback(self):
     ...         return self.given
     ...     def accept(self, answer):
     ...         self.given = answer
@@ -66,15 +66,16 @@ class Domain(Protocol):
         For an invalid event, raise an error that names the invalid value, and change nothing.
         """
 
-    def round(self, solution: Any, deadline: float | None, /) -> Any:
+    def round(self, solution: Any, /) -> Any:
         """Return an answer made from a solution, integral if the domain needs it; change nothing.
+
+        A solver that it calls ends with the round. :func:`copter.clock.time_left` returns the seconds that
+        are left of the round.
 
         Parameters
         ----------
         solution : Solution
             Solution of the present program, or the result of the domain's own ``solve``.
-        deadline : float, optional
-            Seconds that are left of the round. None for no limit.
 
         Raises
         ------
@@ -82,7 +83,7 @@ class Domain(Protocol):
             If the solution has no allocation, or no answer can be made from it. The round then falls back.
         """
 
-    def fallback(self, deadline: float | None, /) -> Any:
+    def fallback(self) -> Any:
         """Return the last answer, repaired after the edits since then; change nothing.
 
         It must always succeed, and fast. Before the first answer, return an empty or a greedy allocation.

@@ -89,11 +89,11 @@ class FlowDomain:
         self.last: Shared | None = None
         self._shim = FlowShim()
 
-    def round(self, solution: Solution, deadline: float | None) -> Shared:  # noqa: ARG002 - fast enough
+    def round(self, solution: Solution) -> Shared:
         """Make a solution exactly feasible, and allocate the remaining capacity."""
         return self._shared(self._shim.round(self.program, solution), solution)
 
-    def fallback(self, deadline: float | None) -> Shared:  # noqa: ARG002 - fast enough
+    def fallback(self) -> Shared:
         """Return the last amounts, reduced where they are no longer feasible (:meth:`FlowShim.repair`)."""
         last = None if self.last is None else self.last.flows
         return self._shared(self._shim.repair(self.program, last), None)

@@ -108,9 +108,9 @@ class Rounds:
     ...     def apply(self, event):
     ...         job, value = event
     ...         self.program.add_request(job, [-value], {"core": 1}, total=3)
-    ...     def round(self, solution, deadline):
+    ...     def round(self, solution):
     ...         return {job: float(solution.x[job][0]) for job in self.program.request_ids}
-    ...     def fallback(self, deadline):
+    ...     def fallback(self):
     ...         return self.given
     ...     def accept(self, answer):
     ...         self.given = answer
@@ -194,7 +194,7 @@ class Rounds:
         rounds, rng = Rounds(trial, copy.deepcopy(self.solver)), np.random.default_rng(0)
         for _ in range(_WARM_UP_ROUNDS):
             rounds.play(*(drawn_events(trial, rng) if hasattr(trial, "events") else ()))
-            trial.fallback(None)
+            trial.fallback()
 
     # ---- a round ---------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class Rounds:
                 self._rounding.fade()  # rounding may have been slow only once
                 late, reason = True, _late("the solver", clock)
             else:
-                answer = self._unedited("round", solution, _left(clock))
+                answer = self._unedited("round", solution)
                 self._rounding.learn(clock() - solved)
                 if not clock.over():
                     return _Made(answer, "solved", False, _why(solution), solution, solved)
@@ -369,7 +369,7 @@ class Rounds:
             reason = str(none)
         begin = clock()
         with clock.patient():
-            answer = self._unedited("fallback", _left(clock))
+            answer = self._unedited("fallback")
         self._falling_back.learn(clock() - begin)
         return _Made(answer, "fallback", late, reason, solution, begin if solution is None else solved)
 
@@ -395,10 +395,11 @@ class Rounds:
         left = clock.left(min(wanted + 2.0 * self._overrun.seconds, _MOST_SHARE * clock.deadline))
         deadline = None if math.isinf(left) else left
         own, begin = getattr(self.domain, "solve", None), clock()
-        if own is not None:
-            solution = own(self.solver, deadline)
-        else:
+        if own is None:
             solution = self.solver.solve(self._program, deadline=deadline)
+        else:
+            with running(Clock(deadline, parent=clock)):
+                solution = own(self.solver)
         if deadline is not None:
             self._overrun.learn(max(0.0, clock() - begin - deadline))
         return solution
@@ -515,11 +516,6 @@ def drawn_events(domain: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         why = "must return an iterable of events, which may be empty"
         raise DomainError(f"{type(domain).__name__}.events returned {events!r}; it {why}")
     return tuple(events)
-
-
-def _left(clock: Clock) -> float | None:
-    left = clock.left()
-    return None if math.isinf(left) else left
 
 
 def _late(what: str, clock: Clock) -> str:

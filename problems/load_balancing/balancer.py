@@ -47,6 +47,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, eye_array, kron
 
 from copter.arrays import Flags, Floats, Ints
+from copter.clock import time_left
 from copter.problems.load_balancing.outcome import (
     BalancingRound,
     LoadBalancingError,
@@ -585,15 +586,16 @@ class LoadBalancer:
             self._carried = fleet, last, self._shim.carry(fleet, last)
         return self._carried
 
-    def place(self, solution: Solution, deadline: float | None = None) -> BalancingRound:
+    def place(self, solution: Solution) -> BalancingRound:
         """Return the answer from rounding a solution of :attr:`program`; change nothing.
+
+        If the shim's search finds no place for a shard, branch and bound has 10 seconds, or what is left of
+        the round (:mod:`copter.clock`).
 
         Parameters
         ----------
         solution : Solution
             Solution of the program after :meth:`prepare`.
-        deadline : float, optional
-            Seconds for branch and bound, at most 10, if the shim's search finds no place for a shard.
 
         Raises
         ------
@@ -607,7 +609,7 @@ class LoadBalancer:
         if carried.enough:
             placement = carried.placement
         else:
-            placement = self._rounded(solution, fleet, last, carried, deadline)
+            placement = self._rounded(solution, fleet, last, carried)
         # the program's rows are a little narrower than the band, so their difference is subtracted at these
         # prices
         margin = MARGIN * self._tolerance * fleet.mean / self._unit_load
@@ -616,13 +618,8 @@ class LoadBalancer:
         bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
         return self.measure(placement, bound, solution=solution)
 
-    def keep(self, deadline: float | None = None) -> BalancingRound:
+    def keep(self) -> BalancingRound:
         """Return the last placement within the memory, with all shards served; change nothing.
-
-        Parameters
-        ----------
-        deadline : float, optional
-            As for :meth:`place`.
 
         Raises
         ------
@@ -634,7 +631,7 @@ class LoadBalancer:
         try:
             placement = self._shim.repair(fleet, last)
         except ShardPlacementError as error:
-            placement = self._shim.repair(fleet, self._packed(fleet, last, error.shard, deadline))
+            placement = self._shim.repair(fleet, self._packed(fleet, last, error.shard))
         return self.measure(placement)
 
     def _binding(self, solution: Solution) -> dict[Hashable, float]:
@@ -651,7 +648,6 @@ class LoadBalancer:
         fleet: ShardFleet,
         last: ShardPlacement,
         carried: Carried,
-        deadline: float | None,
     ) -> ShardPlacement:
         """Return the placement from rounding a solution, if last round's replicas do not suffice."""
         index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
@@ -664,13 +660,11 @@ class LoadBalancer:
         try:
             return self._shim.round(fleet, last, *answer, carried)
         except ShardPlacementError as error:
-            return self._shim.round(fleet, self._packed(fleet, last, error.shard, deadline), *answer)
+            return self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
 
-    def _packed(
-        self, fleet: ShardFleet, last: ShardPlacement, shard: int, deadline: float | None
-    ) -> ShardPlacement:
+    def _packed(self, fleet: ShardFleet, last: ShardPlacement, shard: int) -> ShardPlacement:
         """Return a new packing with one server per shard, after the shim found no place for a shard."""
-        seconds = _SECONDS if deadline is None else min(_SECONDS, deadline)
+        seconds = min(_SECONDS, time_left())
         packed, impossible = _pack(fleet, last, seconds)
         if packed is not None:
             return packed
@@ -924,17 +918,17 @@ class ShardDomain:
         """Return the start from last round's replicas."""
         return None if self._proven is not None else self.balancer.start()
 
-    def solve(self, solver: Solver, deadline: float | None) -> Solution | BalancingRound:
+    def solve(self, solver: Solver) -> Solution | BalancingRound:
         """Solve the program, unless the answer is known."""
-        return self._proven or solver.solve(self.program, deadline=deadline)
+        return self._proven or solver.solve(self.program)
 
-    def round(self, solution: Solution | BalancingRound, deadline: float | None) -> BalancingRound:
+    def round(self, solution: Solution | BalancingRound) -> BalancingRound:
         """Return the placement of a solution."""
-        return solution if isinstance(solution, BalancingRound) else self.balancer.place(solution, deadline)
+        return solution if isinstance(solution, BalancingRound) else self.balancer.place(solution)
 
-    def fallback(self, deadline: float | None) -> BalancingRound:
+    def fallback(self) -> BalancingRound:
         """Return the last placement within the memory."""
-        return self.balancer.keep(deadline)
+        return self.balancer.keep()
 
     def accept(self, answer: BalancingRound) -> None:
         """Replace the last placement."""

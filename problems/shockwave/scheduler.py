@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.clock import Clock, current, running
+from copter.clock import time_left
 from copter.errors import CopterError
 from copter.problems.shockwave.exact import prove
 from copter.problems.shockwave.forecast import POWER, Forecast, forecast
@@ -263,15 +263,15 @@ class Planner:
         )
         return Relaxed(window, self.solver(window), told, rng)
 
-    def decide(self, now: RoundState, relaxed: Relaxed | None, deadline: float | None = None) -> MarketRound:
+    def decide(self, now: RoundState, relaxed: Relaxed | None) -> MarketRound:
         """Return the order of a round, by a new plan from a relaxation or by the last plan; change nothing.
 
-        `deadline`: seconds for the shim's improvement, if less than in the settings.
+        The improvement of the plan ends with the round (:mod:`copter.clock`), or as the settings say.
         """
         if relaxed is None:
             return self._followed(now)
         settings, window = self.settings, relaxed.window
-        seconds = settings.shim_seconds if deadline is None else min(settings.shim_seconds, deadline)
+        seconds = min(settings.shim_seconds, time_left())
         plan = make_plan(
             window, now, relaxed.relaxation, seconds, self._left(now), settings.scatter, settings.exact
         )
@@ -410,16 +410,15 @@ class MarketDomain:
                 )
         self._now = event
 
-    def solve(self, solver: Solver, deadline: float | None) -> Relaxed | None:  # noqa: ARG002 - it keeps one
+    def solve(self, solver: Solver) -> Relaxed | None:  # noqa: ARG002 - the planner has its own
         """Solve the relaxation of a new plan, if one is due."""
-        with running(Clock(deadline, parent=current())):
-            return self.planner.relax(self._now) if self._now.jobs else None
+        return self.planner.relax(self._now) if self._now.jobs else None
 
-    def round(self, solution: Relaxed | None, deadline: float | None) -> MarketRound:
+    def round(self, solution: Relaxed | None) -> MarketRound:
         """Return the order of the round by an integral plan."""
-        return self.planner.decide(self._now, solution, deadline)
+        return self.planner.decide(self._now, solution)
 
-    def fallback(self, deadline: float | None) -> MarketRound:  # noqa: ARG002 - takes a moment
+    def fallback(self) -> MarketRound:
         """Return the order of the round by the last plan."""
         return self.planner.keep(self._now)
 

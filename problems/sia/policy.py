@@ -545,11 +545,11 @@ class SiaDomain:
         """Apply all events to the program."""
         self.policy.apply(self.now)
 
-    def round(self, solution: Solution, deadline: float | None) -> SiaRound:  # noqa: ARG002
+    def round(self, solution: Solution) -> SiaRound:
         """Return the configuration of each job for a solution."""
         return self.policy.decide(solution)
 
-    def fallback(self, deadline: float | None) -> SiaRound:  # noqa: ARG002
+    def fallback(self) -> SiaRound:
         """Return the jobs' present configurations, as far as their nodes exist."""
         return self.policy.keep()
 

@@ -41,7 +41,7 @@ from copter.rounds.record import Move, binding_of, moves_between
 from copter.rounds.rounds import Rounds
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
 from copter.solution import Allocation, Solution
-from copter.solvers.base import Stopwatch, takes_start
+from copter.solvers.base import takes_start
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
@@ -411,18 +411,16 @@ class TrafficDomain:
             raise EditError("traffic", "event", name, f"must be one of {', '.join(EVENTS)}")
         getattr(self.traffic, name)(*arguments)
 
-    def solve(self, solver: Solver, deadline: float | None) -> Solution:
+    def solve(self, solver: Solver) -> Solution:
         """Solve the program, from the solver's last flows made feasible."""
-        watch = Stopwatch()
         self.traffic.offer(solver)
-        left = None if deadline is None else max(0.0, deadline - watch())
-        return solver.solve(self.program, deadline=left)
+        return solver.solve(self.program)
 
-    def round(self, solution: Solution, deadline: float | None) -> TrafficRound:  # noqa: ARG002
+    def round(self, solution: Solution) -> TrafficRound:
         """Return feasible flows near a solution."""
         return self.traffic.repair(solution)
 
-    def fallback(self, deadline: float | None) -> TrafficRound:  # noqa: ARG002
+    def fallback(self) -> TrafficRound:
         """Return the last flows as far as links and demands permit."""
         return self.traffic.keep()
 

@@ -164,23 +164,19 @@ class Baseline(ClockedSolver):
 
     def _take(self, lp: Any) -> None:
         """Load the arrays of a program, with the attributes of a GeneralLP."""
-        super()._solve_model(lp, None)
+        raise self._no_models()
 
-    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+    def _solve_model(self, model: Any, clock: Clock) -> Any:
         """Solve the relaxation of a :class:`~copter.Model`; its residuals, or a ray, confirm the status."""
-
-        def solve(clock: Clock) -> Any:
-            self._take(model.lp)
-            found = self._run(clock, 0.0, 1.0)
-            prices = None if found.dual is None else -found.dual
-            answer = HighsLP(model.lp).confirmed(
-                found.status, found.reason, found.x, prices, self.tolerance, clock
-            )
-            return model.solution(
-                replace(answer, iterations=found.iterations), solver=self.name, engine=self.name
-            )
-
-        return model.solve_by(solve, deadline)
+        self._take(model.lp)
+        found = self._run(clock, 0.0, 1.0)
+        prices = None if found.dual is None else -found.dual
+        answer = HighsLP(model.lp).confirmed(
+            found.status, found.reason, found.x, prices, self.tolerance, clock
+        )
+        return model.solution(
+            replace(answer, iterations=found.iterations), solver=self.name, engine=self.name
+        )
 
     def _tightenings(self) -> int:
         """Return how many times the solver may run again, each time at a tighter tolerance."""

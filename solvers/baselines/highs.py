@@ -152,19 +152,15 @@ class HighsRebuild(Baseline):
         self._highs = load(self._compiled, self.threads, kinds=kinds, **self._options())
         return Layout.of(program)
 
-    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+    def _solve_model(self, model: Any, clock: Clock) -> Any:
         """Solve a :class:`~copter.Model` cold; only branch and bound regards integrality."""
-
-        def solve(clock: Clock) -> Any:
-            lp = model.lp
-            if self.method == "milp" and (lp.integral.any() or lp.semi is not None):
-                found = solve_integer(lp, self.mip_gap, clock, threads=self.threads)
-                return model.integer_solution(found, solver=self.name)
-            options = {"solver": "simplex"} if self.method in ("simplex", "milp") else self._options()
-            answer = HighsLP(lp, self.threads, options).solve(self.tolerance, clock)
-            return model.solution(answer, solver=self.name)
-
-        return model.solve_by(solve, deadline)
+        lp = model.lp
+        if self.method == "milp" and (lp.integral.any() or lp.semi is not None):
+            found = solve_integer(lp, self.mip_gap, clock, threads=self.threads)
+            return model.integer_solution(found, solver=self.name)
+        options = {"solver": "simplex"} if self.method in ("simplex", "milp") else self._options()
+        answer = HighsLP(lp, self.threads, options).solve(self.tolerance, clock)
+        return model.solution(answer, solver=self.name)
 
     def _options(self) -> dict[str, Any]:
         if self.method == "simplex":

@@ -124,18 +124,13 @@ class HighsHot(Baseline):
         self._model = model
         return Layout.of_model(model.flat)
 
-    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+    def _solve_model(self, model: Any, clock: Clock) -> Any:
         """Solve a :class:`~copter.Model` from the basis that this solver keeps for it."""
         known = self._lp
         if known is None or known[0] is not model:
             known = self._lp = model, HighsLP(model.lp, self.threads)
-        kept = known[1]
-
-        def solve(clock: Clock) -> Any:
-            kept.follow(model.lp)
-            return model.solution(kept.solve(self.tolerance, clock), solver=self.name)
-
-        return model.solve_by(solve, deadline)
+        known[1].follow(model.lp)
+        return model.solution(known[1].solve(self.tolerance, clock), solver=self.name)
 
     def _fitting(self, model: KeptModel, changes: Changes | None) -> str:
         """Return the kind of simplex for a model that is new, or had these changes."""

@@ -435,13 +435,10 @@ class Model:
                 check(value)
             except ValueError as error:
                 raise SettingError("Model.solve", name, value, str(error)) from None
-        return self._delivered(lambda clock: self.solve_within(tolerance, clock), time_limit)
+        return self.solve_by(lambda clock: self.solve_within(tolerance, clock), time_limit)
 
-    def solve_by(self, solve: Callable[[Clock], ModelSolution], deadline: float | None) -> ModelSolution:
-        """Return a solution that a solver's function finds; users call ``solver.solve(model)``."""
-        return self._delivered(solve, deadline)
-
-    def _delivered(self, solve: Callable[[Clock], ModelSolution], seconds: float | None) -> ModelSolution:
+    def solve_by(self, solve: Callable[[Clock], ModelSolution], seconds: float | None) -> ModelSolution:
+        """Return a solution that a function finds within some seconds; solvers call this method."""
         clock = Clock(seconds, parent=current())
         with self._solving(), ctrl_c_cancels(clock), running(clock):
             found = solve(clock)

@@ -226,11 +226,11 @@ class ProximalPoint(ClockedSolver):
     def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
         self._state = State.from_arrays(program, state)
 
-    def _solve_model(self, model: Any, deadline: float | None) -> Any:
+    def _solve_model(self, model: Any, clock: Clock) -> Any:
         """Solve a :class:`~copter.Model` as ``model.solve()`` does, at this solver's tolerance."""
         if self.engine != "fastest":
-            return super()._solve_model(model, deadline)
-        return model.solve_by(lambda clock: model.solve_within(self.goal, clock), deadline)
+            return super()._solve_model(model, clock)
+        return model.solve_within(self.goal, clock)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program, from the last solution if there is one."""

@@ -107,7 +107,7 @@ class Budget:
         """
         now = self.clock()
         piece, self._asked = now - self._asked, now
-        piece = min(piece, self.most_piece * self.clock.deadline)
+        piece = min(piece, self.most_piece * self.clock.seconds)
         self._over = self._over or self.clock.over(self.reserve + piece)
         return self._over
 

@@ -20,7 +20,7 @@ from support.machines import Machines
 
 
 class Greedy(Machines):
-    def fallback(self, deadline):
+    def fallback(self):
         return dict.fromkeys(self.program.request_ids, 2)
 
     def figures(self, answer):

@@ -87,10 +87,10 @@ def test_of_many_numbers_in_an_event_some_are_damaged() -> None:
 class Overdrawing(Machines):
     """Gives everybody the largest size."""
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
+    def round(self, solution: Any) -> Any:
         return dict.fromkeys(self.program.request_ids, 2)
 
-    def fallback(self, deadline: float | None) -> Any:
+    def fallback(self) -> Any:
         return {}
 
     def accept(self, answer: Any) -> None:
@@ -103,8 +103,8 @@ class Overdrawing(Machines):
 class Stale(Machines):
     """Falls back to the last answer as it was."""
 
-    def fallback(self, deadline: float | None) -> Any:
-        return super().fallback(deadline) if self.last is None else self.last
+    def fallback(self) -> Any:
+        return super().fallback() if self.last is None else self.last
 
 
 class Edits(Machines):
@@ -136,17 +136,17 @@ class Forgetful(Machines):
 class Swallowing(Machines):
     """Never says that anything went wrong."""
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
+    def round(self, solution: Any) -> Any:
         raise ValueError("always")
 
 
 class Wishful(Machines):
     """Solves a program of other costs, and claims that it is this one."""
 
-    def solve(self, solver: Any, deadline: float | None) -> Any:
+    def solve(self, solver: Any) -> Any:
         import dataclasses
 
-        found = solver.solve(self.program, deadline=deadline)
+        found = solver.solve(self.program)
         return dataclasses.replace(found, bound=found.objective + 10.0)
 
 
@@ -196,7 +196,7 @@ def test_a_domain_without_events() -> None:
 
 def test_an_answer_that_cannot_be_read() -> None:
     class Odd(Machines):
-        def round(self, solution: Any, deadline: float | None) -> Any:
+        def round(self, solution: Any) -> Any:
             return "everything"
 
         def accept(self, answer: Any) -> None:

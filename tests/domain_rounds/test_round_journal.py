@@ -23,10 +23,10 @@ class Odd(Machines):
 
     answers: Any = None
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
+    def round(self, solution: Any) -> Any:
         """Make the answer."""
         if self.answers is None:
-            return super().round(solution, deadline)
+            return super().round(solution)
         made = self.answers()
         if isinstance(made, Exception):
             raise made

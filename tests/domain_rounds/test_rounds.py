@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from copter import ContinualProgram, Move, Rounds, make_solver
+from copter.clock import time_left
 from copter.errors import ConcurrentUseError, DomainError, EditError, NoAllocationError, SettingError
 from support.machines import Machines
 from support.ticking import Ticking, tick
@@ -31,10 +32,10 @@ class Pumps:
     def apply(self, event: Any) -> None:
         self.program.add_request(event, [self.value], {"water": 1}, total=3)
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
+    def round(self, solution: Any) -> Any:
         return self.kind({name: [float(solution.x[name][0])] for name in self.program.request_ids})
 
-    def fallback(self, deadline: float | None) -> Any:
+    def fallback(self) -> Any:
         return {}
 
     def accept(self, answer: Any) -> None:
@@ -111,15 +112,15 @@ class TestDeadline:
         class Slow(Machines):
             passing = seconds
 
-            def solve(self, solver: Any, deadline: float | None) -> Any:
-                self.given = deadline
-                found = solver.solve(self.program, deadline=deadline)
+            def solve(self, solver: Any) -> Any:
+                self.given = time_left()
+                found = solver.solve(self.program)
                 clock.now += self.passing if method == "solve" else 0.0
                 return found
 
-            def round(self, solution: Any, deadline: float | None) -> Any:
-                self.left = deadline
-                answer = super().round(solution, deadline)
+            def round(self, solution: Any) -> Any:
+                self.left = time_left()
+                answer = super().round(solution)
                 clock.now += self.passing if method == "round" else 0.0
                 return answer
 
@@ -147,7 +148,7 @@ class TestDeadline:
             def prepare(self) -> None:
                 clock.now += 1.0
 
-            def solve(self, solver: Any, deadline: float | None) -> Any:
+            def solve(self, solver: Any) -> Any:
                 raise AssertionError("there is no time for it")
 
         record = Rounds(Slow(), deadline=0.2).play(*ARRIVALS)
@@ -182,11 +183,11 @@ class TestDeadline:
         clock, given = tick(monkeypatch, 0.0), []
 
         class Proving(Machines):
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 clock.now += 1.0
                 exact = make_solver("copter-exact").solve(self.program)
                 given.append(exact.status)
-                return super().round(solution, deadline)
+                return super().round(solution)
 
         record = Rounds(Proving(), deadline=0.5).play(*ARRIVALS)
         assert given == ["deadline"]
@@ -194,7 +195,7 @@ class TestDeadline:
 
     def test_no_allocation_falls_back_and_is_not_late(self) -> None:
         class Missed(Machines):
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 raise NoAllocationError("infeasible", "nothing fits")
 
         record = Rounds(Missed()).play(*ARRIVALS)
@@ -224,16 +225,16 @@ class TestErrors:
                 if self.broken and method == here:
                     raise RuntimeError("broken")
 
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 if self.broken and method == "fallback":
                     raise NoAllocationError("infeasible", "")
-                answer = super().round(solution, deadline)
+                answer = super().round(solution)
                 self.fail("round")
                 return answer
 
-            def fallback(self, deadline: float | None) -> Any:
+            def fallback(self) -> Any:
                 self.fail("fallback")
-                return super().fallback(deadline)
+                return super().fallback()
 
             def accept(self, answer: Any) -> None:
                 self.fail("accept")
@@ -265,12 +266,12 @@ class TestErrors:
     @pytest.mark.parametrize("method", ["round", "fallback"])
     def test_only_apply_may_edit(self, method: str) -> None:
         class Editing(Machines):
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 if method == "round":
                     self.program.update_resources("gpu", by=-1.0)
                 raise NoAllocationError("", "")
 
-            def fallback(self, deadline: float | None) -> Any:
+            def fallback(self) -> Any:
                 self.program.update_resources("gpu", by=-1.0)
 
         with pytest.raises(DomainError, match=f"Editing.{method} edited the program"):
@@ -287,10 +288,10 @@ class TestErrors:
         begun, go_on = threading.Event(), threading.Event()
 
         class Waiting(Machines):
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 begun.set()
                 go_on.wait(10)
-                return super().round(solution, deadline)
+                return super().round(solution)
 
         rounds = Rounds(Waiting())
         thread = threading.Thread(target=rounds.play, args=ARRIVALS)
@@ -333,13 +334,13 @@ class TestOptional:
             def apply(self, event: int) -> None:
                 self.sides = event
 
-            def solve(self, solver: Any, deadline: float | None) -> int:
+            def solve(self, solver: Any) -> int:
                 return self.sides
 
-            def round(self, solution: int, deadline: float | None) -> int:
+            def round(self, solution: int) -> int:
                 return solution
 
-            def fallback(self, deadline: float | None) -> Any:
+            def fallback(self) -> Any:
                 return self.last
 
             def accept(self, answer: Any) -> None:
@@ -367,7 +368,7 @@ class TestOptional:
         class Worse(Pumps):
             """Gives the first pump a third of what it may have, and nothing to the others."""
 
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 return {self.program.request_ids[0]: 1.0}
 
             def objective(self, answer: Any) -> float:
@@ -384,7 +385,7 @@ class TestOptional:
 
     def test_an_objective_of_a_fallback_and_without_a_solution(self) -> None:
         class Failing(Pumps):
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 raise NoAllocationError("infeasible", "by this test")
 
             def objective(self, answer: Any) -> float:
@@ -394,7 +395,7 @@ class TestOptional:
         assert (record.path, record.objective, record.gap) == ("fallback", 0.0, 1.0)
 
         class Unsolved(Failing):
-            def solve(self, solver: Any, deadline: float | None) -> Any:
+            def solve(self, solver: Any) -> Any:
                 return None
 
         record = Rounds(Unsolved(dict)).play("a")
@@ -435,10 +436,10 @@ class TestAsynchronous:
         begun, go_on = threading.Event(), threading.Event()
 
         class Waiting(Machines):
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 begun.set()
                 go_on.wait(10)
-                return super().round(solution, deadline)
+                return super().round(solution)
 
         async def run() -> list[Any]:
             rounds = Rounds(Waiting())
@@ -471,10 +472,10 @@ class TestAsynchronous:
         class Broken(Machines):
             broken = True
 
-            def round(self, solution: Any, deadline: float | None) -> Any:
+            def round(self, solution: Any) -> Any:
                 if self.broken:
                     raise RuntimeError("broken")
-                return super().round(solution, deadline)
+                return super().round(solution)
 
         async def run() -> tuple[list[Any], Any]:
             domain = Broken()
@@ -495,9 +496,9 @@ class Overrunning(Machines):
 
     clock: Any = None
 
-    def solve(self, solver: Any, deadline: float | None) -> Any:
-        assert deadline is not None
-        end = self.clock.now + deadline + 0.005
+    def solve(self, solver: Any) -> Any:
+        assert time_left() < math.inf
+        end = self.clock.now + time_left() + 0.005
         found = solver.solve(self.program)
         self.clock.now = max(self.clock.now, end)
         return found

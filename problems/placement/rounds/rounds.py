@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Flags, Floats, Ints
-from copter.clock import Clock, current, over, running
+from copter.clock import over
 from copter.compile.kernels import kernel
 from copter.errors import NotOptimalError
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
@@ -490,16 +490,15 @@ class PlacementDomain:
         owner = self.placement if hasattr(self.placement, name) else self.placement.running
         getattr(owner, name)(*arguments)
 
-    def solve(self, solver: Solver, deadline: float | None) -> Round:  # noqa: ARG002 - it keeps one
+    def solve(self, solver: Solver) -> Round:  # noqa: ARG002 - the placement has its own
         """Return the result that is found by the deadline."""
-        with running(Clock(deadline, parent=current())):
-            return self.placement.find(self.moves)
+        return self.placement.find(self.moves)
 
-    def round(self, solution: Round, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
+    def round(self, solution: Round) -> Round:
         """Return the solution, which is integral."""
         return solution
 
-    def fallback(self, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
+    def fallback(self) -> Round:
         """Return a result that places no task."""
         return self.placement.keep()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from copter import make_solver
+from copter.clock import Clock, running
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.load_balancing import balancer as module
 from copter.problems.load_balancing.scenario import ShardScenario
@@ -34,11 +35,12 @@ def test_branch_and_bound_has_what_is_left(monkeypatch: pytest.MonkeyPatch) -> N
 
     balancer.prepare()
     solution = make_solver("copter").solve(balancer.program)
+    tick(monkeypatch, 0.0)
     monkeypatch.setattr(module, "_pack", pack)
     monkeypatch.setattr(balancer._shim, "round", nowhere)
     for deadline in (0.05, None):
-        with pytest.raises(module.LoadBalancingError, match="branch and bound"):
-            balancer.place(solution, deadline)
+        with running(Clock(deadline)), pytest.raises(module.LoadBalancingError, match="branch and bound"):
+            balancer.place(solution)
     assert given == [0.05, 10.0]
 
 
