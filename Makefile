@@ -5,10 +5,8 @@ BIN := $(VENV)/bin
 # For commands that run in another folder.
 HERE := $(abspath $(BIN))
 INSTALL := -m pip install --quiet --disable-pip-version-check
-FOLDERS := solvers problems shims bench live
 # Tests start hundreds of short processes: each would parse all that it imports if no bytecode were kept.
 export PYTHONDONTWRITEBYTECODE :=
-SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
 .PHONY: demo live test test-long test-cluster lint types kernels pytest slow-tests light dist bench suite measure benchmarks gallery docs clean
 
@@ -39,13 +37,13 @@ test-cluster: $(VENV)/.installed kernels
 	$(BIN)/pytest -n auto --durations=20 -m "cluster and not alone" $(PYTEST_ARGS)
 	$(BIN)/pytest -m "cluster and alone" $(PYTEST_ARGS)
 
-lint: $(VENV)/.installed build/tree/.copied
+lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/python tests/size.py
-	cd build/tree && $(HERE)/lint-imports --config ../../pyproject.toml --no-cache
+	$(BIN)/lint-imports --no-cache
 
-types: $(VENV)/.installed build/tree/.copied
-	cd build/tree && $(HERE)/mypy --config-file ../../pyproject.toml --cache-dir ../mypy
+types: $(VENV)/.installed
+	$(BIN)/mypy --cache-dir build/mypy
 
 kernels: kernels-solvers kernels-domains
 
@@ -102,7 +100,7 @@ gallery: $(VENV)/.installed
 	done
 
 # The site, with the API reference from docstrings; a warning is an error.
-docs: $(VENV)/.docs build/tree/.copied
+docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
 clean:
@@ -129,12 +127,4 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.python
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python $(INSTALL) --editable '.[docs]'
-	touch $@
-
-# The folders are one package only once they lie together, as type checker and import linter want them.
-build/tree/.copied: $(SOURCES)
-	rm -rf build/tree
-	mkdir -p build/tree
-	cp -Rp copter build/tree/copter
-	cp -Rp $(FOLDERS) build/tree/copter/
 	touch $@

@@ -10,23 +10,12 @@
 - `errors.py`: exceptions. `metrics.py`: figures for monitoring. `cli/`: the command `copter`.
 - `compile/` and `sums/`: compilation and exact sums in kernels. `parallel.py`: threads. `tasks/`: tasks in
   other processes.
-
-The subpackages `solvers`, `shims`, `problems` (domains), `bench` (benchmarks) and `live` (the service) are
-top-level folders of the repository.
+- `solvers/`, `shims/` (rounding), `problems/` (domains), `bench/` (benchmarks), `live/` (the service).
 """
-
-from importlib.util import find_spec
-from pathlib import Path
 
 from copter.lazy import attach
 
 __version__ = "0.1.0"
-
-# In the root of a checkout, Python finds this folder before the installed package. The other subpackages
-# (solvers, problems and so on) are then in the parent folder. In an installed package all are in one folder.
-_CHECKOUT = Path(__file__).parents[1]
-if (_CHECKOUT / "solvers/__init__.py").exists() and find_spec("copter.solvers") is None:
-    __path__.append(str(_CHECKOUT))
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
 # These names need the extra `cvxpy`, so `from copter import *` does not import them.

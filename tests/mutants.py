@@ -32,12 +32,16 @@ TARGETS = {
         "tests/store tests/program",
     ),
     "inactive": (
-        "solvers/proximal",
+        "copter/solvers/proximal",
         "inactive inactive_index incremental inactive_faults state",
         f"{INACTIVE} tests/durable",
     ),
     "proof": ("copter/proof", "rest margins certificate measure pricing", f"tests/proof {INACTIVE}"),
-    "shims": ("shims", "choose_one flow", "tests/shims tests/problems/load_balancing tests/problems/traffic"),
+    "shims": (
+        "copter/shims",
+        "choose_one flow",
+        "tests/shims tests/problems/load_balancing tests/problems/traffic",
+    ),
     "journal": (
         "copter/durable",
         "journal edits program_file values snapshot soundness database",

@@ -17,8 +17,7 @@ from support.commands import invoke
 
 ROOT = Path(__file__).parents[1]
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?((?:copter)?\.[\w.]+)`")
-FOLDERS = ("copter", "solvers", "shims", "problems", "bench", "live")
-FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
+FILES = sorted((ROOT / "copter").rglob("*.py"))
 
 
 def find(path):

@@ -22,12 +22,12 @@ from commands import command_line  # noqa: E402
 PACKAGES = {
     "copter": "copter",
     "copter.errors": "copter/errors.py",
-    "copter.solvers.api": "solvers/api.py",
+    "copter.solvers.api": "copter/solvers/api.py",
     "copter.ray": "copter/ray",
-    "copter.live.client": "live/client.py",
-    "copter.live.training": "live/training",
+    "copter.live.client": "copter/live/client.py",
+    "copter.live.training": "copter/live/training",
     **{
-        f"copter.problems.{name}": f"problems/{name}"
+        f"copter.problems.{name}": f"copter/problems/{name}"
         for name in ("cluster", "sia", "load_balancing", "traffic", "shockwave", "placement")
     },
 }

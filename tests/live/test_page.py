@@ -346,7 +346,7 @@ def test_the_policy_of_the_page_allows_nothing_from_elsewhere_and_no_markup(page
     for name in ("index.html", "page.css", "page.js"):
         assert page.request.get(f"{serving.url}/page/{name}").ok
     assert page.request.get(f"{serving.url}/page/dom.py").status == 404
-    for file in (Path(__file__).parents[2] / "live/page").iterdir():
+    for file in (Path(__file__).parents[2] / "copter/live/page").iterdir():
         assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|style=", file.read_text()), file
         assert set(re.findall(r"https?://[\w.]+", file.read_text())) <= {"http://www.w3.org"}
 

@@ -8,7 +8,7 @@ their settings, and `features.py` names their abilities.
 - `general/` has :class:`copter.Model`: linear and integer programs of any form.
 - `baselines/` wraps the solvers that copter is compared with.
 - `cvxpy/` connects copter and cvxpy.
-- `generation.py` is column generation, which `problems/placement/` uses.
+- `generation.py` is column generation, which `copter/problems/placement/` uses.
 - `highs_kept.py` keeps a program of requests in HiGHS.
 - `milp.py` calls HiGHS' branch and bound; `apart.py` runs it in a separate process if that is wanted.
 - `blas.py` limits BLAS to one thread.

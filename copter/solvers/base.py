@@ -288,7 +288,8 @@ class ClockedSolver(Solver):
             except ValueError as error:
                 raise SettingError(self.name, "deadline", deadline, str(error)) from None
         if not hasattr(program, "guard"):
-            found = program.solve_by(lambda clock: self._solve_model(program, clock), limit)
+            model: Any = program
+            found = model.solve_by(lambda clock: self._solve_model(model, clock), limit)
             if raise_error:
                 check_optimal(found)
             return found
