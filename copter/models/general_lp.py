@@ -85,6 +85,31 @@ class GeneralLP:
         off = self.semi & (x == 0.0)
         return np.where(off, 0.0, self.lower), np.where(off, 0.0, self.upper)
 
+    def fixed_at(self, x: NDArray[np.float64]) -> tuple[GeneralLP, NDArray[np.float64]]:
+        """Return the LP of the continuous columns with the integral ones fixed at x, and x with zeros for it.
+
+        Semi-continuous columns that are 0 at x remain 0.
+        """
+        from scipy.sparse import csc_array
+
+        loose = ~self.integral
+        fixed = np.where(loose, 0.0, x)
+        own, (lower, upper) = self.A @ fixed, self.box_at(x)
+        rest = replace(
+            self,
+            c=self.c[loose],
+            A=csc_array(self.A[:, np.flatnonzero(loose)]),
+            row_lower=self.row_lower - own,
+            row_upper=self.row_upper - own,
+            lower=lower[loose],
+            upper=upper[loose],
+            offset=0.0,
+            integral=self.integral[loose],
+            column_names=(),
+            semi=None,
+        )
+        return rest, fixed
+
 
 def checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
     """Return a checked copy of an LP; arrays that `old`, another checked LP, has too are kept as they are.

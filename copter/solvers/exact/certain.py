@@ -6,8 +6,7 @@ HiGHS still provides prices for bounds.  A node is
 
 - pruned if the bound at those prices, rounded outwards (Neumaier and Shcherbina 2004), is no better than the
   best known allocation, or if a ray, rounded in the same way, proves that the node is infeasible;
-- otherwise branched at an integral column, or at a semi-continuous column into 0 and its bounds, until all of
-  these columns are fixed.
+- otherwise branched at an integral column, until all of these columns are fixed.
 
 An allocation counts if :mod:`copter.proof.whole` finds that it satisfies all rows.  Errors of HiGHS' LPs can
 only lengthen the search.  A node that cannot be decided keeps the bound of its parent.
@@ -87,24 +86,11 @@ def solve_exactly(
 def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Return a feasible point with the integral values of `x`, or None if there is none.
 
-    Semi-continuous columns that are 0 in `x` remain 0. An LP over the continuous columns is solved.
+    An LP over the continuous columns is solved.
     """
-    whole, (lower, upper) = model.integral, model.box_at(x)
-    if whole.all():
+    if model.integral.all():
         return None
-    fixed = np.where(whole, x, 0.0)
-    own = model.A @ fixed
-    loose = np.flatnonzero(~whole)
-    rest = GeneralLP(
-        model.c[loose],
-        csc_array(model.A)[:, loose],
-        model.row_lower - own,
-        model.row_upper - own,
-        lower[loose],
-        upper[loose],
-        0.0,
-        whole[loose],
-    )
+    rest, fixed = model.fixed_at(x)
     try:
         highs = load(rest, 1, primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
         check(highs.run(), "run")
@@ -113,7 +99,7 @@ def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] |
     found, _ = point_of(highs)
     if found is None:
         return None
-    fixed[loose] = np.clip(found, rest.lower, rest.upper)
+    fixed[~model.integral] = np.clip(found, rest.lower, rest.upper)
     return fixed if keeps(model, fixed) else None
 
 
@@ -133,11 +119,6 @@ class _Search:
         loose = model.c[~model.integral]
         self.grain = 0.0 if loose.any() else grain_of(model.c)
         self.box = model.lower, model.upper
-        if model.semi is not None:
-            self.box = (
-                np.where(model.semi, np.minimum(model.lower, 0.0), model.lower),
-                np.where(model.semi, np.maximum(model.upper, 0.0), model.upper),
-            )
         self.rows: list[list[tuple[int, float]]] | None = None
         self.highs = engine(
             1,
@@ -183,7 +164,6 @@ class _Search:
             lower, upper = np.maximum(lower, self.box[0]), np.minimum(upper, self.box[1])
             if self.model.A.nnz <= _VERY_FEW:
                 lower, upper = self._implied(lower, upper)
-            lower, upper = self._decided(lower, upper)
             if (lower > upper).any():
                 continue
             self.nodes += 1
@@ -217,8 +197,8 @@ class _Search:
 
     def _node(self, bound, lower, upper):  # type: ignore[no-untyped-def]
         """Return (bound, child nodes); the bound is infinite if the node contains no better point."""
-        whole, choice = self.model.integral, self._choice(lower, upper)
-        free = np.flatnonzero((whole | choice) & (lower < upper))
+        whole = self.model.integral
+        free = np.flatnonzero(whole & (lower < upper))
         point = None
         if free.size or not whole.all():
             proved, point = self._prices(lower, upper)
@@ -227,9 +207,7 @@ class _Search:
                 return bound, []
         if point is not None:
             rounded = np.clip(np.where(whole, np.rint(point), point), lower, upper)
-            on = 2.0 * abs(rounded) >= np.minimum(abs(self.model.lower), abs(self.model.upper))
-            within = np.clip(rounded, self.model.lower, self.model.upper)
-            rounded = np.where(choice, np.where(on, within, 0.0), rounded)
+            rounded = np.clip(rounded, self.model.lower, self.model.upper)
             if not self._offer(rounded) and (more := completed(self.given, rounded)) is not None:
                 self._offer(more)
         if not free.size:
@@ -237,39 +215,7 @@ class _Search:
                 self._offer(lower)
                 return math.inf, []  # the only point of the node
             return bound, []
-        if bound >= self.enough:
-            return bound, []
-        parts = self._switched(choice, point, lower, upper) if choice.any() else []
-        return bound, parts or self._split(free[~choice[free]], point, lower, upper)
-
-    def _choice(self, lower, upper):  # type: ignore[no-untyped-def]
-        """Return a mask of the semi-continuous columns that may be 0 and may be nonzero within the bounds."""
-        if self.model.semi is None:
-            return np.zeros(lower.size, np.bool_)
-        return self.model.semi & (lower <= 0.0) & (upper >= 0.0) & (lower < upper)
-
-    def _decided(self, lower, upper):  # type: ignore[no-untyped-def]
-        """Return the bounds, tightened for semi-continuous columns that must be 0 or must be nonzero."""
-        choice, model = self._choice(lower, upper), self.model
-        off = choice & ((lower > model.upper) | (upper < model.lower))
-        on = np.zeros_like(off) if model.semi is None else model.semi & ((lower > 0.0) | (upper < 0.0))
-        lower = np.where(off, np.maximum(lower, 0.0), np.where(on, np.maximum(lower, model.lower), lower))
-        upper = np.where(off, np.minimum(upper, 0.0), np.where(on, np.minimum(upper, model.upper), upper))
-        return lower, upper
-
-    def _switched(self, choice, point, lower, upper):  # type: ignore[no-untyped-def]
-        """Return two nodes in which a semi-continuous column is 0 and is not; [] to branch elsewhere."""
-        at, model = np.flatnonzero(choice), self.model
-        least = np.minimum(abs(model.lower), abs(model.upper))[at]
-        value = np.zeros(at.size) if point is None else abs(np.clip(point, lower, upper)[at])
-        away = np.minimum(value, least - value) / least
-        k = int(np.argmax(away))
-        if away[k] <= _WHOLE and (self.model.integral & ~choice & (lower < upper)).any():
-            return []
-        j, on = int(at[k]), 2.0 * value[k] >= least[k]
-        ends = (0.0, 0.0), (model.lower[j], model.upper[j])
-        parts = [_part(lower, upper, j, *each) for each in ends]
-        return parts if on else parts[::-1]
+        return bound, [] if bound >= self.enough else self._split(free, point, lower, upper)
 
     def _split(self, free, point, lower, upper):  # type: ignore[no-untyped-def]
         """Return two or three child nodes; the search processes the last one first."""
@@ -343,7 +289,6 @@ class _Search:
             before = lower.copy(), upper.copy()
             for row, low, high in rows:
                 _tighten(row, low, high, lower, upper, model.integral)
-            lower, upper = self._decided(lower, upper)
             if (lower > upper).any() or ((before[0] == lower).all() and (before[1] == upper).all()):
                 break
         return lower, upper

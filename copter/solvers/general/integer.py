@@ -288,23 +288,11 @@ def _completed(lp: GeneralLP, x: NDArray[np.float64], clock: Clock) -> NDArray[n
     """Return the best point with the whole numbers of x, or None if none satisfies the rows."""
     lower, upper = lp.box_at(x)
     x = np.clip(np.where(lp.integral, np.rint(x), x), lower, upper)
-    loose = np.flatnonzero(~lp.integral)
-    if loose.size and not clock.over():
-        fixed = np.where(lp.integral, x, 0.0)
-        own = lp.A @ fixed
-        rest = GeneralLP(
-            lp.c[loose],
-            csc_array(lp.A[:, loose]),
-            lp.row_lower - own,
-            lp.row_upper - own,
-            lower[loose],
-            upper[loose],
-            0.0,
-            np.zeros(loose.size, np.bool_),
-        )
+    if not (lp.integral.all() or clock.over()):
+        rest, fixed = lp.fixed_at(x)
         found = HighsLP(rest, options=_TIGHT_LP).solve(1e-9, clock)
         if found.certificate is not None:
-            fixed[loose] = found.certificate.x
+            fixed[~lp.integral] = found.certificate.x
             if _holds(lp, fixed):
                 return fixed
         elif found.status is Status.INFEASIBLE:
