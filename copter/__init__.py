@@ -7,9 +7,12 @@
 - `models/`: general LPs, MPS and LP files, and MathOpt models. `durable/`: snapshots and journals.
 - `rounds/`: the protocol of a domain, and the loop that runs its rounds.
 - `clock.py`: deadline and cancellation of a solve. `native.py`: the same for calls into libraries.
-- `errors.py`: exceptions. `metrics.py`: figures for monitoring. `cli/`: the command `copter`.
-- `compile/` and `sums/`: compilation and exact sums in kernels. `parallel.py`: threads. `tasks/`: tasks in
-  other processes.
+  `status.py`: how a solve ended.
+- `errors.py`: exceptions. `keywords.py`: similar names in errors. `extras.py` and `installed.py`: optional
+  packages and entry points. `lazy.py`: imports at the first use. `metrics.py`: figures for monitoring.
+  `cli/`: the command `copter`.
+- `compile/` and `sums/`: compilation and exact sums in kernels. `parallel.py`: threads. `arrays.py`: types of
+  arrays, and infinite bounds. `tasks/`: tasks in other processes.
 - `solvers/`, `shims/` (rounding), `problems/` (domains), `bench/` (benchmarks), `live/` (the service).
 """
 

@@ -5,6 +5,7 @@ What is known to break a rule is listed, and an entry that is no longer needed f
 
 import ast
 import gc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,3 +127,15 @@ def test_no_circle_of_imports(trees):
     graph.remove_nodes_from(["copter"])  # its names are imported when they are first used
     circles = [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1]
     assert not circles
+
+
+def test_the_page_of_a_folder_names_each_of_its_files(trees):
+    """A reader finds every file on the page of its folder, and no file that is not there."""
+    for path, tree in trees.items():
+        if not path.endswith("__init__.py"):
+            continue
+        folder, page = (ROOT / path).parent, ast.get_docstring(tree)
+        files = {file.name for file in folder.glob("*.py")} - {"__init__.py", "__main__.py"}
+        named = set(re.findall(r"`([a-z]\w*\.py)`", page))
+        assert files <= named, (path, files - named)
+        assert named <= {file.name for file in folder.rglob("*.py")}, (path, named - files)

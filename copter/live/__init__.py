@@ -12,7 +12,8 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 - `tokens.py` has the names and roles of the authors of requests; `accounts.py` lets their jobs run as
   accounts of the machine.
 - `files.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users write and
-  see.  `untrusted.py` reads files that jobs can write.
+  see.  `untrusted.py` reads files that jobs can write.  `connections.py` limits a server's connections, and
+  `reload.py` says what a changed file of the cluster changes.
 - `gpu_use.py` reads how busy the GPUs of this machine are.
 - `why.py` says why a job waits, and `forecast.py` when it would start, which `ahead.py` finds in a process of
   its own.

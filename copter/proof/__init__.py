@@ -3,13 +3,12 @@
 Read `certificate.py` first. Its `measured_certificate` combines the parts of a certificate.
 
 - `pricing.py` is the pass over all columns that computes the bound. It uses `pricing_kernels.py`,
-  `lower_envelopes.py` for requests that share costs and usage, `usage_prices.py`, and `tangents.py` for
-  convex terms. `measure.py` is the pass over an allocation.
+  `usage_prices.py`, and `tangents.py` for convex terms. `measure.py` is the pass over an allocation.
 - `margins.py` (allowed changes of prices) and `rest.py` (contribution to a certificate) are for inactive
   requests.
 - `cost_ranges.py` and `magnitudes.py` compute units of costs and typical magnitudes of rows and columns.
 - `extended_precision.py` and `rigorous.py` handle rounding errors.
 - `rays.py` checks rays of infeasible programs. `highs_rays.py` finds rays with HiGHS.
 - `integer.py`, `whole.py` and `fixing.py` are for integral allocations.
-- `general_lp.py` checks solutions of a general LP, and `highs_lp.py` those of HiGHS.
+- `general_lp.py` checks solutions of a general LP.
 """

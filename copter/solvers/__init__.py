@@ -1,7 +1,7 @@
 """Solvers with one interface: copter's proximal point method, HiGHS, OR-Tools and others.
 
 Read `base.py` first: it defines the interface.  `registry.py` lists the solvers by name, `settings.py` checks
-their settings, and `features.py` names their abilities.
+their settings, and `features.py` names their abilities. `api.py` has the names for authors of solvers.
 
 - `proximal/` is copter's method; `inner/` solves its subproblems.
 - `exact/` proves integral allocations optimal.
@@ -12,5 +12,5 @@ their settings, and `features.py` names their abilities.
 - `highs_kept.py` keeps a program of requests in HiGHS.
 - `milp.py` calls HiGHS' branch and bound; `apart.py` runs it in a separate process if that is wanted.
 - `blas.py` limits BLAS to one thread.
-- `wrapper.py` and `rebuild.py` wrap another solver; `memory.py` maps last round's solution to the new slots.
+- `wrapper.py` wraps another solver; `memory.py` maps last round's solution to the new slots.
 """

@@ -7,7 +7,7 @@ protocol, and `play.py` plays it.  `rounds/` places tasks that wait together: re
 
 Both use `servers.py` and `tasks.py` (the input), `occupancy.py` (free capacity) and `place.py`.
 `fragments.py` measures free capacity for FGD.  `experiment.py` plays a policy; `cli.py` and `report.py` are
-the command, and `sequences.py` and `reproductions.py` benchmarks and figures of the paper.
+the command, and `reproductions.py` has figures of the paper.
 """
 
 from copter.lazy import attach

@@ -2,6 +2,7 @@
 
 Read `loop.py` first, below the class in `solver.py`.
 
+- `engines.py` decides by the times of earlier rounds which engine solves a round: this method, or simplex.
 - `state.py` contains the data that one solve leaves to the next, `run.py` the data within a solve.
 - `columns.py` selects columns, and `steps.py` takes the steps on them.
 - `accept.py` ends a solve with an optimum, a ray, or at the deadline (`copter/clock.py`).

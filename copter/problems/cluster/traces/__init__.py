@@ -4,7 +4,8 @@
 the family's trace, jobs are sampled from it.  Otherwise they are drawn from its published distribution.
 
 Read `families.py` first: it draws the jobs of a family.  `tuned.py` chooses the models of jobs and the sizes
-that their users request.  Each of the other files reads one real trace.
+that their users request.  `elasticflow.py`, `gavel.py`, `helios.py`, `philly.py` and `pollux.py` each read
+one real trace.
 """
 
 from copter.lazy import attach
