@@ -181,3 +181,17 @@ def test_the_glossary_defines_the_term_of_every_public_class():
     assert functions == {"certify"}
     assert hasattr(copter.make_solver("copter"), "warm_up")
     assert hasattr(copter.ContinualProgram(), "primal_repair")
+
+
+def test_contributing_says_where_things_happen():
+    """In a row of the table, each function is in one of the row's files."""
+    rows = re.findall(r"^\| (Wh\w+ .*?\?) \| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert len(rows) >= 10
+    for question, place in rows:
+        words = re.findall(r"`([^`]+)`", place)
+        files = [ROOT / word for word in words if "/" in word]
+        assert all(file.exists() for file in files), question
+        text = "".join(file.read_text() for file in files if file.is_file())
+        for name in words:
+            if name.isidentifier() and name[0].islower() and name not in ("round",):
+                assert f"def {name}(" in text, (question, name)
