@@ -28,21 +28,7 @@ from scipy.sparse import csc_array, diags_array, hstack
 
 from copter.clock import Clock, Interrupted
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import (
-    HighsEngine,
-    check,
-    iterations_of,
-    keep_small,
-    limit_time,
-    load,
-    pass_model,
-    point_of,
-    ray_of,
-    run,
-    run_until,
-    set_option,
-    status_of,
-)
+from copter.models.highs import HighsEngine, check
 from copter.proof.general_lp import LPCertificate, LPChecker, LPRay, infeasible_ray, unbounded_ray
 from copter.status import Status
 
@@ -190,22 +176,17 @@ class HighsLP:
 
     def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
         entries = differing((old.A.data, new.A.data))
-        keep_small(highs, new.A.data[entries])
+        highs.keep_small(new.A.data[entries])
         column = np.searchsorted(new.A.indptr, entries, side="right") - 1
         places = zip(new.A.indices[entries].tolist(), column.tolist(), strict=True)
         for (i, j), value in zip(places, new.A.data[entries].tolist(), strict=True):
             check(highs.changeCoeff(i, j, value), "an entry")
         costs = differing((old.c, new.c))
-        if costs.size:
-            check(highs.changeColsCost(costs.size, costs, new.c[costs]), "costs")
+        highs.change_costs(costs, new.c[costs])
         bounds = differing((old.lower, new.lower), (old.upper, new.upper))
-        if bounds.size:
-            box = new.lower[bounds], new.upper[bounds]
-            check(highs.changeColsBounds(bounds.size, bounds, *box), "bounds of columns")
+        highs.change_bounds(bounds, new.lower[bounds], new.upper[bounds])
         rows = differing((old.row_lower, new.row_lower), (old.row_upper, new.row_upper))
-        if rows.size:
-            sides = new.row_lower[rows], new.row_upper[rows]
-            check(highs.changeRowsBounds(rows.size, rows, *sides), "bounds of rows")
+        highs.change_sides(rows, new.row_lower[rows], new.row_upper[rows])
         self._only_costs = not (bounds.size or rows.size or entries.size)
 
     def reshape(self, lp: GeneralLP, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
@@ -218,7 +199,7 @@ class HighsLP:
         if self._highs is None:
             return
         old, kind = self._highs.getBasis(), highspy.HighsBasisStatus
-        pass_model(self._highs, lp)
+        self._highs.pass_model(lp)
         if old.valid:
             basis = highspy.HighsBasis()
             known, old_rows = [*old.col_status, kind.kNonbasic], [*old.row_status, kind.kBasic]
@@ -259,16 +240,18 @@ class HighsLP:
         """Prepare HiGHS for a run; return what the run starts from."""
         feasibility = float(np.clip(_TIGHTER * tolerance, _LEAST, _USUAL))
         if self._highs is None:
-            self._highs = load(self.lp, 1 if self.threads is None else self.threads, **self.options)
+            self._highs = HighsEngine.loaded(
+                self.lp, 1 if self.threads is None else self.threads, **self.options
+            )
         elif self._choices[self._only_costs].cold():
             check(self._highs.clearSolver(), "clearing the solver")
         for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
             if name not in self.options:
-                set_option(self._highs, name, feasibility)
+                self._highs.set_option(name, feasibility)
         hot = self._highs.getBasis().valid
         if "simplex_strategy" not in self.options:
             primal = hot and self._choices[self._only_costs].primal
-            set_option(self._highs, "simplex_strategy", _PRIMAL if primal else _DUAL)
+            self._highs.set_option("simplex_strategy", _PRIMAL if primal else _DUAL)
         return "kept basis" if hot else "cold"
 
     def _limit(self) -> int:
@@ -287,17 +270,17 @@ class HighsLP:
             size = sum(self.lp.A.shape)
             small, at_once = size <= _SMALL, _AT_ONCE // size
             if small:
-                set_option(highs, "simplex_iteration_limit", min(limit, at_once))
-                limit_time(highs, clock.left())
-                run(highs)
+                highs.set_option("simplex_iteration_limit", min(limit, at_once))
+                highs.limit_time(clock.left())
+                highs.run()
                 self._count(highs)
-            if not small or (status_of(highs)[0] is Status.ITERATION_LIMIT and limit > at_once):
-                set_option(highs, "simplex_iteration_limit", limit)
+            if not small or (highs.outcome()[0] is Status.ITERATION_LIMIT and limit > at_once):
+                highs.set_option("simplex_iteration_limit", limit)
                 self._run_until(highs, clock)
-            set_option(highs, "simplex_iteration_limit", highspy.kHighsIInf)
+            highs.set_option("simplex_iteration_limit", highspy.kHighsIInf)
             worth = max(_WORTH * self._cold_iterations, _LEAST_LIMIT / 10)
             self._choices[self._only_costs].took(self._iterations > worth, self._only_costs)
-            if status_of(highs)[0] not in (Status.NUMERICAL_ERROR, Status.ITERATION_LIMIT):
+            if highs.outcome()[0] not in (Status.NUMERICAL_ERROR, Status.ITERATION_LIMIT):
                 return highs
             check(highs.clearSolver(), "clearing the solver")
         before = self._iterations
@@ -310,35 +293,35 @@ class HighsLP:
         own = {"solver", "simplex_iteration_limit"}.isdisjoint(self.options)
         if own:
             limit = max(_LEAST_LIMIT, sum(self.lp.A.shape))
-            set_option(highs, "simplex_iteration_limit", limit)
+            highs.set_option("simplex_iteration_limit", limit)
         self._run_until(highs, clock)
-        status = status_of(highs)[0]
+        status = highs.outcome()[0]
         if not own or status not in (Status.ITERATION_LIMIT, Status.NUMERICAL_ERROR):
             return
-        set_option(highs, "simplex_iteration_limit", highspy.kHighsIInf)
+        highs.set_option("simplex_iteration_limit", highspy.kHighsIInf)
         check(highs.clearSolver(), "clearing the solver")
         if status is Status.ITERATION_LIMIT:
-            set_option(highs, "solver", "ipm")
+            highs.set_option("solver", "ipm")
         else:
-            set_option(highs, "simplex_strategy", _PRIMAL)
+            highs.set_option("simplex_strategy", _PRIMAL)
         self._run_until(highs, clock)
-        set_option(highs, "solver", "choose")
+        highs.set_option("solver", "choose")
 
     def _run_until(self, highs: HighsEngine, clock: Clock) -> None:
-        run_until(highs, clock)
+        highs.run_until(clock)
         self._count(highs)
 
     def _count(self, highs: HighsEngine) -> None:
-        own, crossover = iterations_of(highs)
+        own, crossover = highs.iterations()
         self._iterations, self._crossover = self._iterations + own + crossover, self._crossover + crossover
 
     # ---- claims ----------------------------------------------------------------------------------
 
     def _claimed(self, highs: HighsEngine, tolerance: float) -> LPAnswer:
         """Return the answer of the last run with the status that the LP's residuals or a ray confirm."""
-        (status, reason), (x, y) = status_of(highs), point_of(highs)
+        (status, reason), (x, y) = highs.outcome(), highs.point()
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):
-            return self._by_ray(status, reason, ray_of(highs, status), x, tolerance)
+            return self._by_ray(status, reason, highs.ray(status), x, tolerance)
         return self._by_point(status, reason, x, y, tolerance)
 
     def _by_point(
@@ -407,30 +390,30 @@ class HighsLP:
             bare = replace(self.lp, c=np.zeros(self.lp.c.size))
             highs, claimed = self._other(bare, clock, presolve="off", simplex_strategy=_DUAL)
             if claimed is Status.INFEASIBLE:
-                found = self._by_ray(claimed, status_of(highs)[1], ray_of(highs, claimed), None, tolerance)
+                found = self._by_ray(claimed, highs.outcome()[1], highs.ray(claimed), None, tolerance)
                 return found if found.ray is not None else LPAnswer(claimed, _TWICE)
             if claimed is Status.NUMERICAL_ERROR:
-                _, least = point_of(self._other(_elastic(bare), clock)[0])
+                _, least = self._other(_elastic(bare), clock)[0].point()
                 found = self._by_ray(Status.INFEASIBLE, first.reason, least, None, tolerance)
                 if found.ray is not None:
                     return found
             if claimed in _LIMITED:
-                return LPAnswer(claimed, status_of(highs)[1])
+                return LPAnswer(claimed, highs.outcome()[1])
             highs, claimed = self._other(self.lp, clock, presolve="off", simplex_strategy=_PRIMAL)
             if claimed in (Status.UNBOUNDED, Status.INFEASIBLE):
-                x, _ = point_of(highs)
-                return self._by_ray(claimed, status_of(highs)[1], ray_of(highs, claimed), x, tolerance)
+                x, _ = highs.point()
+                return self._by_ray(claimed, highs.outcome()[1], highs.ray(claimed), x, tolerance)
         unit = _Units.of(self.lp)
         highs, claimed = self._other(unit.applied(self.lp), clock)
-        x, y = point_of(highs)
+        x, y = highs.point()
         if claimed in _LIMITED or x is None or y is None:
-            return replace(first, reason=f"{first.reason}; again: {status_of(highs)[1]}")
+            return replace(first, reason=f"{first.reason}; again: {highs.outcome()[1]}")
         proof = self.checker.certificate(x / unit.size, y / unit.cost)
         if claimed is Status.OPTIMAL and proof.confirms(tolerance):
             if self._highs is not None and highs.getBasis().valid:
                 self._highs.setBasis(highs.getBasis())
-            return LPAnswer(Status.OPTIMAL, status_of(highs)[1], proof)
-        again = self._judged(claimed, status_of(highs)[1], proof, tolerance)
+            return LPAnswer(Status.OPTIMAL, highs.outcome()[1], proof)
+        again = self._judged(claimed, highs.outcome()[1], proof, tolerance)
         before = first.certificate
         if before is not None and before.confirms(tolerance):
             return replace(first, status=Status.OPTIMAL)
@@ -440,9 +423,9 @@ class HighsLP:
         """Run another instance of HiGHS cold, at the smallest tolerances; return it and its status."""
         kept = {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
         tight = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
-        highs = load(lp, 1, **kept | tight | {"solver": "simplex"} | options)
+        highs = HighsEngine.loaded(lp, 1, **kept | tight | {"solver": "simplex"} | options)
         self._run_until(highs, clock)
-        return highs, status_of(highs)[0]
+        return highs, highs.outcome()[0]
 
 
 class _Units(NamedTuple):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
-from copter.models.highs import HighsEngine, apply_changes, load, point_of
+from copter.models.highs import HighsEngine
 from copter.store.allocation import SparseX, dense_to_sparse
 from copter.store.changes import Changes, FlatModel
 from copter.store.compiled import compile_program
@@ -63,7 +63,7 @@ class KeptModel:
         compiled = compile_program(program)
         self.flat = FlatModel(program)
         check_for(clock())  # HiGHS' copy of the model takes about as long, and cannot be interrupted
-        self.highs: HighsEngine = load(compiled, threads, **options)
+        self.highs = HighsEngine.loaded(compiled, threads, **options)
         self.seconds = clock()
 
     def push(self) -> Changes:
@@ -73,12 +73,12 @@ class KeptModel:
         """
         changes = self.flat.changes()
         check_clock()
-        apply_changes(self.highs, changes)
+        self.highs.push(changes)
         return changes
 
     def point(self) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Return the allocation and the prices (row slots,) of the last run; None without a finite point."""
-        values, prices = point_of(self.highs)
+        values, prices = self.highs.point()
         if values is None or prices is None or not (np.isfinite(values).all() and np.isfinite(prices).all()):
             return None
         flat = self.flat

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.models.highs import load, point_of, run, set_option, status_of
+from copter.models.highs import HighsEngine
 from copter.status import Status
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class MilpEffort:
     seconds: float
 
 
-def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
+def read_answer(highs: HighsEngine, *, whole: bool = True) -> MilpAnswer:
     """Return the result of the last run.
 
     The point of a stopped run counts only if it is feasible. `whole`: True if some column is not continuous;
     otherwise HiGHS reports no bound and gap.
     """
-    info, (x, _), (status, reason) = highs.getInfo(), point_of(highs), status_of(highs)
+    info, (x, _), (status, reason) = highs.getInfo(), highs.point(), highs.outcome()
     feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
     known = x is not None and (feasible or status is Status.OPTIMAL or not x.size)
     bound, gap = float(info.mip_dual_bound), float(info.mip_gap)
@@ -88,11 +88,11 @@ def run_milp(
     SolverError if HiGHS rejects the model.
     """
     watch = Clock() if watch is None else watch
-    highs = load(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)
+    highs = HighsEngine.loaded(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)
     built = watch()
     if deadline is not None:
-        set_option(highs, "time_limit", max(deadline - built, _LEAST_TIME))
-    seconds = run(highs)
+        highs.set_option("time_limit", max(deadline - built, _LEAST_TIME))
+    seconds = highs.timed()
     found = read_answer(highs, whole=bool(integrality.any()))
     if found.x is not None:
         x = np.clip(found.x, program.lower, program.upper)

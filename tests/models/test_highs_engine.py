@@ -13,13 +13,13 @@ import pytest
 
 from copter import linprog, milp, read_model
 from copter.models.general_lp import checked
-from copter.models.highs import load
+from copter.models.highs import HighsEngine
 
 MODELS = """
 import numpy as np
 import copter
 from copter.models.files import write_mps
-from copter.models.highs import engine, load
+from copter.models.highs import HighsEngine
 c, rows = [-1.0, -2.0], ([[2.0, 2.0], [1.0, 3.0]], -np.inf, [7.0, 6.0])
 options = {"mip_feasibility_tolerance": 1e-7}
 assert copter.milp(c, integrality=1, constraints=rows, options=options).status == 0
@@ -31,7 +31,7 @@ for solver in ("highs-simplex", "highs-hot", "highs-milp", "copter-exact"):
     assert copter.make_solver(solver).solve(program).status is copter.Status.OPTIMAL
 program.write("program.mps")
 copter.Model(copter.read_model("program.mps")).solve()
-assert engine(1, presolve="off").run() is not None
+assert HighsEngine(1, presolve="off").run() is not None
 """
 
 
@@ -148,7 +148,7 @@ ENDATA
 def test_highs_gets_the_entries_of_a_file_in_their_order_and_drops_none(tmp_path, small):
     path = tmp_path / "model.mps"
     path.write_text(UNSORTED.format(small=small))
-    passed = load(checked(read_model(path)), 1)
+    passed = HighsEngine.loaded(checked(read_model(path)), 1)
     A = passed.getLp().a_matrix_
     assert list(A.index_) == [1, 0, 0, 1]
     assert list(A.value_) == [small, 2.0, 1.0, 3.0]

@@ -9,7 +9,7 @@ import pytest
 
 from copter import Model, make_solver, read_model
 from copter.errors import CopterError, EditError, FileError, InputError
-from copter.models.highs import load
+from copter.models.highs import HighsEngine
 from copter.solution import Status
 from support import real_data
 from support.highs_models import from_highs
@@ -324,7 +324,7 @@ def test_names_that_lp_files_may_have(tmp_path):
 @pytest.mark.parametrize("seed", range(8))
 def test_lp_files_by_highs_writer(tmp_path, seed):
     lp = random_general(seed)
-    load(lp, None).writeModel(str(tmp_path / "lp.lp"))
+    HighsEngine.loaded(lp, None).writeModel(str(tmp_path / "lp.lp"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns in no row
         back = read_model(tmp_path / "lp.lp", strict=False)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, Status
+from copter.models.highs import HighsEngine
 from copter.solvers.baselines import highs_hot
 from copter.solvers.baselines.highs_hot import first_basis
 from copter.solvers.registry import make_solver
@@ -133,13 +134,13 @@ def test_programs_of_nothing():
 
 def test_a_basis_that_fails_is_given_up(always, monkeypatch):
     program, statuses = assignment(60, 8, seed=5), []
-    real = highs_hot.status_of
+    real = HighsEngine.outcome
 
     def failing(highs):
         statuses.append(real(highs))
         return statuses[-1] if len(statuses) > 1 else (Status.NUMERICAL_ERROR, "singular")
 
-    monkeypatch.setattr(highs_hot, "status_of", failing)
+    monkeypatch.setattr(HighsEngine, "outcome", failing)
     solution = make_solver("highs-hot").solve(program)
     assert solution.status is Status.OPTIMAL and len(statuses) == 2
     assert solution.warm_reason == "the last basis failed and was cleared (singular)"

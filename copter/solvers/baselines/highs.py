@@ -34,16 +34,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.models.arrays import flat_lp
-from copter.models.highs import (
-    HighsEngine,
-    check,
-    iterations_of,
-    load,
-    point_of,
-    run_until,
-    set_option,
-    status_of,
-)
+from copter.models.highs import HighsEngine, check
 from copter.models.highs_lp import HighsLP
 from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
@@ -149,7 +140,7 @@ class HighsRebuild(Baseline):
         self._compiled = compile_program(program)
         check_for(watch())  # HiGHS' copy of the model takes about as long, and cannot be interrupted
         kinds = self._compiled.integrality.astype(np.int32) if self.method == "milp" else None
-        self._highs = load(self._compiled, self.threads, kinds=kinds, **self._options())
+        self._highs = HighsEngine.loaded(self._compiled, self.threads, kinds=kinds, **self._options())
         return Layout.of(program)
 
     def _solve_model(self, model: Any, clock: Clock) -> Any:
@@ -195,17 +186,17 @@ class HighsRebuild(Baseline):
         highs, compiled, left = self._highs, self._compiled, reserve
         if self.method in _TIGHTENED:
             option, least = _TIGHTENED[self.method]
-            set_option(highs, option, max(self._options()[option] * tighter, least))
+            highs.set_option(option, max(self._options()[option] * tighter, least))
             check(highs.clearSolver(), "clearing the solver")
         if self.method == "milp" and clock.left() < math.inf:
             reserve += _RELAXATION_SHARE * clock.left(reserve)
         if self.method == "milp" and self.isolated:
             return self._run_apart(clock, reserve, left)
-        seconds = run_until(highs, clock, reserve)
+        seconds = highs.run_until(clock, reserve)
         if self.method == "milp":
             found = read_answer(highs, whole=bool(compiled.integrality.any()))
             return self._integral(found, seconds, clock, left)
-        return outcome_of(highs, status_of(highs), compiled.upper, seconds)
+        return outcome_of(highs, highs.outcome(), compiled.upper, seconds)
 
     def _run_apart(self, clock: Clock, reserve: float, left: float) -> BaselineAnswer:
         """Run branch and bound in a separate process."""
@@ -266,12 +257,12 @@ class HighsRebuild(Baseline):
 
     def _relaxation_dual(self, clock: Clock, reserve: float) -> NDArray[np.float64] | None:
         """Return row duals of the LP relaxation at the optimum or at the deadline; None if abandoned."""
-        highs = load(self._compiled, self.threads, **self._simplex_options())
+        highs = HighsEngine.loaded(self._compiled, self.threads, **self._simplex_options())
         try:
-            run_until(highs, clock, reserve)
+            highs.run_until(clock, reserve)
         except Interrupted:
             return None
-        _, y = point_of(highs)
+        _, y = highs.point()
         return None if y is None else -y
 
 
@@ -283,12 +274,12 @@ def outcome_of(
     warm: Start = COLD,
 ) -> BaselineAnswer:
     """Return the result of a run, with columns clipped to their bounds."""
-    x, y = point_of(highs)
+    x, y = highs.point()
     return BaselineAnswer(
         *ended,
         None if x is None else np.clip(x, 0.0, upper),
         None if y is None else -y,
-        iterations_of(highs)[0],
+        highs.iterations()[0],
         warm,
         {"seconds": seconds},
     )

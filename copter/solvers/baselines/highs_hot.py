@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.models.highs import check, run_until, set_option, status_of
+from copter.models.highs import check
 from copter.models.highs_lp import HighsLP
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
@@ -120,7 +120,7 @@ class HighsHot(Baseline):
             options = simplex_options(self.tolerance, "choose")
             model = KeptModel(program, self.threads, options)
         self._began = True
-        set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, changes)])
+        model.highs.set_option("simplex_strategy", STRATEGIES[self._fitting(model, changes)])
         self._model = model
         return Layout.of_model(model.flat)
 
@@ -154,7 +154,7 @@ class HighsHot(Baseline):
         if basis is None or model.highs.setBasis(basis) == highspy.HighsStatus.kError:
             return False
         # Of this round only: the basis is nearly primal feasible, and dual simplex may need minutes from it.
-        set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
+        model.highs.set_option("simplex_strategy", STRATEGIES["primal"])
         return True
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
@@ -168,14 +168,14 @@ class HighsHot(Baseline):
         if not self.keep_basis:
             check(highs.clearSolver(), "clearing the solver")
         seconds = watch()
-        seconds += run_until(highs, clock, reserve, hot=warm.warm)
-        status, reason = status_of(highs)
+        seconds += highs.run_until(clock, reserve, hot=warm.warm)
+        status, reason = highs.outcome()
         if status is Status.NUMERICAL_ERROR and (warm.warm or started):
             # this happened once in 640 rounds of random edits
             check(highs.clearSolver(), "clearing the solver")
-            seconds += run_until(highs, clock, reserve)
+            seconds += highs.run_until(clock, reserve)
             warm = ColdStart.BASIS_FAILED.start(f" ({reason})")
-            status, reason = status_of(highs)
+            status, reason = highs.outcome()
         self._model = model
         return outcome_of(highs, (status, reason), model.flat.upper(), seconds, warm)
 

@@ -35,7 +35,7 @@ from scipy.sparse import csc_array
 
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import check, engine, load, pass_model, point_of, ray_of, status_of
+from copter.models.highs import HighsEngine, check
 from copter.proof.rigorous import EPS, bound_at, paid_prices
 from copter.proof.whole import CALCULATED, cost_between, larger_bound
 from copter.solution import Status
@@ -92,11 +92,13 @@ def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] |
         return None
     rest, fixed = model.fixed_at(x)
     try:
-        highs = load(rest, 1, primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
+        highs = HighsEngine.loaded(
+            rest, 1, primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10
+        )
         check(highs.run(), "run")
     except SolverError:
         return None
-    found, _ = point_of(highs)
+    found, _ = highs.point()
     if found is None:
         return None
     fixed[~model.integral] = np.clip(found, rest.lower, rest.upper)
@@ -120,7 +122,7 @@ class _Search:
         self.grain = 0.0 if loose.any() else grain_of(model.c)
         self.box = model.lower, model.upper
         self.rows: list[list[tuple[int, float]]] | None = None
-        self.highs = engine(
+        self.highs = HighsEngine(
             1,
             presolve="off",
             solver="simplex",
@@ -146,7 +148,7 @@ class _Search:
     def run(self) -> _ExactResult:
         self.model = _relaxed(self.model)
         try:
-            pass_model(self.highs, self.model)
+            self.highs.pass_model(self.model)
         except SolverError:  # HiGHS rejects the coefficients: search without its prices
             self.usable = False
         self._narrow()
@@ -244,22 +246,22 @@ class _Search:
         if not self.usable:
             return self._bound(np.zeros(self.model.row_lower.size), self.model.c, lower, upper), None
         highs, n = self.highs, self.model.c.size
-        check(highs.changeColsBounds(n, np.arange(n, dtype=np.int32), lower, upper), "bounds of columns")
+        highs.change_bounds(np.arange(n, dtype=np.int32), lower, upper)
         if self.clock is not None and (left := self.clock.left()) < math.inf:
             highs.setOptionValue("time_limit", highs.getRunTime() + max(left, 0.01))
         if highs.run() == highspy.HighsStatus.kError:
             highs.clearSolver()
             return -math.inf, None
-        status, _ = status_of(highs)
+        status, _ = highs.outcome()
         if status is Status.INFEASIBLE:
-            ray = ray_of(highs, status)
+            ray = highs.ray(status)
             if ray is not None:
                 ray = ray / (abs(ray).max(initial=0.0) or 1.0)
                 none = np.zeros(n)
                 if max(self._bound(sign * ray, none, lower, upper) for sign in (1.0, -1.0)) > 0.0:
                     return math.inf, None
             return -math.inf, None
-        point, prices = point_of(highs)
+        point, prices = highs.point()
         if prices is None:
             return -math.inf, point
         return self._bound(prices, self.model.c, lower, upper), point

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.models.highs import check, load, run_until
+from copter.models.highs import HighsEngine, check
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.exact.multichoice import choose
@@ -123,12 +123,14 @@ def confirmed(
 def _run(
     lp: GeneralLP, clock: Clock, start: NDArray[np.float64] | None, gap: float, **options: Any
 ) -> MilpAnswer:
-    highs = load(lp, 1, kinds=lp.integral.astype(np.int32), mip_abs_gap=gap, **_OPTIONS | options)
+    highs = HighsEngine.loaded(
+        lp, 1, kinds=lp.integral.astype(np.int32), mip_abs_gap=gap, **_OPTIONS | options
+    )
     if start is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start.tolist()
         check(highs.setSolution(solution), "the best allocation so far")
-    run_until(highs, clock, _RESERVE)
+    highs.run_until(clock, _RESERVE)
     found = read_answer(highs, whole=bool(lp.integral.any()))
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:  # proves neither
         return replace(found, x=None, status=Status.NUMERICAL_ERROR, bound=-math.inf)

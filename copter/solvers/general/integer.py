@@ -38,7 +38,7 @@ from scipy.sparse import csc_array
 from copter.clock import Clock, Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import load, run_until
+from copter.models.highs import HighsEngine
 from copter.models.highs_lp import HighsLP, LPAnswer
 from copter.proof.rigorous import EPS, exact_reduced_costs, implied_bounds
 from copter.solvers.general.semicontinuous import with_indicators, without_indicators
@@ -197,7 +197,7 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
     model, largest = with_indicators(lp), float(abs(lp.c).max(initial=0.0))
     unit = float(2.0 ** -np.round(np.log2(largest))) if 0.0 < largest < _SMALL_COST else 1.0
     scaled = replace(model, c=model.c * unit, offset=model.offset * unit)
-    highs = load(scaled, threads, kinds=model.integral.astype(np.int32), **options)
+    highs = HighsEngine.loaded(scaled, threads, kinds=model.integral.astype(np.int32), **options)
     best: list[tuple[NDArray[np.float64], float]] = []
 
     def improved(event: Any) -> None:
@@ -207,7 +207,7 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
     left, status = clock.left(), None
     again = left < math.inf and not lp.integral.all()
     try:
-        run_until(highs, clock, min(_RESERVE * left, _MOST_RESERVE) if again else 0.0)
+        highs.run_until(clock, min(_RESERVE * left, _MOST_RESERVE) if again else 0.0)
         found, status = read_answer(highs), highs.getModelStatus()
     except Interrupted:  # HiGHS did not end in time, and cannot be read
         if not best or clock.cancelled:

@@ -204,7 +204,6 @@ class Engines:
 
         The first runs of a model start near an allocation and prices of an earlier round.
         """
-        from copter.models.highs import iterations_of, run_until, set_option, status_of
         from copter.solvers.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
 
         clock, trial = run.budget.clock, engine is not self._choices[self._few].best
@@ -228,8 +227,8 @@ class Engines:
             else:
                 model.push()
             basis = model.highs.getBasis() if self.has_model and trial else None
-            set_option(model.highs, "simplex_strategy", STRATEGIES[_SIMPLEX[engine]])
-            run_until(model.highs, until, hot=True)
+            model.highs.set_option("simplex_strategy", STRATEGIES[_SIMPLEX[engine]])
+            model.highs.run_until(until, hot=True)
         except Interrupted:
             clock.check()
             return None
@@ -239,8 +238,8 @@ class Engines:
         self._model = model
         if not self.has_model:
             self._invested += clock() - begin
-        run.simplex_iterations += iterations_of(model.highs)[0]
-        if status_of(model.highs)[0] is Status.OPTIMAL:
+        run.simplex_iterations += model.highs.iterations()[0]
+        if model.highs.outcome()[0] is Status.OPTIMAL:
             return model.point()
         if basis is not None:  # the best engine continues from the last optimum
             model.highs.setBasis(basis)

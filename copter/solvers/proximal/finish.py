@@ -117,10 +117,10 @@ class HighsFallback:
     def _run(self, working: WorkingSet, factor: float) -> StepsResult | None:
         """Return HiGHS' answer for a set with costs times a factor."""
         # this imports HiGHS, so only programs whose steps stall wait for it
-        from copter.models.highs import engine, pass_model, run_until, set_option, status_of
+        from copter.models.highs import HighsEngine
 
         lp, back = _in_units(working, factor, self.tuning.least_row)
-        highs = engine(
+        highs = HighsEngine(
             self.budget.threads,
             **_WAYS[self._attempts % len(_WAYS)],
             primal_feasibility_tolerance=self.tuning.tolerance,
@@ -128,14 +128,14 @@ class HighsFallback:
             simplex_iteration_limit=max(1, self.tuning.pivots * sum(lp.A.shape)),
         )
         try:
-            pass_model(highs, lp)
-            run_until(highs, self.budget.clock, self.budget.reserve)
-            status = status_of(highs)[0]
+            highs.pass_model(lp)
+            highs.run_until(self.budget.clock, self.budget.reserve)
+            status = highs.outcome()[0]
             if status is Status.INFEASIBLE:  # with presolve there is no ray
                 for name, value in (_DUAL_SIMPLEX | {"presolve": "off"}).items():
-                    set_option(highs, name, value)
-                run_until(highs, self.budget.clock, self.budget.reserve)
-                status = status_of(highs)[0]
+                    highs.set_option(name, value)
+                highs.run_until(self.budget.clock, self.budget.reserve)
+                status = highs.outcome()[0]
         except (Interrupted, SolverError):  # HiGHS rejects models that are too badly scaled
             return None
         self.budget.iterations += 1
@@ -145,16 +145,14 @@ class HighsFallback:
         self, highs: Any, status: Status, working: WorkingSet, lp: GeneralLP, back: _InUnits
     ) -> StepsResult | None:
         """Return the answer of a run in the units of the program; None without a usable answer."""
-        from copter.models.highs import point_of, ray_of
-
         point, ray, violation = (np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
-        known = ray_of(highs, status)
+        known = highs.ray(status)
         if status is Status.INFEASIBLE and known is not None:
             violation = known[: back.sharp.size] * back.sharp * working.row_scale
             budget = self.budget
             ray = farkas_ray(self.program, violation, budget.threads, tolerance=budget.tolerance)
         elif status is Status.OPTIMAL:
-            x, y = point_of(highs)
+            x, y = highs.point()
             if x is None or y is None:
                 return None
             point = np.clip(x, 0.0, lp.upper), y

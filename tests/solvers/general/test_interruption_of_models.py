@@ -9,7 +9,6 @@ import pytest
 
 import copter
 from copter import Status, from_arrays, linprog, make_solver, milp
-from copter.models import highs as highs_module
 from copter.models.highs import HighsEngine
 from support.ticking import tick
 
@@ -92,7 +91,7 @@ def test_ctrl_c_ends_every_door(door, monkeypatch):
         ended.set()
         return 0.0
 
-    monkeypatch.setattr("copter.models.highs.run", run)
+    monkeypatch.setattr("copter.models.highs.HighsEngine.timed", run)
     with pytest.raises(KeyboardInterrupt):
         DOORS[door]()
     assert ended.wait(30.0) and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -124,7 +123,9 @@ def test_a_model_can_be_used_after_ctrl_c_and_after_a_limit(integrality, monkeyp
     best = small(integrality).solve().objective
     model = small(integrality)
     with monkeypatch.context() as patched:
-        patched.setattr("copter.models.highs.run", lambda highs: os.kill(os.getpid(), signal.SIGINT) or 0.0)
+        patched.setattr(
+            "copter.models.highs.HighsEngine.timed", lambda highs: os.kill(os.getpid(), signal.SIGINT) or 0.0
+        )
         with pytest.raises(KeyboardInterrupt):
             model.solve()
     assert model.solve().objective == pytest.approx(best, rel=1e-4)
@@ -177,7 +178,7 @@ def test_no_time_is_no_answer_or_a_right_one():
 
 def test_a_point_is_not_lost_if_highs_does_not_end_in_time(monkeypatch):
     """A run that has found a point, and ends only long after its limit."""
-    pause, original = threading.Event(), highs_module.run
+    pause, original = threading.Event(), HighsEngine.timed
 
     def run(highs):
         original(highs)
@@ -185,7 +186,7 @@ def test_a_point_is_not_lost_if_highs_does_not_end_in_time(monkeypatch):
             pause.wait(0.005)
         return 0.0
 
-    monkeypatch.setattr("copter.models.highs.run", run)
+    monkeypatch.setattr("copter.models.highs.HighsEngine.timed", run)
     A = np.random.default_rng(2).integers(1, 9, (3, 12)).astype(float)
     found = milp(
         -A.sum(axis=0),
@@ -200,7 +201,7 @@ def test_a_point_is_not_lost_if_highs_does_not_end_in_time(monkeypatch):
 
 def test_an_optimum_is_not_lost_if_its_confirmation_does_not_end_in_time(monkeypatch):
     """An entry of 1e6 is searched once more; this run ends only long after its limit."""
-    pause, original, runs = threading.Event(), highs_module.run, []
+    pause, original, runs = threading.Event(), HighsEngine.timed, []
 
     def run(highs):
         runs.append(highs)
@@ -210,7 +211,7 @@ def test_an_optimum_is_not_lost_if_its_confirmation_does_not_end_in_time(monkeyp
             return 0.0
         return original(highs)
 
-    monkeypatch.setattr("copter.models.highs.run", run)
+    monkeypatch.setattr("copter.models.highs.HighsEngine.timed", run)
     given = {"integrality": 1, "bounds": (0, 1), "constraints": ([[1e6, 1.0, 1.0]], -np.inf, 1e6)}
     found = milp([-3.0, -1.0, -1.0], **given)
     assert len(runs) == 2 and found.status == 0

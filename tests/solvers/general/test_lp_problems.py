@@ -11,7 +11,7 @@ from lp_problems import PROBLEMS
 from copter import Model, Status, from_arrays, linprog, make_solver, read_model
 from copter.bench.solvers import ORTOOLS
 from copter.errors import InputError, UnsupportedError
-from copter.models.highs import load, run, status_of
+from copter.models.highs import HighsEngine
 from copter.solvers.api import SOLVERS
 from support import real_data
 
@@ -92,9 +92,9 @@ def test_every_lp_of_the_data_is_as_highs_has_it():
         except InputError:  # some files are wrong on purpose
             continue
         lp = replace(lp, integral=np.zeros(lp.c.size, np.bool_))
-        highs = load(lp, None, time_limit=720.0)
-        run(highs)
-        status, found = status_of(highs)[0], Model(lp).solve(time_limit=60.0)
+        highs = HighsEngine.loaded(lp, None, time_limit=720.0)
+        highs.run()
+        status, found = highs.outcome()[0], Model(lp).solve(time_limit=60.0)
         assert found.status is status or str(status) not in CODES, path.name
         if status is Status.OPTIMAL:
             best = highs.getInfo().objective_function_value
