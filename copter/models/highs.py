@@ -29,8 +29,13 @@ _DROPPED, _LEAST_ENTRY = 1e-9, 1e-12
 """HiGHS drops entries up to the first by default, and below the second, the smallest value of its option."""
 _GRACE = 0.02
 """Seconds by which a run may exceed its limit before it is abandoned."""
-_SMALL, _AT_ONCE = 50_000, 0.02
-"""Columns and rows of a model with a basis that first runs in the present thread, and these seconds."""
+_SMALL, _AT_ONCE = 50_000, 2_500_000
+"""Most columns and rows of a model with a basis that first runs in the present thread, because starting a
+thread may take longer than the run; iterations of this first run times columns and rows. Then a thread that
+can be interrupted goes on. Iterations are counted and not seconds, so that the path does not depend on the
+speed of the machine.
+"""
+_ITERATIONS = "simplex_iteration_limit"
 _MODEL_STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
     highspy.HighsModelStatus.kModelEmpty: Status.OPTIMAL,
@@ -213,23 +218,36 @@ class HighsEngine(highspy.Highs):
         self.run()
         return watch()
 
-    def run_until(self, clock: Clock, reserve: float = 0.0, *, hot: bool = False) -> float:
+    def run_hot(self, clock: Clock, reserve: float = 0.0, most: int = highspy.kHighsIInf) -> float:
+        """Run HiGHS from a basis as :meth:`run_until` does, with at most `most` iterations of simplex.
+
+        HiGHS does not presolve then, so that a run of a small model takes a moment.
+        """
+        seconds, size = 0.0, max(1, self.getNumCol() + self.getNumRow())
+        at_once = min(most, _AT_ONCE // size if size <= _SMALL else 0)
+        self.iterations_before = 0
+        if at_once:
+            self.set_option(_ITERATIONS, at_once)
+            self.limit_time(clock.left(reserve))
+            seconds = self.timed()
+        if not at_once or (at_once < most and self.outcome()[0] is Status.ITERATION_LIMIT):
+            before = self.iterations()[0] if at_once else 0
+            self.set_option(_ITERATIONS, most)
+            seconds += self.run_until(clock, reserve)
+            self.iterations_before = before
+        self.set_option(_ITERATIONS, highspy.kHighsIInf)
+        return seconds
+
+    def run_until(self, clock: Clock, reserve: float = 0.0) -> float:
         """Run HiGHS until ``reserve`` seconds before the deadline; return the time of the run in seconds.
 
-        `hot`: the model has a basis, so that HiGHS does not presolve. If it is small, it first runs in this
-        thread for a moment, because starting a thread may take longer than the run. Raise Interrupted if
-        HiGHS exceeded its time limit or the solve was cancelled. The engine must not be used afterwards.
+        Raise Interrupted if HiGHS exceeded its time limit or the solve was cancelled. The engine must not be
+        used afterwards.
         """
-        seconds, self.iterations_before = 0.0, 0
-        if hot and _AT_ONCE < clock.left(reserve) and self.getNumCol() + self.getNumRow() <= _SMALL:
-            self.limit_time(_AT_ONCE)
-            seconds = self.timed()
-            if self.getModelStatus() != highspy.HighsModelStatus.kTimeLimit:
-                return seconds
-            self.iterations_before = self.iterations()[0]
+        self.iterations_before = 0
         self.limit_time(clock.left(reserve))
         # Simplex and branch and bound read this option while they run, so that setting it to 0 ends them.
-        return seconds + run_apart(
+        return run_apart(
             self.timed,
             clock,
             reserve=reserve - _GRACE,

@@ -36,12 +36,6 @@ _LEAST = 1e-10
 """Smallest tolerance that HiGHS accepts."""
 _TIGHTER, _USUAL = 0.1, 1e-7
 """Factor from the tolerance of an answer to HiGHS' tolerances, and their largest value, HiGHS' default."""
-_SMALL = 50_000
-"""Largest number of rows and columns of an LP that runs in the present thread at first, because starting a
-thread may take longer than the run.
-"""
-_AT_ONCE = 2_500_000
-"""Iterations of this first run times rows and columns; then a thread that can be interrupted goes on."""
 _WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
 """Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
 _DUAL, _PRIMAL = 1, 4
@@ -267,17 +261,8 @@ class HighsLP:
         hot = start != "cold"
         limit = self._limit() if hot else 0
         if limit:
-            size = sum(self.lp.A.shape)
-            small, at_once = size <= _SMALL, _AT_ONCE // size
-            if small:
-                highs.set_option("simplex_iteration_limit", min(limit, at_once))
-                highs.limit_time(clock.left())
-                highs.run()
-                self._count(highs)
-            if not small or (highs.outcome()[0] is Status.ITERATION_LIMIT and limit > at_once):
-                highs.set_option("simplex_iteration_limit", limit)
-                self._run_until(highs, clock)
-            highs.set_option("simplex_iteration_limit", highspy.kHighsIInf)
+            highs.run_hot(clock, most=limit)
+            self._count(highs)
             worth = max(_WORTH * self._cold_iterations, _LEAST_LIMIT / 10)
             self._choices[self._only_costs].took(self._iterations > worth, self._only_costs)
             if highs.outcome()[0] not in (Status.NUMERICAL_ERROR, Status.ITERATION_LIMIT):

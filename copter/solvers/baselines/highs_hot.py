@@ -168,7 +168,7 @@ class HighsHot(Baseline):
         if not self.keep_basis:
             check(highs.clearSolver(), "clearing the solver")
         seconds = watch()
-        seconds += highs.run_until(clock, reserve, hot=warm.warm)
+        seconds += highs.run_hot(clock, reserve) if warm.warm else highs.run_until(clock, reserve)
         status, reason = highs.outcome()
         if status is Status.NUMERICAL_ERROR and (warm.warm or started):
             # this happened once in 640 rounds of random edits

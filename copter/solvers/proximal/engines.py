@@ -228,7 +228,7 @@ class Engines:
                 model.push()
             basis = model.highs.getBasis() if self.has_model and trial else None
             model.highs.set_option("simplex_strategy", STRATEGIES[_SIMPLEX[engine]])
-            model.highs.run_until(until, hot=True)
+            model.highs.run_hot(until)
         except Interrupted:
             clock.check()
             return None
