@@ -44,7 +44,7 @@ TARGETS = {
     ),
     "journal": (
         "copter/durable",
-        "journal edits program_file values snapshot soundness database",
+        "journal edits program_file values snapshot soundness log",
         "tests/durable",
     ),
 }

@@ -16,17 +16,12 @@ Each piece has a CRC-32, because SQLite does not check all of its pages.
 
 from __future__ import annotations
 
-import errno
-import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from copter.durable.database import connect, transaction
+from copter.durable.log import Log, checksum
 from copter.durable.values import ValueFormatError, decode, encode
-from copter.errors import FileError
 
 _VERSION = 3
 _APPLICATION = int.from_bytes(b"copt")
@@ -44,7 +39,7 @@ CREATE TABLE rounds (round INTEGER PRIMARY KEY, edits INTEGER NOT NULL);
 _Key = tuple[str] | tuple[int, int]
 
 
-class ProgramFile:
+class ProgramFile(Log):
     """Program in an SQLite file, which is created if it is missing, unless `read_only`.
 
     Raise FileError if the file was not written by copter or has another version, and OSError if it cannot be
@@ -52,14 +47,8 @@ class ProgramFile:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path
-        self.database = connect(
-            path, _SCHEMA, _VERSION, application=_APPLICATION, page_size=_PAGE, read_only=read_only
-        )
-
-    def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        self.database.close()
+        known: dict[str, Any] = {"application": _APPLICATION, "page_size": _PAGE, "read_only": read_only}
+        super().__init__(path, _SCHEMA, _VERSION, **known)
 
     # ---- writing -------------------------------------------------------------------------------
 
@@ -69,7 +58,7 @@ class ProgramFile:
         `last` has the kind and the state of the solver at the end of that round. Return the number of bytes
         of the snapshot. On OSError the content does not change.
         """
-        with self._transaction():
+        with self._as_os_error(), self.writing():
             for table in ("items", "edits", "rounds"):
                 self.database.execute(f"DELETE FROM {table}")
             size = sum(self._put("items", (name,), encode(value)) for name, value in snapshot)
@@ -84,21 +73,12 @@ class ProgramFile:
         change. A round can be written again, because an interrupt may occur after it was written and before
         the method returns.
         """
-        with self._transaction():
+        with self._as_os_error(), self.writing():
             self.database.execute("DELETE FROM edits WHERE round = ?", (round,))
             for number, edit in enumerate(edits):
                 self._put("edits", (round, number), edit)
             self.database.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?)", (round, len(edits)))
             self._put_last(round, last)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Run a ``with`` block in a transaction; convert an error of SQLite to OSError."""
-        try:
-            with transaction(self.database):
-                yield
-        except sqlite3.Error as wrong:
-            raise OSError(errno.EIO, str(wrong), str(self.path)) from wrong
 
     def _put_last(self, round: int, last: Mapping[str, Any]) -> None:
         self.database.execute("DELETE FROM items WHERE name = 'last'")
@@ -108,7 +88,7 @@ class ProgramFile:
         """Write a value, and return its number of bytes."""
         for piece, at in enumerate(range(0, max(len(content), 1), PIECE)):
             part = content[at : at + PIECE]
-            row = (*key, piece, part, _checked(key, piece, part))
+            row = (*key, piece, part, checksum(part, *key, piece))
             self.database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
         return len(content)
 
@@ -117,11 +97,11 @@ class ProgramFile:
     @property
     def begun(self) -> bool:
         """True once there is a snapshot."""
-        return self._rows("SELECT count(*) FROM items")[0][0] > 0
+        return self.rows("SELECT count(*) FROM items")[0][0] > 0
 
     def get(self, name: str) -> Any:
         """Return an item's value; raise FileError if it is missing or damaged."""
-        rows = self._rows("SELECT piece, content, crc FROM items WHERE name = ? ORDER BY piece", name)
+        rows = self.rows("SELECT piece, content, crc FROM items WHERE name = ? ORDER BY piece", name)
         try:
             return decode(self._joined((name,), rows))
         except ValueFormatError as wrong:
@@ -139,42 +119,27 @@ class ProgramFile:
 
     def rounds(self, base: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
         """Iterate over number and edits of the rounds after a snapshot; raise FileError if one is damaged."""
-        counts = self._rows("SELECT round, edits FROM rounds ORDER BY round")
+        counts = self.rows("SELECT round, edits FROM rounds ORDER BY round")
         if [round for round, _ in counts] != list(range(base + 1, last + 1)):
             raise self.wrong(f"rounds are missing: must have the rounds {base + 1} to {last}")
-        total = self._rows("SELECT count(*) FROM edits WHERE piece = 0")[0][0]
+        total = self.rows("SELECT count(*) FROM edits WHERE piece = 0")[0][0]
         if not all(type(count) is int for _, count in counts) or sum(count for _, count in counts) != total:
             raise self.wrong("the file must contain as many edits as its rounds have together")
         for round, count in counts:
             pieces: dict[int, list[Any]] = {number: [] for number in range(count)}
             query = "SELECT number, piece, content, crc FROM edits WHERE round = ? ORDER BY number, piece"
-            for number, *row in self._rows(query, round):
+            for number, *row in self.rows(query, round):
                 pieces.setdefault(number, []).append(row)
             yield round, [self._joined((round, number), rows) for number, rows in pieces.items()]
 
     def _joined(self, key: _Key, rows: list[Any]) -> bytes:
         """Return the bytes of a value from its pieces."""
         for piece, (number, content, check) in enumerate(rows):
-            if piece != number or not isinstance(content, bytes) or _checked(key, piece, content) != check:
+            if piece != number or not isinstance(content, bytes) or checksum(content, *key, piece) != check:
                 raise self.wrong(f"{_said(key)} is damaged: its checksum is wrong")
         if not rows:
             raise self.wrong(f"{_said(key)} is missing")
         return rows[0][1] if len(rows) == 1 else b"".join(content for _, content, _ in rows)
-
-    def _rows(self, query: str, *values: object) -> list[Any]:
-        try:
-            return self.database.execute(query, values).fetchall()
-        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as wrong:
-            raise self.wrong(f"is damaged: {wrong}") from wrong
-
-    def wrong(self, why: str) -> FileError:
-        """Return an error that names the file."""
-        return FileError(self.path, why)
-
-
-def _checked(key: _Key, piece: int, content: bytes) -> int:
-    """Return the CRC-32 of a row."""
-    return zlib.crc32(content, zlib.crc32(repr((*key, piece)).encode()))
 
 
 def _said(key: _Key) -> str:

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from copter.durable.database import connect, transaction
+from copter.durable.log import Log
 from copter.errors import FileError
 from copter.live.events import KINDS, Closed, Decided, Ended, Ending, Event, Launched, made
 from copter.live.files import ValidationError, describe
@@ -55,7 +55,7 @@ JOURNAL = "journal.sqlite"
 """Name of the journal in a service's folder."""
 
 
-class LiveJournal:
+class LiveJournal(Log):
     """Events in a file, which is created if needed; `last` is the number of the last event.
 
     Raises FileError if the file is damaged or not a journal of copter.  All methods that return events raise
@@ -63,15 +63,14 @@ class LiveJournal:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path
         try:
-            self._file = connect(path, _SCHEMA, _VERSION, read_only=read_only)
+            super().__init__(path, _SCHEMA, _VERSION, read_only=read_only)
             try:
                 if not read_only:  # journals of earlier versions do not have the table
-                    self._file.execute(_ARCHIVED)
-                (self.last,) = self._file.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+                    self.database.execute(_ARCHIVED)
+                (self.last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
             except sqlite3.Error:
-                self._file.close()
+                self.database.close()
                 raise
         except (sqlite3.Error, OSError) as error:
             raise FileError(path, f"cannot be read as a journal: {error}") from error
@@ -96,8 +95,8 @@ class LiveJournal:
 
     def flush(self) -> None:
         """Write the events that wait in memory."""
-        with transaction(self._file):
-            self._file.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
+        with self.writing():
+            self.database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
         self._waiting.clear()
 
     def unfinished(self) -> list[str]:
@@ -153,7 +152,7 @@ class LiveJournal:
         """Yield the ended jobs that are not archived, in the order of their ends, each with its ending."""
         where = "FROM events WHERE kind = 'Closed' ORDER BY id"
         try:
-            rows = self._file.execute(f"SELECT job, json_extract(fields, '$.ending') {where}").fetchall()
+            rows = self.database.execute(f"SELECT job, json_extract(fields, '$.ending') {where}").fetchall()
         except sqlite3.OperationalError:  # an event is no JSON; this finds which one
             rows = [
                 (event.job, event.ending)
@@ -225,7 +224,7 @@ class LiveJournal:
 
     def last_time(self) -> float:
         """Return the time of the last event; 0 without events."""
-        row = self._file.execute("SELECT time FROM events ORDER BY id DESC LIMIT 1").fetchone()
+        row = self.database.execute("SELECT time FROM events ORDER BY id DESC LIMIT 1").fetchone()
         return 0.0 if row is None else float(row[0])
 
     @property
@@ -236,14 +235,14 @@ class LiveJournal:
 
     def knows(self, job: str) -> bool:
         """Return whether a job of this name was ever submitted."""
-        row = self._file.execute(
+        row = self.database.execute(
             "SELECT 1 FROM events WHERE job = ? AND kind = 'Submitted' LIMIT 1", (job,)
         ).fetchone()
         return row is not None or self.month_of(job) is not None
 
     def ending(self, job: str) -> Ending | None:
         """Return how a job ended; None if it has not."""
-        row = self._file.execute("SELECT ending FROM archived WHERE job = ?", (job,)).fetchone()
+        row = self.database.execute("SELECT ending FROM archived WHERE job = ?", (job,)).fetchone()
         if row is not None:
             archived: Ending = row[0]
             return archived
@@ -254,7 +253,7 @@ class LiveJournal:
 
     def month_of(self, job: str) -> str | None:
         """Return the month of the archive that has a job; None if no archive has it."""
-        row = self._file.execute("SELECT month FROM archived WHERE job = ?", (job,)).fetchone()
+        row = self.database.execute("SELECT month FROM archived WHERE job = ?", (job,)).fetchone()
         return None if row is None else str(row[0])
 
     def months(self) -> list[str]:
@@ -283,20 +282,20 @@ class LiveJournal:
         """Copy the events of jobs to an archive; events that it has already are replaced."""
         if self._waiting:
             self.flush()
-        with transaction(archive._file):
+        with archive.writing():
             for job in jobs:
                 rows = self._rows(f"{_COLUMNS} WHERE job = ?", (job,))
-                archive._file.executemany("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)", rows)
+                archive.database.executemany("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)", rows)
 
     def remove(self, endings: Mapping[str, Ending], month: str) -> None:
         """Remove the events of jobs that the archive of a month has; the journal keeps their endings."""
-        with transaction(self._file):
+        with self.writing():
             for job, ending in endings.items():
-                self._file.execute(
+                self.database.execute(
                     "INSERT INTO archived SELECT ?, ?, count(*), ? FROM events WHERE job = ?",
                     (job, ending, month, job),
                 )
-                self._file.execute("DELETE FROM events WHERE job = ?", (job,))
+                self.database.execute("DELETE FROM events WHERE job = ?", (job,))
 
     def check(self) -> None:
         """Raise FileError if an event is missing, or the first event is not the start of a service."""
@@ -343,7 +342,7 @@ class LiveJournal:
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         try:
-            yield from self._file.execute(query, values)
+            yield from self.database.execute(query, values)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):  # the file may be well, and the disk not
                 raise
@@ -380,7 +379,7 @@ class LiveJournal:
 
     def sound(self) -> bool:
         """Return whether SQLite's check finds the file intact."""
-        return self._file.execute("PRAGMA quick_check").fetchone() == ("ok",)
+        return self.database.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
     def close(self) -> None:
         """Write the events that wait in memory, and close the file; it is closed also if that fails."""
@@ -388,4 +387,4 @@ class LiveJournal:
             if self._waiting:
                 self.flush()
         finally:
-            self._file.close()
+            super().close()

@@ -1,6 +1,6 @@
 """RoundJournal: file from which rounds continue after a restart.
 
-The file is an SQLite database (:mod:`copter.durable.database`) with three kinds of rows. One row ``state``
+The file is a log (:mod:`copter.durable.log`) with three kinds of rows. One row ``state``
 has the domain, its last answer, the number of events and the state of the solver. Rows ``event`` and
 ``answer`` follow, in order.
 
@@ -14,20 +14,15 @@ Values are pickled, because domains, events and answers are classes of users.
 
 from __future__ import annotations
 
-import errno
-import os
 import pickle
-import sqlite3
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from copter.durable.database import connect, transaction
-from copter.durable.files import lock_file
-from copter.errors import CopterError, FileError
+from copter.durable.log import Log, checksum
+from copter.errors import CopterError
 
 _VERSION = 1
 _APPLICATION = int.from_bytes(b"copr")
@@ -41,7 +36,7 @@ _MOST = 1 << 30
 """Largest number of bytes of an entry, due to a limit of SQLite."""
 
 
-class RoundJournal:
+class RoundJournal(Log):
     """Journal of rounds, which one process at a time can open.
 
     Raises
@@ -53,59 +48,44 @@ class RoundJournal:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
-        self._lock = lock_file(self.path.with_name(f"{self.path.name}.lock"), f"{self.path}: is open already")
-        try:
-            self._database = connect(self.path, _SCHEMA, _VERSION, application=_APPLICATION)
-        except BaseException:
-            os.close(self._lock)
-            raise
+        file = Path(path)
+        lock = file.with_name(f"{file.name}.lock")
+        super().__init__(file, _SCHEMA, _VERSION, application=_APPLICATION, lock=lock)
         self._size = self._since = 0
         self._behind = False
 
-    def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        self._database.close()
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
     def state(self) -> tuple[int, Any] | None:
         """Return the round at which the state was written, and the state; None for a new file."""
-        row = self._database.execute(
-            "SELECT round, content, crc FROM entries WHERE kind = 'state'"
-        ).fetchone()
-        if row is None:
+        rows = self.rows("SELECT round, content, crc FROM entries WHERE kind = 'state'")
+        if not rows:
             return None
-        self._size = len(row[1])
-        return row[0], self._read(*row)
+        self._size = len(rows[0][1])
+        return rows[0][0], self._read(*rows[0])
 
     def since(self) -> Iterator[tuple[str, Any]]:
         """Yield the kind and the content of each entry after the state, in order."""
-        found = self._database.execute(
-            "SELECT kind, round, content, crc FROM entries WHERE kind != 'state' ORDER BY number"
-        )
-        for kind, *entry in found.fetchall():
+        query = "SELECT kind, round, content, crc FROM entries WHERE kind != 'state' ORDER BY number"
+        for kind, *entry in self.rows(query):
             self._since += len(entry[1])
             yield kind, self._read(*entry)
 
     def begin(self, round: int, state: Any) -> None:
         """Replace all entries with a state."""
         content = self.pack(state)
-        with self._writing():
-            self._database.execute("DELETE FROM entries")
+        with self.writing():
+            self.database.execute("DELETE FROM entries")
             self._put(round, "state", content)
         self._size, self._since = len(content), 0
 
     def add_events(self, round: int, events: Sequence[bytes]) -> None:
         """Write the packed events of a round that is not accepted yet."""
-        with self._writing():
+        with self.writing():
             for content in events:
                 self._put(round, "event", content)
 
     def add_answer(self, round: int, answer: bytes) -> bool:
         """Write the packed answer of a round, which accepts it; return whether a new state is due."""
-        with self._writing():
+        with self.writing():
             self._put(round, "answer", answer)
         return self._since > max(_LEAST, self._size)
 
@@ -130,24 +110,21 @@ class RoundJournal:
         return content
 
     def _put(self, round: int, kind: str, content: bytes) -> None:
-        self._database.execute(
+        self.database.execute(
             "INSERT INTO entries (round, kind, content, crc) VALUES (?, ?, ?, ?)",
-            (round, kind, content, zlib.crc32(content)),
+            (round, kind, content, checksum(content, round)),
         )
         self._since += len(content)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Write in a transaction; after a failure the file is out of date and takes no more entries."""
         self._behind = True
-        try:
-            with transaction(self._database):
-                yield
-        except sqlite3.Error as why:
-            raise OSError(errno.EIO, f"the journal cannot be written: {why}", str(self.path)) from why
+        with self._as_os_error(), super().writing():
+            yield
         self._behind = False
 
     def _read(self, round: int, content: bytes, crc: int) -> Any:
-        if zlib.crc32(content) != crc:
-            raise FileError(self.path, f"an entry of round {round} is damaged")
+        if checksum(content, round) != crc:
+            raise self.wrong(f"an entry of round {round} is damaged")
         return pickle.loads(content)

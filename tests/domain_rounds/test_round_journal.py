@@ -150,7 +150,7 @@ class TestWrong:
         rounds = Rounds(Machines(), journal=path)
         rounds.play(ARRIVALS[0])
         assert rounds._journal is not None
-        rounds._journal._database.execute("PRAGMA max_page_count = 1")
+        rounds._journal.database.execute("PRAGMA max_page_count = 1")
         with pytest.raises(OSError, match="cannot be written"):
             for k in range(1000):
                 rounds.play(("load", "m0", 1.0 + k))

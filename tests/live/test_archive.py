@@ -215,7 +215,7 @@ def test_a_removal_that_is_interrupted_is_undone(tmp_path):
     service = ended_service(tmp_path)
     before = list(service.record.journal.events())
     journal = service.record.journal
-    journal._file.execute(
+    journal.database.execute(
         "CREATE TRIGGER fail BEFORE DELETE ON events WHEN old.job = 'second' "
         "BEGIN SELECT RAISE(ABORT, 'x'); END"
     )

@@ -159,7 +159,7 @@ def test_a_service_ends_on_a_full_disk(tmp_path, disk, caplog):
 def test_sqlite_itself_is_full(tmp_path):
     """A limit of pages, as SQLite reports it: submissions that were acknowledged are there, no other is."""
     service = make_service(tmp_path)
-    file = service.record.journal._file
+    file = service.record.journal.database
     (pages,) = file.execute("PRAGMA page_count").fetchone()
     file.execute(f"PRAGMA max_page_count = {pages + 8}")
     taken = []

@@ -264,7 +264,7 @@ def test_an_end_that_is_no_json_is_named(tmp_path):
     service.admission.cancel("one")
     service.close()
     journal = LiveJournal(tmp_path / "journal.sqlite")
-    journal._file.execute("UPDATE events SET fields = '{' WHERE kind = 'Closed'")
+    journal.database.execute("UPDATE events SET fields = '{' WHERE kind = 'Closed'")
     journal.close()
     with pytest.raises(Exception, match=r"event 3 \(Closed\): must be JSON"):
         make_service(tmp_path, service.backend, service.record.clock)

@@ -47,7 +47,7 @@ def again(service, **changes):
     """The same folder after a kill: what waited in memory is gone."""
     *_, (_, opened) = service.record.journal.events(kind="Opened")
     service.record.journal._waiting.clear()
-    service.record.journal._file.close()
+    service.record.journal.database.close()
     os.close(service._lock)
     service._lock = os.open(os.devnull, os.O_RDONLY)
     same = {"cluster": service.record.state.file, "policy": opened.policy, "settings": opened.settings}

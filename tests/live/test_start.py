@@ -63,7 +63,7 @@ def test_the_runs_that_ended_last_are_read_with_two_queries(tmp_path):
             Ended(time=number + 0.5, job=job, number=run, outcome="stopped"),
         )
     queries = []
-    journal._file.set_trace_callback(queries.append)
+    journal.database.set_trace_callback(queries.append)
     found = journal.ended_runs(20)
     assert len(queries) == 2
     assert [(begin.job, begin.number, end.time) for begin, end in found] == [
