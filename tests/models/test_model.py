@@ -396,3 +396,13 @@ def test_a_solver_and_the_model_itself_agree_after_each_edit(name):
         model.update(**edit)
         own, other = model.solve(), solver.solve(model)
         assert own.objective == other.objective and other.details["solver"] == name
+
+
+@pytest.mark.parametrize("name", ["highs-simplex", "highs-hot", "highs-ipm"])
+def test_a_relaxation_says_that_it_is_one(name):
+    model = from_arrays([-1.0], A_ub=[[2.0]], b_ub=[3.0], bounds=(0, 5), integrality=[1])
+    found = make_solver(name).solve(model)
+    assert found.objective == pytest.approx(-1.5) and found.reason.startswith(
+        "relaxation without integrality"
+    )
+    assert make_solver("highs-milp").solve(model).objective == model.solve().objective == -1.0

@@ -523,7 +523,9 @@ class Model:
 
     def solution(self, answer: LPAnswer, **details: Any) -> ModelSolution:
         """Return an answer for the LP as a minimisation in the sense and the names of the source."""
-        proof = answer.certificate
+        proof, lp = answer.certificate, self.lp
+        if lp.integral.any() or lp.semi is not None:
+            answer = replace(answer, reason=f"relaxation without integrality: {answer.reason}")
         objective, x, y = (math.nan, None, None) if proof is None else (proof.objective, proof.x, proof.y)
         about = {"engine": "highs", "start": answer.start} | details
         found = self._solution(answer, objective, x, y, about)
