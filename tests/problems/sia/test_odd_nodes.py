@@ -47,13 +47,6 @@ def test_the_limits_are_exactly_what_can_be_placed(size):
         assert seen[False] > 0
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
-def test_powers_of_two_have_no_further_limits(size):
-    cluster = Cluster([GpuType("a", size, 3), GpuType("b", 2, 1)])
-    assert [limit.name for limit in cluster.limits] == ["a", "b"]
-    assert [limit.capacity for limit in cluster.limits] == [3 * size, 2]
-
-
 @pytest.mark.parametrize("size", [6, 12])
 def test_sia_on_odd_nodes_never_waits_for_a_place(size):
     cluster = Cluster([GpuType("t4", size, 3), GpuType("rtx", 8, 1)])

@@ -1,11 +1,10 @@
 """Taking over a shim's choice: the same from arrays by slot as from a mapping by job."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.problems.sia import InfeasibleRoundError, SiaJob, SiaPolicy
+from copter.problems.sia import SiaJob, SiaPolicy
 from copter.shims.choose_one import Choice
 from support.amounts import examples
 from support.sia_cases import PAIR, table
@@ -57,13 +56,3 @@ def test_arrays_and_mappings_decide_the_same(seed):
     assert other.assign(by_slot(other, columns), 120.0) == changes
     assert one.allocation == other.allocation == wanted
     assert changes == {job: wanted[job] for job in wanted if wanted[job] != before[job]}
-
-
-def test_a_job_that_must_have_gpus_is_named_and_nothing_is_taken_over():
-    policy, rng = policy_of(3)
-    columns = drawn(policy, rng) | {"reserved": -1}
-    before = policy.allocation
-    for choice in (columns, by_slot(policy, columns)):
-        with pytest.raises(InfeasibleRoundError, match="'reserved' must have GPUs"):
-            policy.assign(choice, 120.0)
-        assert policy.allocation == before

@@ -7,10 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
-from copter.problems.sia.course import _MOST_RECORDED, ClosedSia, Size, record_sia, worth_recording
-from copter.problems.sia.generator import builtin_cluster
+from copter.problems.sia.course import ClosedSia, Size, record_sia
 from support.commands import invoke
 
 SMALL = Size(128, 12, 2)
@@ -20,10 +18,6 @@ SIZE = Size(128, 20, 3)
 @pytest.fixture(autouse=True)
 def small_warm_up(monkeypatch):
     monkeypatch.setattr("copter.problems.sia.course._WARM_UP", SMALL)
-
-
-def played(name="copter", size=SIZE, **settings):
-    return measure(ClosedSia(size, 0, **settings), SolverSettings(name, tolerance=1e-6)).records
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +39,6 @@ def test_rounds_are_those_that_would_be_recorded(own, tmp_path):
         assert one["seconds"] == pytest.approx(
             one["edit_seconds"] + one["solve_seconds"] + one["rounding_seconds"]
         )
-
-
-def test_the_first_round_of_another_solver_is_the_same_program(own):
-    first = played("highs-hot")[0]
-    assert first["n_variables"] == own[0]["n_variables"]
-    assert first["objective"] == pytest.approx(own[0]["objective"], rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("gpus", "jobs"), [(1024, 200), (25_600, 3_100), (102_400, 12_500), (200_000, 37_000)]
-)
-def test_large_rounds_are_not_recorded(gpus, jobs):
-    columns = jobs * len(builtin_cluster(gpus).configurations)
-    assert worth_recording(gpus, jobs) == (columns <= _MOST_RECORDED) == (gpus <= 25_600)
 
 
 def test_the_command_plays_without_a_recording(tmp_path):

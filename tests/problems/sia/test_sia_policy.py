@@ -11,7 +11,6 @@ from copter.problems.sia import (
     Configuration,
     GpuType,
     InfeasibleRoundError,
-    ReplicaProfile,
     SiaJob,
 )
 from copter.solvers.registry import make_solver
@@ -30,21 +29,6 @@ def test_a_job_starts_with_its_smallest_and_at_most_doubles():
     assert seen == [1, 2, 4, 8, 16, 16]
 
 
-def test_a_job_that_needs_two_gpus_starts_with_two():
-    policy = make(BIG)
-    policy.submit(SiaJob("J", ReplicaProfile("m", 0.0, 1.0, {"A": (2, 5.0), "B": (4, 9.0)})))
-    policy.apply(60.0)
-    assert gpus(policy, "J") == [None, ("A", 2), ("B", 4)]
-    assert policy.program.requests["J"].costs[1] == pytest.approx(2.0**-0.5)
-
-
-def test_no_limit_gives_every_configuration():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    policy.apply(60.0)
-    assert len(columns(policy, "J")) == 1 + len(BIG.configurations)
-
-
 def test_a_job_without_gpus_starts_again_from_its_smallest():
     policy = make(BIG)
     policy.submit(SiaJob("J", RISING))
@@ -54,13 +38,6 @@ def test_a_job_without_gpus_starts_again_from_its_smallest():
     policy.apply(240.0)
     assert gpus(policy, "J") == [None, ("A", 1), ("B", 1)]
     assert policy.program.requests["J"].costs == pytest.approx([LAM, 1.0, 1.0])  # no discount without GPUs
-
-
-def test_zero_goodput_is_no_column():
-    policy = make(PAIR, scale_up_limit=None)
-    policy.submit(SiaJob("J", table([0.0, 1.0, 0.0, 2.0, 0.0])))
-    policy.apply(60.0)
-    assert gpus(policy, "J") == [None, ("A", 2), ("B", 2)]
 
 
 def test_a_job_that_nothing_can_run_waits():
@@ -77,27 +54,6 @@ def test_restarting_jobs_are_pinned_until_they_run():
     assert gpus(policy, "J") == [("A", 1)]
     policy.apply(160.0)
     assert gpus(policy, "J") == [None, ("A", 1), ("A", 2), ("B", 1), ("B", 2)]
-
-
-def test_a_scheduler_may_say_when_a_restart_ends():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
-    force(policy, 60.0, J=Configuration(1, 1, "A"))
-    policy.update("J", restarting_until=70.0)
-    policy.apply(120.0)
-    assert len(columns(policy, "J")) > 1
-
-
-def test_a_first_start_is_no_restart_and_a_later_move_is():
-    policy = make(PAIR, scale_up_limit=None)
-    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
-    force(policy, 60.0, J=Configuration(1, 1, "A"))
-    policy.apply(1000.0)
-    assert policy.program.requests["J"].costs[3] == pytest.approx((1000 / 1100) ** -0.5)
-    force(policy, 1000.0, J=Configuration(1, 1, "B"))
-    policy.apply(2000.0)
-    assert policy.program.requests["J"].costs[1] == pytest.approx((1900 / 2100) ** -0.5)
-    assert policy.program.requests["J"].costs[3] == pytest.approx(1.0)
 
 
 def test_rigid_jobs_choose_among_types():
@@ -120,18 +76,6 @@ def test_strong_scaling_jobs_are_given_their_throughput():
     assert policy.program.requests["J"].costs[1:] == pytest.approx(-throughput / throughput.min())
 
 
-def test_non_preemptible_jobs_keep_what_they_have():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0]), preemptible=False))
-    policy.submit(SiaJob("K", table([1.0, 9.0, 1.0, 1.0, 1.0])))
-    policy.apply(60.0)
-    assert None in columns(policy, "J")  # it waits like any other until it runs
-    force(policy, 60.0, J=Configuration(1, 1, "A"), K=Configuration(1, 1, "A"))
-    for now in (120.0, 5000.0):
-        assert policy.round(milp(), now).allocation["J"] == Configuration(1, 1, "A")
-        assert gpus(policy, "J") == [("A", 1)]
-
-
 def test_reserved_jobs_are_given_gpus():
     # Without the reservation the best answer leaves J without GPUs: lambda is small and K is worth more.
     policy = make(Cluster([GpuType("A", 1, 1)]), p=1.0, lam=0.0)
@@ -149,13 +93,6 @@ def test_reservations_that_do_not_fit_are_an_error():
     policy.submit(SiaJob("J", table([5.0], one), reserved=True))
     policy.submit(SiaJob("K", table([5.0], one), reserved=True))
     with pytest.raises(InfeasibleRoundError, match="at 60 s"):
-        policy.round(milp(), 60.0)
-
-
-def test_a_reservation_that_nothing_can_run_is_an_error():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([0.0] * 5), reserved=True))
-    with pytest.raises(InfeasibleRoundError, match="'J' is reserved"):
         policy.round(milp(), 60.0)
 
 
@@ -186,26 +123,6 @@ def test_nodes_change_capacity_and_configurations():
     assert policy.program.resources["A"] == (-np.inf, 16.0)
     assert ("A", 16) in gpus(policy, "J")
     assert policy.program.requests["J"].costs[1] == pytest.approx(1.0)
-
-
-def test_a_job_whose_configuration_is_gone_has_none():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    force(policy, 60.0, J=Configuration(3, 12, "A"))
-    policy.set_nodes("A", 2)
-    policy.apply(120.0)
-    assert policy.allocation == {"J": None}
-
-
-def test_a_job_keeps_its_configuration_when_others_go():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    force(policy, 60.0, J=Configuration(1, 8, "B"))
-    policy.set_nodes("A", 1)
-    policy.apply(600.0)
-    assert policy.allocation == {"J": Configuration(1, 8, "B")}
-    column = columns(policy, "J").index(Configuration(1, 8, "B"))
-    assert policy.program.requests["J"].costs[column] == pytest.approx(8**-0.5)
 
 
 def test_pins_of_restarts_are_released_when_nodes_vanish():

@@ -9,7 +9,6 @@ from copter.problems.sia import (
     Cluster,
     GpuType,
     JobSubmission,
-    NodeChange,
     Replay,
     ReplicaProfile,
     Scenario,
@@ -51,27 +50,6 @@ def test_times_by_hand():
     assert summary["utilisation"] == 1.0
 
 
-def test_the_second_job_waits_for_the_first():
-    replay = run(one_gpu(0.0, 1.0))
-    first, second = replay.job_results()
-    assert first.finished == pytest.approx(130.0)
-    assert second.started == pytest.approx(180.0)
-    assert second.finished == pytest.approx(310.0)
-    assert max(record.queue for record in replay.records) == 1
-    assert replay.summary()["max_queue"] == 1
-
-
-def test_a_longer_restart_than_a_round():
-    (job,) = run(one_gpu(0.0, restart=150.0)).job_results()
-    assert job.finished == pytest.approx(250.0)
-
-
-def test_time_without_jobs_is_skipped():
-    replay = run(one_gpu(0.0, 100_000.0))
-    assert len(replay.records) < 10
-    assert replay.job_results()[1].started == pytest.approx(100_020.0)
-
-
 def test_hours_and_max_hours():
     scenario = one_gpu(0.0, 3700.0)
     assert run(scenario, hours=1.0).summary()["jobs_completed"] == 1
@@ -81,12 +59,6 @@ def test_hours_and_max_hours():
     assert summary["jobs_completed"] == 0
     assert math.isnan(summary["average_jct_hours"])
     assert math.isnan(stopped.job_results()[0].finished)
-
-
-def test_no_jobs():
-    summary = run(Scenario(ONE, [], {})).summary()
-    assert summary["jobs_completed"] == 0
-    assert summary["rounds"] == 0
 
 
 def test_unknown_applications_and_duplicate_names_are_errors():
@@ -134,48 +106,6 @@ def test_records_are_flat_rows(small):
     assert set(row) == set(small.records[-1].as_row())
 
 
-@pytest.mark.long
-def test_p_above_zero_completes_too():
-    replay = run(generate(**SMALL), policy_options={"p": 0.5})
-    assert replay.summary()["jobs_completed"] == 25
-
-
-def test_limited_jobs_in_a_replay():
-    scenario = generate(**SMALL, rigid=0.4, non_preemptible=0.5)
-    limited = {job.name: job for job in scenario.jobs if job.kind == "rigid" or not job.preemptible}
-    assert limited
-    policy = SiaPolicy(scenario.cluster, shim=Exact())
-    replay = Replay(scenario, make_solver("highs-milp"), policy=policy)
-    held = {}
-    for _ in replay.run():
-        for name, configuration in policy.allocation.items():
-            job = limited.get(name)
-            if job is None or configuration is None:
-                continue
-            assert job.gpus in (None, configuration.gpus)
-            if not job.preemptible:
-                assert held.setdefault(name, configuration) == configuration
-    assert replay.summary()["jobs_completed"] == 25
-    for job in replay.job_results():
-        if job.name in limited and not limited[job.name].preemptible:
-            assert job.restarts == 0
-
-
-def test_nodes_that_go_and_come_back():
-    scenario = generate(gpus=128, jobs_per_day=800, hours=1.0, seed=3)
-    changes = [
-        NodeChange(1200.0, "dgx-ext", 1),
-        NodeChange(1200.0, "aws", 2),
-        NodeChange(2400.0, "dgx-ext", 2),
-    ]
-    replay = run(scenario, node_changes=changes, max_hours=1.0)
-    by_time = {record.time: record for record in replay.records}
-    assert replay.policy.cluster.capacity["aws"] == 8
-    assert replay.policy.cluster.capacity["dgx-ext"] == 16
-    assert max(by_time[t].utilisation_by_type["aws"] for t in by_time) <= 1
-    assert replay.completed > 0
-
-
 # ---- steady rounds -----------------------------------------------------------------------------------
 
 
@@ -191,15 +121,6 @@ def test_a_steady_cluster_keeps_its_number_of_jobs():
     assert [record.queue + record.running for record in records] == [30] * 5
     assert records[0].arrived == 30
     assert [record.arrived for record in records[1:]] == [max(3, record.completed) for record in records[:-1]]
-
-
-def test_nobody_restarts_after_the_first_steady_round():
-    replay = steady(rounds=2)
-    records = list(replay.run())
-    new = records[1].arrived
-    smallest = min(30 * 31, records[0].n_variables)
-    assert records[1].n_variables > 0.8 * smallest
-    assert new == 3
 
 
 def test_recorded_rounds_replay_to_the_same_program(tmp_path):
@@ -226,20 +147,6 @@ def test_recorded_rounds_replay_to_the_same_program(tmp_path):
         got = compile_program(replayer.program)
         assert got.c.tolist() == expected.c.tolist()
         assert (got.A != expected.A).nnz == 0
-
-
-def test_record_rounds_marks_each_round_before_it_is_solved(monkeypatch):
-    from copter.problems.sia import record_rounds
-    from copter.program.program import ContinualProgram
-
-    monkeypatch.setattr(SiaPolicy, "shim", property(lambda self: Exact()))
-    program, marks = ContinualProgram(), []
-    solver = make_solver("highs-milp")
-    records = list(
-        record_rounds(program, lambda: marks.append(len(program)), solver, gpus=64, jobs=10, rounds=3, seed=2)
-    )
-    assert marks == [10, 10, 10]
-    assert len(records) == 3
 
 
 @pytest.mark.parametrize("arguments", [(64, 0, 1), (64, 1, 0)])

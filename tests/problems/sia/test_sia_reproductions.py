@@ -36,12 +36,6 @@ def test_changes_are_those_of_the_means(monkeypatch):
     assert shown["a", "JCT below"].ours == pytest.approx(60.0) and math.isnan(shown["a", "JCT below"].std)
 
 
-def test_a_quick_look_has_a_quarter_of_the_jobs_at_the_same_rate():
-    whole, quick = scenario_of(Effort(), 0, "helios"), scenario_of(Effort(quick=True), 0, "helios")
-    assert (len(whole.jobs), len(quick.jobs)) == (160, 40)
-    assert max(job.time for job in quick.jobs) <= 2 * 3600.0
-
-
 def test_sia_is_below_gavel_with_tuned_jobs():
     """A few jobs of the kinds that are soon done; of hours of contention the tables tell."""
     scenario = scenario_of(Effort(), 2, "new-trace", jobs=12, hours=0.2)

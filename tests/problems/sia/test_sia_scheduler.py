@@ -7,7 +7,6 @@ from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, S
 from copter.problems.cluster.nodes import NodeChange, NodeFailure
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import ReplicaProfile
-from copter.problems.cluster.registry import make_policy
 from copter.problems.sia import Sia, generate
 
 PAIR = Cluster([GpuType("A", 4, 2), GpuType("B", 8, 1)])
@@ -28,30 +27,11 @@ def widths(simulator, name):
     return {segment.gpus for segment in simulator.segments if segment.job == name}
 
 
-def test_it_is_known_by_its_name():
-    policy = make_policy("sia", p=-1.0, lam=2.0)
-    assert policy.name == "sia" and policy.round_seconds == 60.0
-    with pytest.raises(ValueError, match="'sia'.*colour"):
-        make_policy("sia", colour="red")
-
-
-def test_a_lone_job_doubles_each_round_until_it_has_the_largest_configuration():
-    simulator = simulate([job("a")])
-    held = [sum(record.gpus.values()) for record in simulator.records[:5]]
-    assert held == [1, 2, 4, 8, 8]
-
-
 def test_limits_of_the_user_mask_configurations():
     simulator = simulate([job("few", max_gpus=2), job("many", min_gpus=4), job("one", kind="rigid", gpus=1)])
     assert widths(simulator, "few") == {1, 2}
     assert min(widths(simulator, "many")) == 4
     assert widths(simulator, "one") == {1}
-
-
-def test_jobs_that_are_not_preemptible_keep_what_they_got():
-    jobs = [job("kept", preemptible=False)] + [job(str(k), 300.0) for k in range(12)]
-    simulator = simulate(jobs)
-    assert len({(s.type, s.gpus) for s in simulator.segments if s.job == "kept"}) == 1
 
 
 def test_a_reserved_job_never_waits():
@@ -77,28 +57,6 @@ def test_a_job_that_lost_its_node_is_known_to_hold_nothing():
     at = {record.time: sum(record.gpus.values()) for record in simulator.records}
     # It starts again on one GPU, as every job without GPUs does, and doubles up to what is left.
     assert [at[600.0], at[660.0], at[720.0], at[780.0], at[840.0]] == [8, 1, 2, 4, 4]
-
-
-def test_the_policy_knows_what_jobs_hold_and_how_often_they_restarted():
-    scenario = generate(gpus=64, jobs_per_day=300, hours=1.0, seed=5)
-    policy = Sia()
-    simulator = Simulator(scenario, policy, placer=SiaPlacer(), max_hours=1.0)
-    for _ in simulator.run():
-        known = policy._policy
-        for name, live in simulator.jobs.items():
-            if known is not None and name in known:
-                slot = known._slots[name]
-                assert known.allocation[name] in (live.allocation, None) or live.allocation is None
-                assert abs(known._table.restarts[slot] - live.restarts) <= 1
-
-
-def test_the_same_seed_gives_the_same_rows():
-    scenario = generate(gpus=64, jobs_per_day=300, hours=1.0, seed=5)
-    first, second = (Simulator(scenario, Sia()) for _ in range(2))
-    for simulator in (first, second):
-        list(simulator.run())
-    assert first.job_results() == second.job_results()
-    assert first.segments == second.segments
 
 
 @pytest.mark.long

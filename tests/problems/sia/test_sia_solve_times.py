@@ -3,17 +3,14 @@
 from collections import Counter
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from copter.bench.reproduction import Effort, reproductions
+from copter.bench.reproduction import reproductions
 from copter.errors import InputError
 from copter.problems.reading import find
 from copter.problems.sia import solve_times
 from copter.problems.sia.generator import generate
-from copter.problems.sia.pop import Pop
-from copter.problems.sia.scheduler import Sia
-from copter.problems.sia.solve_times import _APART_SECONDS, FOLDER, _grown, day, days, play
+from copter.problems.sia.solve_times import _APART_SECONDS, FOLDER, _grown, day, play
 from support.real_data import DATA
 
 needs_data = pytest.mark.skipif(find(DATA, FOLDER) is None, reason="needs the authors' workloads")
@@ -34,23 +31,6 @@ def test_a_grown_day_has_copies_of_every_job(factor):
     assert _grown(base, factor, seed=1).jobs == large.jobs
 
 
-def test_pop_is_timed_by_its_longest_part():
-    scenario = generate(gpus=128, jobs_per_day=200, hours=1.0)
-    policy = Pop(parts=2, solver="copter")
-    seconds = []
-    schedule = policy.schedule
-
-    def watched(now):
-        answer = schedule(now)
-        seconds.append(policy.figures["parallel_seconds_estimated"])
-        return answer
-
-    policy.schedule = watched
-    outcome = play(scenario, policy)
-    assert 0 < outcome["average JCT"] < outcome["makespan"]
-    assert outcome["solve p100"] == max(seconds) and outcome["solve p50"] == np.median(seconds)
-
-
 def test_solve_times_are_shown_as_percentiles(monkeypatch):
     rounds = [SimpleNamespace(figures={}, policy_seconds=k / 100.0) for k in range(101)]
     jobs = [
@@ -63,28 +43,6 @@ def test_solve_times_are_shown_as_percentiles(monkeypatch):
     assert columns["average JCT"] == 0.5 and columns["makespan"] == 7.0
     assert [columns[f"solve p{p}"] for p in (10, 50, 99, 100)] == pytest.approx([0.1, 0.5, 0.99, 1.0])
     assert not {"average JCT", "makespan"} & play(None, None, hours=0.5).keys()
-
-
-def test_a_day_that_is_cut_off_has_no_times_of_jobs():
-    scenario = generate(gpus=128, jobs_per_day=400, hours=1.0)
-    outcome = play(scenario, Sia(), hours=0.5)
-    assert all(column.startswith(("solve", "columns")) for column in outcome)
-    assert outcome["columns, most"] >= outcome["columns, median"] > 0
-
-
-def test_figures_are_means_over_the_days(monkeypatch, tmp_path):
-    its = [generate(gpus=64, jobs_per_day=100, hours=1.0, seed=seed) for seed in (1, 2)]
-    monkeypatch.setattr(solve_times, "day", lambda data, gpus, number, **more: its[number - 1])
-    lines = []
-    effort = Effort(2, data=tmp_path, say=lines.append)
-    axes = {"policy": {"COpter": {"name": "sia"}}}
-    figures = days(effort, gpus=512, row="{policy}", axes=axes)
-    jct = [play(scenario, Sia())["average JCT"] for scenario in its]
-    assert figures[0].ours == pytest.approx(np.mean(jct)) and figures[0].std == pytest.approx(
-        np.std(jct, ddof=1)
-    )
-    assert (figures[0].row, figures[0].column, figures[0].unit) == ("COpter", "average JCT", "h")
-    assert len(lines) == 2
 
 
 def test_the_table_has_the_printed_times():

@@ -7,7 +7,6 @@ from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, S
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.sia import Sia, SiaError
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.scheduler import _BONUS, _TimeShare
 
 CLUSTER = Cluster([GpuType("A", 2, 1)])
 PROFILES = {"m": ReplicaProfile("m", 5.0, 6000.0, {"A": (1, 1.0)})}
@@ -39,25 +38,6 @@ def test_a_new_job_keeps_its_gpus_until_it_ran_for_the_window():
             if ran < 115.0:
                 assert after.begin == before.end
     assert all(job.finished > 0 for job in simulator.job_results())
-
-
-def test_penalties_are_higher_until_the_window_was_served():
-    simulator = simulate(None, jobs=3)
-    share = _TimeShare(600.0, 1.1)
-
-    class Watch(Sia):
-        seen: list = []
-
-        def schedule(self, now):
-            ran = np.array([job.run_seconds for job in now.jobs.values()])
-            self.seen.append((ran, share.penalties(now)))
-            return super().schedule(now)
-
-    policy = Watch()
-    list(Simulator(simulator.scenario, policy).run())
-    assert {float(one) for _, penalties in policy.seen for one in penalties} == {1.1, 1.1 + _BONUS}
-    for ran, penalties in policy.seen:
-        assert ((penalties > 1.1) == (ran < 600.0)).all()
 
 
 @pytest.mark.parametrize("window", [0.0, -1.0, float("inf"), float("nan")])

@@ -5,7 +5,7 @@ from itertools import islice
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import yen
 
@@ -21,7 +21,6 @@ from copter.problems.traffic import (
 )
 from copter.problems.traffic.search import _cache_folder
 from support import real_data
-from support.amounts import examples
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(
@@ -158,28 +157,24 @@ def test_an_unreachable_pair_is_named():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "words"),
+    ("arguments", "words"),
     [
-        (([0, 1], [1]), "must be lists of equal length"),
-        (([0, 5], [1, 1]), "pair 1: node 5: must be in"),
-        (([0, -1], [1, 1]), "pair 1: node -1: must be in"),
-        (([0, 0.5], [1, 1]), "pair 1: node 0.5: must be in"),
-        (([0, 2], [1, 2]), "pair 1: source and target must differ, not both be '2'"),
+        ({"pairs": ([0, 1], [1])}, "must be lists of equal length"),
+        ({"pairs": ([0, 5], [1, 1])}, "pair 1: node 5: must be in"),
+        ({"pairs": ([0, -1], [1, 1])}, "pair 1: node -1: must be in"),
+        ({"pairs": ([0, 0.5], [1, 1])}, "pair 1: node 0.5: must be in"),
+        ({"pairs": ([0, 2], [1, 2])}, "pair 1: source and target must differ, not both be '2'"),
+        ({"k": 0}, "k = 0"),
+        ({"weight": "miles"}, "weight = 'miles'"),
     ],
 )
-def test_wrong_pairs_are_named(ring, pairs, words):
-    with pytest.raises(PathError, match=words):
-        edge_disjoint_paths(ring, pairs, cache=False)
-
-
-def test_no_paths_are_no_path_set(ring):
-    with pytest.raises(ValueError, match="k = 0"):
-        edge_disjoint_paths(ring, k=0, cache=False)
-    with pytest.raises(ValueError, match="weight = 'miles'"):
-        k_shortest_paths(ring, weight="miles", cache=False)
+def test_wrong_arguments_are_named(ring, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        k_shortest_paths(ring, cache=False, **arguments)
 
 
 def test_progress_counts_pairs_up_to_all(ring):
+
     told = []
     edge_disjoint_paths(ring, cache=False, progress=lambda *done: told.append(done))
     assert told[-1] == (20, 20) and told == sorted(told)
@@ -220,14 +215,6 @@ def test_an_own_path_that_is_none_is_named(ring, paths, words):
         PathSet.from_lists(ring, paths)
 
 
-def test_arrays_that_are_no_path_set(ring):
-    arrays = {name: getattr(edge_disjoint_paths(ring, cache=False), name) for name in ARRAYS}
-    with pytest.raises(PathError, match="lengths must match"):
-        PathSet(**arrays | {"target": arrays["target"][1:]})
-    with pytest.raises(PathError, match="starts must ascend"):
-        PathSet(**arrays | {"link": arrays["link"][1:]})
-
-
 @pytest.fixture
 def searches(monkeypatch):
     """How often paths were really searched for."""
@@ -247,16 +234,6 @@ def test_the_cache_is_by_content(ring, tmp_path, searches):
     k_shortest_paths(ring, weight="inverse-capacity", folder=tmp_path)
     k_shortest_paths(ring.with_capacity(np.arange(1, 11)), weight="inverse-capacity", folder=tmp_path)
     assert len(searches) == 6 == len(list(tmp_path.iterdir()))
-
-
-@settings(max_examples=examples(10))
-@given(topologies())
-def test_paths_from_the_cache_are_those_found(tmp_path_factory, topology):
-    folder = tmp_path_factory.mktemp("cache")
-    for find in (edge_disjoint_paths, k_shortest_paths):
-        found = find(topology, folder=folder)
-        assert_same(found, find(topology, folder=folder))
-        assert_same(found, find(topology, cache=False))
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "other pairs", "other links"])
