@@ -15,8 +15,6 @@ from copter.problems.traffic.course import make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
 
-NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.4", "5.5", "5.6")}
-
 
 def figures(name, **effort):
     measured = reproductions()[name].measure(Effort(seeds=2, **effort))
@@ -30,22 +28,6 @@ def replaced(monkeypatch, module, rounds):
         "measure",
         lambda course, settings, **more: SolverResult(settings.name, records=rounds(settings.name)),
     )
-
-
-def test_they_are_listed():
-    assert set(reproductions()) >= NAMES
-
-
-def test_loads_of_servers_are_those_of_the_scenario():
-    found = figures("thesis-figure-5.1")
-    for mode in ("stateless", "stateful"):
-        least, median, most = (
-            found[mode, f"mean load of a server over the rounds' mean, {what}"].ours
-            for what in ("least", "median", "most")
-        )
-        assert 0.0 < least < median < most and least < 1.0 < most
-    step = "change from round to round, median"
-    assert found["stateful", step].ours < found["stateless", step].ours, "loads that drift change less"
 
 
 def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch):
@@ -62,19 +44,6 @@ def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch)
     assert found["stateful, POP-8", "time a round"].ours == 2.0
     assert found["stateful, Heuristic", "imbalance"].ours == pytest.approx(5.0)
     assert found["stateful, Heuristic", "movements a round"].ours == 4.0
-
-
-def test_the_largest_demands_have_what_a_sort_says():
-    found = figures("thesis-figure-5.4", quick=True)
-    for model in ("poisson", "bimodal"):
-        row = f"generated, 50 nodes, {model}"
-        shares = [found[row, f"volume of the largest {k}% of the demands"].ours for k in (1, 10, 50)]
-        assert shares == sorted(shares) and all(
-            k < share <= 100.0 for k, share in zip((1, 10, 50), shares, strict=True)
-        )
-    tenth = "volume of the largest 10% of the demands"
-    few, many = (found[f"generated, 50 nodes, {model}", tenth].ours for model in ("poisson", "bimodal"))
-    assert few > many, "few demands dominate Poisson"
 
 
 def test_links_carry_the_share_of_the_volume_that_they_should():

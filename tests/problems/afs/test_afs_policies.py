@@ -70,11 +70,6 @@ def test_afs_p_shares_processors_by_units_of_time():
     assert [record.time for record in records] == [10.0 * k for k in range(9)]
 
 
-def test_afs_p_does_not_interrupt_a_unit():
-    jobs = [(0, [1.0], 20, 1), (4, [1.0], 5, 1)]
-    assert play("afs-p", jobs, gpus=1, unit_seconds=10.0)[2] == [25.0, 11.0]
-
-
 @pytest.mark.parametrize("policy", ALL)
 def test_nobody_fits_beside_a_job_that_must_not_be_preempted(policy):
     """The wide job waits for all GPUs until the one that holds half of them completes."""
@@ -88,11 +83,6 @@ def test_nobody_fits_beside_a_job_that_must_not_be_preempted(policy):
         ("held", 0.0, 100.0),
         ("wide", 100.0, 150.0),
     ]
-
-
-def test_afs_l_runs_the_shortest_jobs_when_there_are_too_many():
-    jobs = [(0, [1, 2], 30, 1), (0, [1, 2], 20, 1), (0, [1, 2], 10, 1)]
-    assert play("afs-l", jobs, gpus=2)[2] == pytest.approx([30.0, 20.0, 10.0])
 
 
 def test_afs_s_stops_at_the_count_that_is_fastest():

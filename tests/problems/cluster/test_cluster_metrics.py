@@ -13,8 +13,6 @@ from copter.problems.cluster.report.metrics import (
     gpu_hours,
     indices,
     interval,
-    over_seeds,
-    statistical_efficiency,
     summarise,
 )
 
@@ -105,39 +103,8 @@ def test_nothing_completed():
     assert math.isnan(found["average_jct_hours"]) and math.isnan(found["worst_ftf"])
 
 
-def test_means_and_deviations_over_seeds():
-    found = over_seeds([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}])
-    assert found == {"a": 2.0, "a_std": pytest.approx(math.sqrt(2)), "b": 2.0, "b_std": 0.0}
-    assert math.isnan(over_seeds([{"a": 1.0}])["a_std"])
-
-
 def test_intervals():
     values = [1.0, 2.0, 4.0, 8.0]
     reference = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     assert interval(values) == pytest.approx((reference.low, reference.high))
     assert all(math.isnan(one) for one in interval([1.0]))
-
-
-def test_efficiency_is_weighed_by_gpus_and_known_profiles_only():
-    class Known(CountProfile):
-        def efficiency(self, configuration, level):
-            return 1.0 / configuration.gpus
-
-    class Mixed(OneAtATime):
-        def schedule(self, now):
-            return {name: now.cluster.packed("a", 1 if name == "x" else 2) for name in now.jobs}
-
-    work = HOUR
-    apps = {
-        "known": Known("known", 0.5 * HOUR, work, [1, 2], {"a": [1.0, 1.0]}),
-        "table": CountProfile("table", 0.0, work, [1, 2], {"a": [1.0, 1.0]}),
-    }
-    jobs = [
-        JobSubmission(name, 0.0, "", app) for name, app in (("x", "known"), ("y", "known"), ("z", "table"))
-    ]
-    scenario = Scenario(Cluster([GpuType("a", 8, 1)]), jobs, apps)
-    simulator = Simulator(scenario, Mixed())
-    list(simulator.run())
-    found = statistical_efficiency(scenario, simulator.job_results(), simulator.segments)
-    assert found == pytest.approx((1 * 1.0 + 2 * 0.5) / 3)
-    assert math.isnan(statistical_efficiency(scenario, simulator.job_results(), []))

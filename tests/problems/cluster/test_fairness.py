@@ -1,6 +1,5 @@
 """Finish time fairness against run times worked out by hand."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile
 from copter.problems.cluster.report.fairness import (
     Alone,
@@ -16,8 +14,7 @@ from copter.problems.cluster.report.fairness import (
     finish_time_fairness,
     first_waits,
 )
-from copter.problems.cluster.report.metrics import statistical_efficiency
-from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
+from copter.problems.cluster.results import ClusterRecord, JobRecord
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 # 120 units of work; on a: 1, 1.5 and 2 units a second on 1, 2 and 4 GPUs, on b twice that.
@@ -61,20 +58,6 @@ def test_run_time_on_a_share(share, seconds):
     assert alone.seconds(case.cluster.types[0], np.array([share])) == [pytest.approx(seconds + 10)]
 
 
-def test_rigid_jobs_use_no_more_than_they_ask_for():
-    jobs = [record("x", 1.0, 1.0, kind="rigid", gpus=2), record("y", 1.0, 1.0, kind="rigid", gpus=4)]
-    case = scenario(*jobs)
-    seconds = Alone(case, jobs).seconds(case.cluster.types[0], np.array([4.0, 4.0]), start=False)
-    assert seconds.tolist() == pytest.approx([80.0, 60.0])
-
-
-def test_a_job_of_two_gpus_takes_its_share_of_their_time():
-    job = record("x", 1.0, 1.0, "wide")
-    case = scenario(job)
-    for share, seconds in ((2, 120.0), (1, 240.0), (4, 60.0)):
-        assert Alone(case, [job]).seconds(case.cluster.types[0], np.array([share])) == [seconds]
-
-
 def test_fairness_on_one_type_is_time_over_time_alone():
     jobs = [record("x", 260.0, 0.5), record("y", 65.0, 0.25), record("z", math.nan, 1.0)]
     case = scenario(*jobs)  # x had one of two jobs on four GPUs, y was alone
@@ -108,30 +91,6 @@ def test_types_that_cannot_run_a_job_do_not_count():
     case = scenario(job, types=(("a", 4, 2), ("b", 4, 1)))
     for rule in ("authors", "printed"):
         assert finish_time_fairness(case, [job], rule) == pytest.approx([100 / 30])
-
-
-def test_users_limits_of_one_job_do_not_reach_another():
-    """Four jobs of one model that differ in one limit each, in every order: the same for each of them."""
-    limits = ({}, {"max_batch_size": 128}, {"min_gpus": 4}, {"max_gpus": 8})
-    submissions = [
-        JobSubmission(f"j{k}", 0.0, "", "cifar10", **limit) for k, limit in enumerate((*limits, *limits))
-    ]
-    case = Scenario(Cluster([GpuType("t4", 4, 4)]), submissions, builtin_goodput_profiles())
-    jobs = [record(one.name, 1e4, 0.1 * (k + 1), "cifar10") for k, one in enumerate(submissions)]
-    segments = [Segment(job.name, 0.0, 100.0, "t4", 4, 1, ((0, 4),), 0.0, 300.0) for job in jobs]
-    rho, efficiency = finish_time_fairness(case, jobs), statistical_efficiency(case, jobs, segments)
-    for order in itertools.permutations(range(4)):
-        order = [*order, *(k + 4 for k in order)]
-        mixed, held = [jobs[k] for k in order], [segments[k] for k in order]
-        assert finish_time_fairness(case, mixed).tolist() == rho[order].tolist()
-        assert statistical_efficiency(case, mixed, held) == pytest.approx(efficiency)
-    for k, job in enumerate(jobs):  # as if it were the only one
-        assert finish_time_fairness(case, [job]) == pytest.approx(rho[k])
-    alone = Alone(case, jobs[:4])
-    index, progress = np.arange(4), np.zeros(4)
-    for k, job in enumerate(jobs[:4]):
-        own = Alone(case, [job]).remaining(index[:1], progress[:1])
-        assert alone.remaining(index, progress)[k] == own
 
 
 def test_no_jobs():

@@ -1,6 +1,5 @@
 """Hybrid-parallel jobs by hand."""
 
-import numpy as np
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
@@ -53,18 +52,3 @@ def test_the_gpt_of_the_thesis():
         replicas = last // first
         one, many = model.parameters.throughput(1, 1, 48), model.parameters.throughput(shape[0], replicas, 48)
         assert many / one == pytest.approx(replicas, rel=0.05)
-
-
-def test_what_stands_for_no_job_is_refused():
-    with pytest.raises(ValueError, match="noise must be 2"):
-        HybridProfile("h", 30.0, [1.0, 2.0], [1.0], {}, BatchLimits(1, 2))
-    with pytest.raises(ValueError, match="stages = 0"):
-        HybridProfile(
-            "h",
-            30.0,
-            [1.0],
-            [1.0],
-            {"a": _pipeline(1, 1.0, (0,) * 4, 1.0)._replace(stages=0)},
-            BatchLimits(1, 2),
-        )
-    assert np.isfinite(gpt_profile().clock(Configuration(1, 2, "a100"))).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.errors import InputError
-from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.traces.pollux import read_pollux_measurements
 from support.real_data import DATA
 
@@ -41,26 +41,6 @@ def test_steps_and_gradients_are_interpolated(folder):
     assert profile.times.seconds(3, 12, 4) == np.inf
     # At a batch of 12 the variance is 2: a step is worth (2 + 1) / (2 / 1.5 + 1).
     assert profile.gradients.gain(np.array([8.0, 12.0]))[0] == pytest.approx([1.0, 3 / (2 / 1.5 + 1)])
-
-
-def test_the_best_batch_is_the_best_of_all(folder):
-    profile = read_pollux_measurements(folder)["job"]
-    shape = Configuration(1, 2, "t4")
-    for level in range(2):
-        rates = {
-            local: gain / profile.times.seconds(1, 2, local)
-            for local, gain in enumerate(profile.gradients.gain(2.0 * np.arange(4, 9))[level], 4)
-        }
-        choice = profile.best_batch(shape, level)
-        assert choice.local_batch == max(rates, key=rates.__getitem__)
-        assert profile.curve(shape)[level] == pytest.approx(rates[choice.local_batch])
-        assert choice.learning_rate_factor == pytest.approx(
-            profile.gradients.gain(np.array([float(choice.batch_size)]))[level, 0]
-        )
-    configurations = Cluster([GpuType("t4", 4, 2), GpuType("v100", 4, 1)]).configurations
-    columns, values = profile.row(configurations, 0)
-    assert {configurations[int(k)] for k in columns} == {Configuration(1, 1, "t4"), Configuration(1, 2, "t4")}
-    assert values == pytest.approx([profile.curve(configurations[int(k)])[0] for k in columns])
 
 
 def test_a_fixed_batch(folder):

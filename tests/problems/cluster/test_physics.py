@@ -3,7 +3,7 @@
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.jobs import batch_choice, job_kind, job_profile
+from copter.problems.cluster.jobs import batch_choice, job_profile
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.tables import Replica, ReplicaProfile, ServiceProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
@@ -31,26 +31,6 @@ def test_a_job_runs_within_the_limits_on_its_gpus(application):
         assert profile.curve(configuration)[0] == pytest.approx(whole[column] if inside else 0.0)
     fixed = profile.at_fixed_batch()
     assert fixed.curve(Configuration(1, 1, "t4"))[0] == 0 < fixed.curve(Configuration(1, 2, "t4"))[0]
-
-
-def test_batch_sizes_are_the_users():
-    limited = job_profile(_submission(max_batch_size=64), ADAPTIVE, "adaptive")
-    assert limited.best_batch(Configuration(4, 16, "t4"), 0).batch_size == 64
-    fixed = job_profile(_submission(batch_size=256, max_batch_size=64), ADAPTIVE, "strong-scaling")
-    assert fixed.best_batch(Configuration(4, 16, "t4"), 0).batch_size == 256
-    assert job_profile(_submission(max_batch_size=64), LINEAR, "adaptive") is LINEAR
-
-
-def test_profiles_are_shared():
-    limits = {"min_gpus": 2, "max_batch_size": 64}
-    first, second = (job_profile(_submission(**limits), ADAPTIVE, "adaptive") for _ in range(2))
-    assert first is second
-    assert job_profile(_submission(), ADAPTIVE, "adaptive") is ADAPTIVE
-
-
-def test_the_less_flexible_of_job_and_policy_decides():
-    assert job_kind(_submission(kind="rigid", gpus=2), "adaptive") == "rigid"
-    assert job_kind(_submission(), "strong-scaling") == "strong-scaling"
 
 
 def test_a_service_runs_where_it_answers_in_time():

@@ -121,28 +121,6 @@ def test_last_nodes_are_used_only_without_others(case, data):
         held = placed.places
 
 
-def test_a_node_that_is_fuller_but_last_is_left_alone():
-    cluster = Cluster([GpuType("t4", 4, 4)])
-    held = {"a": Placement("t4", ((1, 2),))}
-    wanted = {"a": Configuration(1, 2, "t4"), "b": Configuration(1, 2, "t4")}
-    assert SiaPlacer().place(cluster, {}, held, wanted).places["b"].nodes == ((1, 2),)
-    placer = SiaPlacer(last=lambda: {"t4": frozenset((0, 1))})
-    placed = placer.place(cluster, {}, held, wanted)
-    assert (placed.places["a"].nodes, placed.places["b"].nodes) == (((1, 2),), ((2, 2),))
-    wanted |= {name: Configuration(1, 4, "t4") for name in ("c", "d", "e")}
-    placed = placer.place(cluster, {}, placed.places, wanted)
-    nodes = {name: place.nodes for name, place in placed.places.items()}
-    assert nodes == {"a": ((2, 2),), "b": ((2, 2),), "c": ((3, 4),), "d": ((0, 4),), "e": ((1, 4),)}
-
-
-def test_jobs_that_keep_their_configuration_stay():
-    held = {"x": on((1, 2)), "y": on((2, 4))}
-    wanted = {"y": Configuration(1, 4, "a"), "x": Configuration(1, 2, "a"), "z": Configuration(1, 2, "a")}
-    placed = SiaPlacer().place(CLUSTER, {}, held, wanted)
-    assert placed.places["x"] is held["x"] and placed.places["y"] is held["y"]
-    assert placed.places["z"] == on((1, 2))  # the fullest node that has room
-
-
 def test_scattered_gpus_are_joined_by_the_fewest_moves():
     held = {"a": on((0, 2)), "b": on((1, 1)), "c": on((1, 1)), "d": on((2, 1)), "e": on((2, 2))}
     wanted = {name: place.configuration for name, place in held.items()} | {"new": Configuration(1, 4, "a")}
@@ -169,12 +147,6 @@ def test_a_job_whose_nodes_are_gone_is_placed_again():
     assert placed.moved == ("y",)
 
 
-def test_odd_counts_take_whole_nodes_and_a_rest():
-    wanted = {"x": Configuration(2, 6, "a"), "y": Configuration(2, 6, "a")}
-    placed = SiaPlacer().place(CLUSTER, {}, {}, wanted)
-    assert placed.places == {"x": on((0, 4), (1, 2))} and placed.evicted == ("y",)
-
-
 def test_distributed_jobs_share_a_node_only_if_they_may_and_must():
     wanted = {name: Configuration(2, 6, "a") for name in ("x", "y")}
     placed = SiaPlacer(sharing=True).place(CLUSTER, {}, {}, wanted)
@@ -195,11 +167,8 @@ def test_nodes_that_the_policy_chose_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize("nodes", [((3, 1),), ((0, 5),), ((-1, 1),), ((0, 0),)])
-def test_nodes_that_are_not_there(nodes):
+def test_nodes_and_types_that_are_not_there(nodes):
     with pytest.raises(PolicyError, match="job 'x'"):
         SiaPlacer().place(CLUSTER, {}, {}, {"x": Placement("a", nodes)})
-
-
-def test_unknown_type():
     with pytest.raises(PolicyError, match="no GPU type 'b'"):
         SiaPlacer().place(CLUSTER, {}, {}, {"x": Configuration(1, 1, "b")})

@@ -41,22 +41,6 @@ def change(job, timer, model, time, new):
     )
 
 
-def test_a_job_runs_on_while_coddl_prepares_gpus():
-    job, timer = job_of(linear())
-    model = Coddl(pause=1.0)
-    change(job, timer, model, 0.0, ONE)  # a full start: 30 s
-    change(job, timer, model, 50.0, FOUR)  # progress 20; pauses to 51, one GPU to 80, then four
-    assert job.progress == 20.0
-    timer.time = 80.0
-    assert job.progress == pytest.approx(20 + 29)
-    timer.time = 90.0
-    assert job.progress == pytest.approx(20 + 29 + 4 * 10)
-    assert job.finish_at == pytest.approx(80 + (1000 - 49) / 4)
-    change(job, timer, model, 90.0, TWO)  # smaller: a pause only
-    timer.time = 100.0
-    assert job.progress == pytest.approx(89 + 2 * 9)
-
-
 @pytest.mark.parametrize(("cancellation", "joins"), [(True, 65.0), (False, 80.0)])
 def test_an_order_cancels_the_one_that_is_prepared(cancellation, joins):
     job, timer = job_of(linear())

@@ -9,11 +9,10 @@ from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError
 from copter.problems.cluster.traces import by_name, trace_names
-from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES, _by_hour, _draw, in_scripts
+from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES, _draw
 from copter.problems.cluster.traces.helios import _read_helios
 from copter.problems.cluster.traces.philly import FILE, TracedJob, _read_philly, _sample
 from copter.problems.cluster.traces.pollux import FOLDER
-from copter.problems.cluster.traces.tuned import size_of
 from copter.problems.cluster.workload import read_workload
 from support.real_data import DATA
 
@@ -48,16 +47,6 @@ def test_shares_and_rates_are_those_of_the_family(name):
     assert found == pytest.approx(np.array(family.rate) / sum(family.rate), abs=0.02)
 
 
-def test_scripts_submit_runs_of_jobs():
-    rng = np.random.default_rng(1)
-    times, runs = in_scripts(9000, (1, 3), rng, 3.0)
-    assert (np.diff(times) >= 0).all()
-    assert np.bincount(runs).mean() == pytest.approx(3.0, rel=0.05)
-    gaps = [np.diff(np.sort(times[runs == run])).max(initial=0.0) for run in range(50)]
-    assert np.median(gaps) < 300.0  # a minute on average between two of a run
-    assert _by_hour(0, (1, 1), rng).size == 0
-
-
 def test_settings_and_names_that_are_none_are_refused(tmp_path):
     with pytest.raises(ValueError, match="unknown trace 'nothing': must be one of .*philly"):
         by_name("nothing", CLUSTER)
@@ -68,12 +57,6 @@ def test_settings_and_names_that_are_none_are_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         by_name("philly", CLUSTER, data=tmp_path / "none")
     assert set(FAMILIES) <= set(trace_names())
-
-
-def test_sizes_go_by_gpu_hours():
-    assert [size_of(hours) for hours in (0.0, 0.99, 1.0, 10.0, 99.9, 100.0, 999.0)] == [
-        "S", "S", "M", "L", "L", "XL", "XL",
-    ]  # fmt: skip
 
 
 def test_samples_fold_the_days_and_leave_out_short_and_huge_jobs():
@@ -93,36 +76,34 @@ def test_samples_fold_the_days_and_leave_out_short_and_huge_jobs():
     ]
 
 
+HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
+PHILLY_HEAD = "timestamp,duration,num_gpus,gpu_time,cluster"
+POLLUX_HEAD = "name,time,application,num_replicas,batch_size"
+
+
+def helios_line(gpus=2, submitted="2020-04-02 01:30:00", seconds="7200"):
+    return f"1,u1,vcA,{gpus},4,1,COMPLETED,{submitted},x,x,{seconds},0"
+
+
 @pytest.mark.parametrize(
-    ("line", "field"),
+    ("read", "head", "line", "field"),
     [
-        ("yesterday,60,1,60,a", "timestamp"),
-        ("2017-10-09 07:01:55,60,0,0,a", "num_gpus"),
-        ("2017-10-09 07:01:55,60,2,60,a", "gpu_time"),
-        ("2017-10-09 07:01:55,-1,2,60,a", "duration"),
+        (_read_philly, PHILLY_HEAD, "yesterday,60,1,60,a", "timestamp"),
+        (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,60,0,0,a", "num_gpus"),
+        (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,60,2,60,a", "gpu_time"),
+        (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,-1,2,60,a", "duration"),
+        (read_workload, POLLUX_HEAD, "a,1,ncf,0,64", "num_replicas"),
+        (read_workload, POLLUX_HEAD, "a,1,ncf,1,few", "batch_size"),
+        (_read_helios, HELIOS, helios_line(-1), "gpu_num"),
+        (_read_helios, HELIOS, helios_line(seconds="long"), "duration"),
+        (_read_helios, HELIOS, helios_line(submitted="today"), "submit_time"),
     ],
 )
-def test_philly_lines_that_make_no_sense_are_refused(tmp_path, line, field):
-    path = tmp_path / "philly.csv"
-    path.write_text(f"timestamp,duration,num_gpus,gpu_time,cluster\n{line}\n")
+def test_lines_that_make_no_sense_are_refused(tmp_path, read, head, line, field):
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{head}\n{line}\n")
     with pytest.raises(InputError, match=f"line 2, {field}"):
-        _read_philly(path)
-
-
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        ("a,1,gpt,4,64", "application"),
-        ("a,1,ncf,0,64", "num_replicas"),
-        ("a,1,ncf,1,few", "batch_size"),
-        ("a,1,ncf,1,64\na,1,ncf,1,64", "name"),
-    ],
-)
-def test_pollux_lines_that_make_no_sense_are_refused(tmp_path, line, field):
-    path = tmp_path / "workload-1.csv"
-    path.write_text(f"name,time,application,num_replicas,batch_size\n{line}\n")
-    with pytest.raises(InputError, match=f"line [23], {field}"):
-        read_workload(path, {"ncf"})
+        read(path)
 
 
 @with_data
@@ -177,13 +158,6 @@ def test_the_authors_own_workloads_are_tuned_by_them(name, jobs):
     assert len(scenario.jobs) == jobs and all(job.tuned_gpus and job.batch_size for job in scenario.jobs)
 
 
-HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
-
-
-def helios_line(gpus=2, submitted="2020-04-02 01:30:00", seconds="7200"):
-    return f"1,u1,vcA,{gpus},4,1,COMPLETED,{submitted},x,x,{seconds},0"
-
-
 def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
     path = tmp_path / "HeliosData" / "data" / "Saturn" / "cluster_log.csv"
     path.parent.mkdir(parents=True)
@@ -196,18 +170,3 @@ def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
     assert [(job.time, job.application, job.tenant) for job in jobs] == [(3600.0, "yolov3", "vcA")]
     later = by_name("helios", CLUSTER, 0, tmp_path, first_hour=1).jobs
     assert [job.time for job in later] == [1800.0, 7200.0]
-
-
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        (helios_line(-1), "gpu_num"),
-        (helios_line(seconds="long"), "duration"),
-        (helios_line(submitted="today"), "submit_time"),
-    ],
-)
-def test_helios_lines_that_make_no_sense_are_refused(tmp_path, line, field):
-    path = tmp_path / "cluster_log.csv"
-    path.write_text(f"{HELIOS}\n{line}\n")
-    with pytest.raises(InputError, match=f"line 2, {field}"):
-        _read_helios(path)

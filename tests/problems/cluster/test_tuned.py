@@ -10,7 +10,7 @@ from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.traces import TunedJobs
-from copter.problems.cluster.traces.tuned import _REQUESTED, _size_of_model, constrained, requested
+from copter.problems.cluster.traces.tuned import constrained
 from copter.problems.cluster.workload import JobSubmission
 
 CLUSTER = Cluster([GpuType("a", 4, 4), GpuType("b", 4, 1)])
@@ -24,19 +24,6 @@ def test_valid_counts_have_half_to_four_fifths_of_the_ideal_speedup():
     tuned = TunedJobs(CLUSTER)
     # Shares of the ideal speedup: 1, 0.9, 0.75, 0.5, 0.3.
     assert tuned.choices(profile([1.0, 1.8, 3.0, 4.0, 4.8])) == [(4, None), (8, None)]
-
-
-def test_without_a_valid_count_the_nearest_is_taken():
-    tuned = TunedJobs(CLUSTER)
-    assert tuned.choices(profile([1.0, 1.7, 1.6, 2.0, 2.1])) == [(2, None)]  # 0.85, 0.4
-    assert tuned.choices(profile([1.0, 2.0, 4.0, 8.0, 14.0])) == [(16, None)]  # all above
-
-
-def test_counts_stay_below_the_limit_of_the_cluster():
-    linear = profile([1.0, 2.0, 4.0, 8.0, 16.0])
-    assert TunedJobs(CLUSTER).most_gpus == 16
-    assert TunedJobs(Cluster([GpuType("a", 4, 16)])).most_gpus == 64
-    assert TunedJobs(CLUSTER, most_gpus=4).choices(linear)[0][0] <= 4
 
 
 def test_jobs_that_take_too_long_are_tuned_on_the_next_type():
@@ -62,38 +49,6 @@ def test_sizes_of_the_authors_published_workloads():
         assert sizes <= set(tuned.choices(known[model]))
 
 
-def test_whole_counts_are_those_of_configurations():
-    cluster = cluster_by_name("heterogeneous-64")
-    there = {one.gpus for one in cluster.configurations}
-    for known in builtin_goodput_profiles().values():
-        assert {gpus for gpus, _ in TunedJobs(cluster, whole=True).choices(known)} <= there
-
-
-def test_batch_sizes_are_the_fastest_of_each_count():
-    cluster = cluster_by_name("homogeneous-64")
-    tuned = TunedJobs(cluster)
-    for known in builtin_goodput_profiles().values():
-        for gpus, batch in tuned.choices(known):
-            seconds = {
-                size: known.at_fixed_batch(size).clock(cluster.packed("t4", gpus))[-1]
-                for size in (batch // 2, batch, 2 * batch)
-                if known.limits.initial <= size <= known.limits.largest
-            }
-            assert seconds[batch] == min(seconds.values())
-
-
-def test_users_ask_for_few_gpus_and_the_initial_batch_on_each():
-    known = builtin_goodput_profiles()
-    jobs = [JobSubmission(f"{model}-{k}", 0.0, "x", model) for model in known for k in range(200)]
-    asked = requested(jobs, known, np.random.default_rng(0))
-    for job in asked:
-        assert job.tuned_gpus in _REQUESTED[_size_of_model(job.application)]
-        limits = known[job.application].limits
-        assert job.batch_size == min(limits.initial * job.tuned_gpus, limits.largest)
-    small = [job.tuned_gpus for job in asked if job.application == "cifar10"]
-    assert np.mean(np.array(small) == 1) == pytest.approx(0.986, abs=0.03)
-
-
 def test_shares_of_jobs_are_constrained():
     jobs = [JobSubmission(f"j{k}", 0.0, "x", "p", batch_size=64, tuned_gpus=4) for k in range(1000)]
     changed = constrained(jobs, np.random.default_rng(0), strong_scaling=0.3, rigid=0.2)
@@ -115,14 +70,3 @@ def test_jobs_get_a_valid_pair_and_keep_a_count_of_their_own():
     tuned = TunedJobs(CLUSTER).tune(jobs, known, np.random.default_rng(0))
     assert {job.tuned_gpus for job in tuned[:40]} == {4, 8}
     assert tuned[40:] == jobs[40:]
-
-
-def test_jobs_that_no_gpu_runs_are_left_alone():
-    job = JobSubmission("j", 0.0, "x", "p")
-    none = CountProfile("p", 1.0, 1.0, [1], {"z": [1.0]})
-    assert TunedJobs(CLUSTER).tune([job], {"p": none}, np.random.default_rng(0)) == [job]
-
-
-def test_the_unit_of_jobs_too_large_for_one_gpu_is_the_smallest_count_that_runs():
-    # Shares of the ideal speedup over 4 GPUs: 1, 0.67, 0.4.
-    assert TunedJobs(CLUSTER).choices(profile([0.0, 0.0, 3.0, 4.0, 4.8])) == [(8, None)]

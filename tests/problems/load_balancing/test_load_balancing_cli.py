@@ -159,12 +159,6 @@ def test_a_run_of_one_s_own_loads_fills_its_folder(tmp_path):
     assert "moves, mean" in result.stdout
 
 
-def test_a_run_prints_one_json_object():
-    arguments = ("run", "load-balancing", "--shards", 32, "--rounds", 2, "--solver", "heuristic", "--json")
-    result = invoke(*arguments)
-    assert json.loads(result.stdout)["rounds"] == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

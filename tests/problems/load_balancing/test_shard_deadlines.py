@@ -9,9 +9,7 @@ import pytest
 
 from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer
-from copter.problems.load_balancing import balancer as module
 from copter.problems.load_balancing.scenario import ShardScenario
-from copter.problems.load_balancing.shim import ShardPlacement, ShardPlacementError
 from support.ticking import tick
 
 
@@ -20,26 +18,6 @@ def loaded(**fields: Any) -> LoadBalancer:
     balancer = scenario.balancer()
     balancer.set_loads(next(scenario.loads()))
     return balancer
-
-
-def test_branch_and_bound_has_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    balancer, given = loaded(), []
-
-    def pack(fleet: Any, last: ShardPlacement, seconds: float) -> tuple[None, bool]:
-        given.append(seconds)
-        return None, False
-
-    def nowhere(*given: Any) -> ShardPlacement:
-        raise ShardPlacementError(0)
-
-    balancer.prepare()
-    solution = make_solver("copter").solve(balancer.program)
-    monkeypatch.setattr(module, "_pack", pack)
-    monkeypatch.setattr(balancer._shim, "round", nowhere)
-    for deadline in (0.05, None):
-        with pytest.raises(module.LoadBalancingError, match="branch and bound"):
-            balancer.place(solution, deadline)
-    assert given == [0.05, 10.0]
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -41,15 +41,6 @@ def test_what_is_found_takes_effect_when_it_is_accepted() -> None:
     assert int(placement.running.waiting.sum()) == done.waiting
 
 
-def test_a_round_is_what_was_found() -> None:
-    one, other = waiting_tasks(), waiting_tasks()
-    done = one.find(10)
-    one.accept(done)
-    again = other.round(moves=10)
-    assert (again.placed, again.moved, again.value) == (done.placed, done.moved, done.value)
-    assert state(one) == state(other)
-
-
 def test_an_error_in_the_middle_moves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     placement = waiting_tasks()
     before, real = state(placement), placement._start

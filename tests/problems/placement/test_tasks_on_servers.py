@@ -14,7 +14,6 @@ from scipy.optimize import linprog
 from copter.errors import InputError
 from copter.problems.placement import (
     Place,
-    PlacementError,
     ReservationPlanner,
     Servers,
     TaskKind,
@@ -26,7 +25,6 @@ from copter.problems.placement import (
     read_servers,
     read_tasks,
 )
-from copter.problems.placement.fragments import Types
 from copter.problems.placement.occupancy import Fleet, Free
 from support.commands import invoke
 
@@ -115,14 +113,6 @@ def test_no_server_is_over_and_whatever_fits_is_placed(name, seed):
 
 
 @pytest.mark.parametrize("name", policy_names())
-def test_the_same_seed_gives_the_same_places(name):
-    servers, tasks = drawn(5)
-    coming = arrivals(tasks, servers, 1)
-    first, second = (play(make_policy(name, servers, tasks, 7), coming).places for _ in range(2))
-    assert first == second
-
-
-@pytest.mark.parametrize("name", policy_names())
 def test_units_change_nothing(name):
     servers, tasks = drawn(8)
     coming = arrivals(tasks, servers, 1)
@@ -200,14 +190,6 @@ def test_fgd_is_its_plain_twin(seed):
     assert [place and tuple(place) for place in course.places] == plain_fgd(servers, tasks, coming)
 
 
-def test_typical_types_know_no_memory():
-    servers, _ = drawn(0)
-    kinds = TaskKind(1000, 1, 1, 500, ()), TaskKind(1000, 2, 1, 500, ()), TaskKind(2000, 1, 1, 500, ())
-    types = Types.of(Tasks(kinds, np.array([0, 1, 1, 2])), servers)
-    assert types.cpu.tolist() == [1000, 2000]
-    assert types.share.tolist() == [0.75, 0.25]
-
-
 def patterns(free, kinds):
     """All mixes that fit on a server with one GPU, which `kinds` are shares of."""
     ranges = [range(1000 // kind.milli + 1) for kind in kinds]
@@ -275,12 +257,6 @@ def test_the_order_of_arrivals_is_the_protocols(seed):
     assert not np.array_equal(coming, arrivals(tasks, servers, seed + 1))
 
 
-def test_a_list_that_asks_for_too_much_loses_tasks():
-    servers = servers_of([(64000, 262144, 2, "A")])
-    tasks = Tasks((TaskKind(1000, 1024, 1, 1000, ()),), np.zeros(9, np.int64))
-    assert arrivals(tasks, servers, 0).size == 2  # of 2.6
-
-
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nb,64000,262144,2,T4\na,32000,131072,1,P100\n"
 PODS = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
@@ -324,11 +300,6 @@ def test_a_wrong_line_is_named(files, which, line, says):
     with pytest.raises(InputError, match=r"line \d") as caught:
         (read_servers, read_tasks)[which](files[which])
     assert says in str(caught.value)
-
-
-def test_an_unknown_policy_is_named(files):
-    with pytest.raises(PlacementError, match="fdg"):
-        make_policy("fdg", read_servers(files[0]), read_tasks(files[1]))
 
 
 def run(*arguments, code=0):

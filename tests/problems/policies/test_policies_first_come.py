@@ -5,12 +5,7 @@ import json
 import pytest
 
 from copter.problems.cluster.policy import ClusterState, PolicyError
-from copter.problems.cluster.workload import JobSubmission
 from copter.problems.policies import FirstCome
-from copter.problems.sia.generator import generate
-from copter.problems.sia.replay import Replay
-from copter.problems.sia.report import first_come
-from copter.solvers.registry import make_solver
 from support.commands import invoke, words
 from support.policy_cases import cluster_of, random_scenario, scenario_of, simulate, state_of
 
@@ -34,29 +29,11 @@ def test_jobs_start_in_order_and_never_restart():
     assert sum(job.restarts for job in jobs) == 0
 
 
-def test_a_job_takes_the_type_with_room_on_which_it_is_fastest():
-    jobs = [(name, (1.0, 2.0), 1, 5000.0, float(k)) for k, name in enumerate("abc")]
-    run = simulate(scenario_of(cluster_of(2, 1), jobs), FirstCome(round_seconds=60.0))
-    types = {segment.job: segment.type for segment in run.segments}
-    assert types == {"a": "t1", "b": "t0", "c": "t0"}
-
-
 def test_a_job_that_is_not_rigid_is_refused():
     state = state_of("a", (1.0,))
     state.gpus, state.kind = None, "adaptive"
     with pytest.raises(PolicyError, match="job 'a': kind = adaptive: must be rigid"):
         FirstCome().schedule(ClusterState(0.0, 0, 60.0, cluster_of(1), {"a": state}))
-
-
-def test_the_same_jobs_are_played_with_fixed_sizes():
-    scenario = generate(64, 240, hours=0.5, seed=1)
-    scenario.jobs[0] = JobSubmission("fixed", 0.0, "SiaJob", "bert", "rigid", 3)
-    replay = Replay(scenario, make_solver("copter"))
-    one, again = (first_come(replay, seed=1).job_results() for _ in range(2))
-    assert one == again
-    assert {job.name for job in one} == {job.name for job in scenario.jobs}
-    assert all(job.gpus >= 1 and job.kind == "rigid" and job.restarts == 0 for job in one)
-    assert next(job.gpus for job in one if job.name == "fixed") == 3
 
 
 def test_the_table_of_a_run_compares_with_first_come_first_served():

@@ -58,24 +58,7 @@ def test_a_job_does_not_grow_past_a_number_that_makes_it_slower():
     assert answer(Cluster([GpuType("t0", 4, 2)]), state_of("a", curve, 100.0))["a"].gpus == 4
 
 
-def test_jobs_that_need_few_gpus_come_first():
-    wide = state_of("wide", [None, None, 3.0], 100.0)
-    thin = state_of("thin", [1.0], 100.0)
-    given_ = answer(Cluster([GpuType("t0", 3, 1)]), wide, thin)
-    assert {name: one.gpus for name, one in given_.items()} == {"thin": 1}
-
-
 def test_a_job_is_put_on_the_type_with_more_room():
     cluster = Cluster([GpuType("t0", 1, 2), GpuType("t1", 1, 4)])
     given_ = answer(cluster, state_of("a", [1.0, 2.0, 3.0, 4.0], 100.0, types=("t0", "t1")))
     assert given_["a"] == (4, 4, "t1")
-
-
-def test_a_rigid_job_gets_what_it_needs():
-    given_ = answer(Cluster([GpuType("t0", 4, 1)]), state_of("a", [1, 2, 3, 4], 10.0, kind="rigid", gpus=2))
-    assert given_["a"].gpus == 2
-
-
-def test_settings_are_checked():
-    with pytest.raises(ValueError, match="max_gpus = 0"):
-        Optimus(max_gpus=0)

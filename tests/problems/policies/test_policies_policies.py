@@ -54,16 +54,6 @@ def test_rounds_follow_the_shares(share):
     assert held["a", "t0"] / total == pytest.approx(share, abs=0.02)
 
 
-def test_blind_shares_follow_too():
-    jobs = [(name, (1.0,), 1, 1e6, 0.0) for name in ("a", "b", "c")]
-    source = Fixed({"a": [0.5], "b": [0.3], "c": [0.2]})
-    run = simulate(scenario_of(cluster_of(1), jobs), source, max_hours=60.0)
-    held = hours_by_type(run)
-    total = sum(held.values())
-    for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.2)):
-        assert held[name, "t0"] / total == pytest.approx(share, abs=0.03)
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_no_gpu_idles_while_a_job_fits(name, seed):
@@ -90,23 +80,10 @@ def test_no_gpu_idles_while_a_job_fits(name, seed):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_run_twice_is_the_same(name):
-    first, second = (simulate(random_scenario(3), make_policy(name)) for _ in range(2))
-    assert first.segments == second.segments
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_job_alone_runs_on_its_quickest_type(name):
     run = simulate(scenario_of(cluster_of(2, 2), [("a", (1.0, 2.0), 2, 1000.0, 0.0)]), make_policy(name))
     assert run.job_results()[0].jct == pytest.approx(20.0 + 500.0)
     assert {segment.type for segment in run.segments} == {"t1"}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_more_gpus_than_jobs_need(name):
-    scenario = random_scenario(4, count=6, gpus=(20, 20))
-    for job in simulate(scenario, make_policy(name)).job_results():
-        assert job.restarts <= 1
 
 
 def test_shortest_first_has_the_least_average_jct():
@@ -115,12 +92,6 @@ def test_shortest_first_has_the_least_average_jct():
         run = simulate(random_scenario(5, count=40), make_policy(name))
         averages[name] = np.mean([job.jct for job in run.job_results()])
     assert min(averages, key=averages.__getitem__) == "srpt"
-
-
-def test_jobs_that_no_node_can_run_now_wait():
-    cluster = cluster_of(2, 0)
-    states = [state_of("a", [0.0, 1.0]), state_of("b", [1.0, 1.0], gpus=2)]
-    assert round_of(cluster, states).names == ["b"]
 
 
 def test_a_job_moves_only_if_that_is_worth_the_restart():
@@ -138,9 +109,3 @@ def test_adaptive_jobs_are_refused_by_name():
     state.gpus, state.kind = None, "adaptive"
     with pytest.raises(PolicyError, match="job 'a': kind = adaptive: must be rigid"):
         look(ClusterState(0.0, 0, 360.0, cluster_of(1), {"a": state}))
-
-
-def test_settings_reach_policies_and_wrong_ones_are_named():
-    assert make_policy("themis", filter=0.5, round_seconds=120.0).round_seconds == 120.0
-    with pytest.raises(ValueError, match="themis.*solver"):
-        make_policy("themis", solver="copter")

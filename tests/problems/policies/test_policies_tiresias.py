@@ -24,13 +24,6 @@ def test_a_job_that_has_had_its_service_makes_way():
     assert spans["long"][1:] == [(720.0, 720.0 + 20.0 + 1420.0)]
 
 
-def test_service_counts_gpus():
-    """Two GPUs reach the limit in half of the time."""
-    jobs = [("wide", (1.0,), 2, 2000.0, 0.0), ("next", (1.0,), 2, 100.0, 0.0)]
-    spans = held(simulate(scenario_of(cluster_of(2), jobs), Tiresias(limits=(600.0,))))
-    assert spans["wide"][0] == (0.0, 300.0)
-
-
 def test_in_a_queue_the_first_come_first_and_small_ones_fill_up():
     jobs = [("a", (1.0,), 2, 500.0, 0.0), ("b", (1.0,), 2, 500.0, 1.0), ("c", (1.0,), 1, 500.0, 2.0)]
     spans = held(simulate(scenario_of(cluster_of(3), jobs), Tiresias()))

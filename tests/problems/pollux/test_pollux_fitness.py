@@ -17,10 +17,6 @@ def test_weights_fall_with_the_root_of_gpu_time_after_four_hours():
     assert POWER_MEAN.weight(400 * hour) == 1.0
 
 
-def test_the_weighted_mean():
-    assert WEIGHTED_MEAN([1.0, 3.0], [1.0, 0.5]) == pytest.approx(2.5 / 1.5)
-
-
 @pytest.mark.parametrize(("power", "mean"), [(-1.0, 1.6), (0.0, 2.0), (1.0, 2.5), (2.0, 8.5**0.5)])
 def test_power_means_of_one_and_four(power, mean):
     assert Fitness(power=power)([1.0, 4.0]) == pytest.approx(mean, rel=2e-3)

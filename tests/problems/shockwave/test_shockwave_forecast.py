@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.problems.shockwave import PREDICTORS, Mode, Regime, RegimeJob, build_window, snapshot
+from copter.problems.shockwave import PREDICTORS, Mode, Regime, RegimeJob
 from copter.problems.shockwave.forecast import budgets, forecast
 from support.shockwave_cases import jobs as some_jobs
-from support.shockwave_cases import now, state, static
-from support.shockwave_reference import finish_time_fairness, outlook, window_of
+from support.shockwave_cases import state, static
+from support.shockwave_reference import finish_time_fairness, outlook
 
 BACK_TO_THE_FIRST = RegimeJob(
     "back",
@@ -63,36 +63,6 @@ def test_at_the_ends_of_regimes_and_past_those_of_the_pattern(predictor):
     for job in (BACK_TO_THE_FIRST, ALTERNATES, static("a", 500.0)):
         runs = np.append(job.seconds_by_regime, 0.5 * job.seconds)
         check([state(job, float(run), 10.0, 2.0) for run in runs], predictor)
-
-
-def test_a_window_is_that_of_the_outlooks():
-    at = snapshot(200, 32, seed=4)
-    seen = [outlook(one) for one in at.jobs]
-    fairness = np.array([finish_time_fairness(one, o) for one, o in zip(at.jobs, seen, strict=True)])
-    expected = window_of(
-        [one.name for one in at.jobs],
-        np.array([one.gpus for one in at.jobs]),
-        fairness**3.0,
-        np.array([one.epochs for one in at.jobs]),
-        np.array([float(one.job.epochs) for one in at.jobs]),
-        seen,
-        rounds=9,
-        capacity=32,
-        round_seconds=at.seconds,
-        lam=2.0,
-    )
-    window = build_window(at, rounds=9, power=3.0, lam=2.0)
-    for name in ("weights", "base", "remaining", "total_seconds", "segment_rounds", "segment_gain"):
-        assert getattr(window, name) == pytest.approx(getattr(expected, name)), name
-    for name in ("segment_start", "regime_start"):
-        assert (getattr(window, name) == getattr(expected, name)).all()
-
-
-def test_no_jobs_and_unknown_predictors():
-    assert len(forecast([]).remaining_seconds) == 0
-    assert len(build_window(now([], 4))) == 0
-    with pytest.raises(ValueError, match="predictor = 'nobody'"):
-        forecast([state(static("a", 100.0))], "nobody")
 
 
 def test_a_job_that_would_be_late_ends_first():

@@ -6,11 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.problems.shockwave import (
-    PREDICTORS,
-    Mode,
     Pattern,
-    Regime,
-    RegimeJob,
     generate,
     pattern_of,
     prediction_errors,
@@ -18,9 +14,7 @@ from copter.problems.shockwave import (
 )
 from copter.problems.shockwave.predictor import (
     RULES,
-    _accordion,
     _bayesian,
-    _greedy,
     _restatement,
     observe,
 )
@@ -47,22 +41,6 @@ def test_bayesian_counts_every_epoch():
     assert _bayesian(FOUR, [10.0, 0.0])[0] == 10.0
 
 
-def test_greedy_never_changes():
-    assert _greedy(FOUR, [10.0, 5.0]).tolist() == [10, 90, 0, 0]
-
-
-def test_patterns():
-    seconds = {16: 4.0, 32: 3.0, 64: 2.0, 100: 1.0}.__getitem__
-    assert _accordion(10, 16, 100, 3, seconds).epoch_seconds == (4.0, 1.0, 4.0)
-    with pytest.raises(ValueError, match="batch_sizes, epoch_seconds: 2 and 1 entries: must be equally many"):
-        Pattern(10, (1, 2), (1.0,))
-
-
-def test_gns_pattern_ends_at_the_largest_batch_size():
-    job = RegimeJob("a", 0, 1, Mode.GNS, (Regime(10, 11, 60.0), Regime(20, 9, 40.0), Regime(10, 1, 60.0)))
-    assert pattern_of(job).batch_sizes == (10, 20)
-
-
 @given(jobs=some_jobs(), share=st.floats(0.0, 1.0), rule=st.sampled_from(sorted(RULES)))
 def test_expected_epochs_add_up_and_respect_what_was_seen(jobs, share, rule):
     for job in jobs:
@@ -77,17 +55,6 @@ def test_expected_epochs_add_up_and_respect_what_was_seen(jobs, share, rule):
         assert expected[: begun - 1] == pytest.approx(seen[: begun - 1])
 
 
-@given(jobs=some_jobs(), share=st.floats(0.0, 1.0))
-def test_outlook_is_the_truth_for_the_oracle_and_at_the_end(jobs, share):
-    for job in jobs:
-        run = share * job.seconds
-        truth = outlook(state(job, run), "oracle")
-        assert truth.remaining_seconds == pytest.approx(job.seconds - run, abs=1e-6)
-        assert truth.total_seconds == pytest.approx(job.seconds)
-        for predictor in PREDICTORS:
-            assert outlook(state(job, job.seconds), predictor).remaining_seconds == pytest.approx(0, abs=1e-6)
-
-
 def test_finish_time_fairness_by_hand():
     job = static("a", 1000.0)
     # Age 700, 600 s left at contention 3, of 1000 s at contention 3.
@@ -97,11 +64,6 @@ def test_finish_time_fairness_by_hand():
     assert finish_time_fairness(fresh, outlook(fresh)) == 1.0
     with pytest.raises(ValueError, match="predictor"):
         outlook(fresh, "nobody")
-
-
-def test_static_jobs_have_nothing_to_predict():
-    with pytest.raises(ValueError, match="at least one must change its batch size"):
-        prediction_errors([static("a", 100.0)])
 
 
 def test_errors_vanish_when_one_regime_is_left():

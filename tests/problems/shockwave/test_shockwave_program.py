@@ -45,12 +45,3 @@ def test_rounds_of_a_busy_cluster(jobs, gpus):
         window = build_window(now)
         check(window, solve(window))
         assert len(solve.program) == 1 + np.count_nonzero(np.diff(window.segment_start))
-
-
-def test_rows_of_long_jobs_come_and_go():
-    """Run times around the longest one change from window to window."""
-    solve, rng = RelaxationProgram(CLOSE), np.random.default_rng(0)
-    for now in islice(_busy_rounds(24, 8, seed=1), 4):
-        window = build_window(now, lam=100.0)
-        window.remaining[:] = window.remaining.max() * rng.uniform(0.8, 1.0, len(window))
-        check(window, solve(window))

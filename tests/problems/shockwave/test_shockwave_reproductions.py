@@ -1,11 +1,10 @@
 """What `copter reproduce shockwave-...` measures: on small instances."""
 
-import numpy as np
 import pytest
 
 from copter.bench.reproduction import Effort
-from copter.problems.shockwave import Mode, Shockwave, read_jobs, read_published, replay
-from copter.problems.shockwave.reproductions import mixed_jobs, predictions
+from copter.problems.shockwave import Shockwave, read_jobs, read_published, replay
+from copter.problems.shockwave.reproductions import predictions
 from support.shockwave_cases import DATA, needs_data, result_path, trace_path
 
 AUTHORS = {"rounds": 20, "power": 12.0}
@@ -14,12 +13,6 @@ AUTHORS = {"rounds": 20, "power": 12.0}
 
 def by_place(figures):
     return {(figure.row, figure.column): figure.ours for figure in figures}
-
-
-def test_mixes_have_the_dynamic_jobs_that_they_say():
-    for share in (0.0, 0.4, 0.7, 1.0):
-        jobs = mixed_jobs(0, share, 400)
-        assert np.mean([job.mode is not Mode.STATIC for job in jobs]) == pytest.approx(share, abs=0.06)
 
 
 @needs_data

@@ -1,7 +1,5 @@
 """Shockwave as a policy: when it plans, what it runs, and the authors' traces against their results."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,10 +13,8 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.shockwave import (
     BASELINES,
     Mode,
-    Planner,
     Regime,
     RegimeJob,
-    Settings,
     Shockwave,
     generate,
     read_jobs,
@@ -26,10 +22,9 @@ from copter.problems.shockwave import (
     replay,
     schedule_matrix,
 )
-from copter.problems.shockwave.forecast import forecast
 from support.amounts import examples, longer
 from support.shockwave_cases import jobs as some_jobs
-from support.shockwave_cases import needs_data, now, result_path, state, static, trace_path
+from support.shockwave_cases import needs_data, result_path, static, trace_path
 
 
 def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
@@ -38,12 +33,6 @@ def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
     replay(jobs, 2, policy)
     # b comes in round 3, is gone in round 14, and a completes in round 29.
     assert [solve.index for solve in policy.planner.solves] == [0, 3, 11, 14, 22]
-
-
-def test_windows_shorter_than_eight_rounds_are_planned_anew_at_their_end():
-    policy = Shockwave(rounds=3)
-    replay([static("a", 7 * 120.0)], 1, policy)
-    assert [solve.index for solve in policy.planner.solves] == [0, 3, 6]
 
 
 @given(jobs=some_jobs(most=8), gpus=st.integers(4, 8))
@@ -60,21 +49,6 @@ def test_all_jobs_complete_and_no_gpu_idles_while_a_job_fits(jobs, gpus):
     assert (np.where(there & ~ran, sizes[:, None], gpus + 1) > gpus - sizes @ ran).all()
     for solve in policy.planner.solves:
         assert solve.plan.bound >= solve.plan.objective - 1e-12 * max(1.0, abs(solve.plan.objective))
-
-
-def test_one_job_more_gpus_than_jobs_and_one_too_large():
-    assert replay([static("a", 700.0, gpus=3)], 8, Shockwave()).metrics.makespan == 700.0
-    jobs = [static("big", 700.0, gpus=9), *generate(5, seed=1, arrival_seconds=0.0)]
-    result = replay(jobs, 64, Shockwave())
-    # 9 of 64 fit; on 8 GPUs the job is rejected.
-    assert result.rejected == () and all(job.starts == 1 for job in result.jobs)
-    assert replay(jobs[:1], 8, Shockwave()).rejected == ("big",)
-
-
-def test_a_job_runs_in_the_same_rounds_again():
-    jobs = generate(10, seed=9, arrival_seconds=60.0)
-    first, second = (replay(jobs, 4, Shockwave()) for _ in range(2))
-    assert (schedule_matrix(first)[1] == schedule_matrix(second)[1]).all()
 
 
 def ahead_of(trace, gpus, ours, names, makespan):
@@ -157,19 +131,3 @@ def test_wrong_predictions_lengthen_the_makespan_before_they_are_unfair():
     again = replay(jobs, 12, Shockwave(noise=0.6)).metrics
     other = replay(jobs, 12, Shockwave(noise=0.6, seed=1)).metrics
     assert again == wrong != other
-
-
-def test_what_a_job_is_owed_is_the_mean_of_its_predictions():
-    job = static("a", 1000.0)
-    planner = Planner(Settings(rounds=4))
-    for index, (run, waited, remaining) in enumerate(((0.0, 0.0, 1000.0), (100.0, 500.0, 2900.0))):
-        round_ = now([state(job, run=run, waited=waited, contention=2.0)], 1, index=index)
-        seen = replace(
-            forecast(round_.jobs),
-            remaining_seconds=np.array([remaining]),
-            total_seconds=np.array([run + remaining]),
-        )
-        owed = 1000.0 if index == 0 else 0.5 * (1000.0 + 3000.0)
-        rho = (run + waited + 2.0 * remaining) / (2.0 * owed)
-        planner._told, found = planner._fairness(round_, seen)
-        assert found == pytest.approx([rho])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.errors import InputError
-from copter.problems.shockwave import Mode, Regime, RegimeJob, generate, read_jobs, write_jobs
+from copter.problems.shockwave import Mode, Regime, generate, read_jobs, write_jobs
 from copter.problems.shockwave.generator import _MODELS, HOURS, SIZE_MIX
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, trace_path
@@ -75,11 +75,6 @@ def test_malformed_traces_are_named(tmp_path, content, where, why):
     assert where in str(caught.value) and why in str(caught.value)
 
 
-def test_missing_trace_is_named(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
-        read_jobs(tmp_path / "nothing.json")
-
-
 @given(seed=st.integers(0, 1000), count=st.integers(0, 60))
 def test_generator_keeps_the_rules_of_each_mode(seed, count):
     jobs = generate(count, seed=seed)
@@ -136,11 +131,6 @@ def test_sizes_of_the_paper_by_gpu_hours():
 def test_generator_refuses(arguments):
     with pytest.raises(ValueError, match=r"must not|must be|weights"):
         generate(**arguments)
-
-
-def test_jobs_without_regimes_are_refused():
-    with pytest.raises(ValueError, match="regimes"):
-        RegimeJob("a", 0.0, 1, Mode.GNS, ())
 
 
 @needs_data

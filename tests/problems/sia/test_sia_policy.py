@@ -40,12 +40,6 @@ def test_a_job_without_gpus_starts_again_from_its_smallest():
     assert policy.program.requests["J"].costs == pytest.approx([LAM, 1.0, 1.0])  # no discount without GPUs
 
 
-def test_a_job_that_nothing_can_run_waits():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([0.0] * 5)))
-    assert policy.round(milp(), 60.0).allocation == {"J": None}
-
-
 def test_restarting_jobs_are_pinned_until_they_run():
     policy = make(PAIR)
     policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))

@@ -123,32 +123,6 @@ def test_a_steady_cluster_keeps_its_number_of_jobs():
     assert [record.arrived for record in records[1:]] == [max(3, record.completed) for record in records[:-1]]
 
 
-def test_recorded_rounds_replay_to_the_same_program(tmp_path):
-    from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
-    from copter.store.compiled import compile_program
-
-    seen = []
-    with Recorder(tmp_path / "rounds") as recorder:
-        program = RecordingProgram(recorder)
-
-        class Watched(Exact):
-            def round(self, program, solution):
-                seen.append(compile_program(program))
-                recorder.end_round()
-                return super().round(program, solution)
-
-        replay = steady(rounds=3, program=program)
-        replay.policy._shim = Watched()
-        list(replay.run())
-    replayer = Replayer()
-    for expected, deltas in zip(seen, read_rounds(tmp_path / "rounds"), strict=True):
-        for delta in deltas:
-            replayer.apply(delta)
-        got = compile_program(replayer.program)
-        assert got.c.tolist() == expected.c.tolist()
-        assert (got.A != expected.A).nnz == 0
-
-
 @pytest.mark.parametrize("arguments", [(64, 0, 1), (64, 1, 0)])
 def test_steady_arguments_that_make_no_sense(arguments):
     with pytest.raises(ValueError, match=r"must be at least 1, and in \[0, 1\]"):

@@ -1,16 +1,14 @@
 """Table 4.1: days of the authors, days grown from them, and what is recorded of a simulation."""
 
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 
 from copter.bench.reproduction import reproductions
 from copter.errors import InputError
 from copter.problems.reading import find
-from copter.problems.sia import solve_times
 from copter.problems.sia.generator import generate
-from copter.problems.sia.solve_times import _APART_SECONDS, FOLDER, _grown, day, play
+from copter.problems.sia.solve_times import _APART_SECONDS, FOLDER, _grown, day
 from support.real_data import DATA
 
 needs_data = pytest.mark.skipif(find(DATA, FOLDER) is None, reason="needs the authors' workloads")
@@ -29,20 +27,6 @@ def test_a_grown_day_has_copies_of_every_job(factor):
     assert all(abs(job.time - times[job.name.partition("+")[0]]) <= _APART_SECONDS for job in large.jobs)
     assert [job.time for job in large.jobs] == sorted(job.time for job in large.jobs)
     assert _grown(base, factor, seed=1).jobs == large.jobs
-
-
-def test_solve_times_are_shown_as_percentiles(monkeypatch):
-    rounds = [SimpleNamespace(figures={}, policy_seconds=k / 100.0) for k in range(101)]
-    jobs = [
-        SimpleNamespace(submitted=1800.0, finished=3600.0, jct=1800.0),
-        SimpleNamespace(submitted=25200.0, finished=27000.0, jct=1800.0),
-    ]
-    simulator = SimpleNamespace(run=lambda: rounds, job_results=lambda: jobs)
-    monkeypatch.setattr(solve_times, "Simulator", lambda *args, **more: simulator)
-    columns = play(None, None)
-    assert columns["average JCT"] == 0.5 and columns["makespan"] == 7.0
-    assert [columns[f"solve p{p}"] for p in (10, 50, 99, 100)] == pytest.approx([0.1, 0.5, 0.99, 1.0])
-    assert not {"average JCT", "makespan"} & play(None, None, hours=0.5).keys()
 
 
 def test_the_table_has_the_printed_times():

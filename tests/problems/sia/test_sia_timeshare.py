@@ -19,15 +19,6 @@ def simulate(window, jobs=8):
     return simulator
 
 
-def waits(simulator):
-    return [job.started - job.submitted for job in simulator.job_results()]
-
-
-def test_new_jobs_start_at_once_where_they_waited_before():
-    assert max(waits(simulate(None))) > 3600.0
-    assert max(waits(simulate(115.0))) == 0.0
-
-
 def test_a_new_job_keeps_its_gpus_until_it_ran_for_the_window():
     simulator = simulate(115.0)
     for name in (job.name for job in simulator.job_results()):
