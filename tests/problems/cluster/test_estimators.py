@@ -1,5 +1,6 @@
 """What a scheduler learns of a job: equation 3.1, perfect scaling, and fits that come near the truth."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from copter.problems.cluster.estimation.estimators import (
     Remember,
     TypeBlind,
 )
-from copter.problems.cluster.estimation.learned import NOMINAL, _bootstrapped
+from copter.problems.cluster.estimation.learned import NOMINAL, Learned, _bootstrapped
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 
@@ -73,6 +74,13 @@ def test_one_type_teaches_the_other_by_the_ratio_of_their_single_gpus():
     truth = speed(PROFILES["bert"], 1, 8, "a100")
     assert speed(own[-1], 1, 8, "a100") == pytest.approx(truth, rel=0.03)
     assert abs(speed(seen[-1], 1, 8, "a100") / truth - 1) > 0.03
+
+
+def test_without_profiling_all_types_look_alike_until_they_ran():
+    seen, _ = play(NoProf(noise=0.0), ONE_T4, rounds=12)
+    assert speed(seen[0], 1, 1, "t4") == speed(seen[0], 1, 1, "a100")
+    assert speed(seen[-1], 1, 1, "t4") == pytest.approx(speed(PROFILES["bert"], 1, 1, "t4"), rel=0.02)
+    assert speed(seen[-1], 1, 1, "a100") == pytest.approx(speed(seen[-1], 1, 1, "t4"), rel=0.5)
 
 
 def test_blind_to_types_one_model_stands_for_all():
@@ -183,3 +191,22 @@ def test_a_job_begins_with_what_was_learned_of_the_one_before():
     assert speed(begun, 1, 8, "a100") == pytest.approx(speed(PROFILES["bert"], 1, 8, "a100"), rel=0.03)
     stranger = play_two(Remember(noise=0.0), A100, ONE_T4, "yolov3")["second"][0]
     assert stranger.models["a100"].parameters == NOMINAL
+
+
+def test_of_what_was_remembered_only_ratios_of_types_are_trusted():
+    earlier = {"t4": ThroughputParameters(0.1, 0.01, 0.2, 0.0, 0.3, 0.0, 1.0)}
+    earlier["a100"] = earlier["t4"].scaled(0.25)
+    known = Learned(PROFILES["bert"], ("t4", "a100"), earlier)
+    assert known.parameters() == earlier
+    slow = earlier["t4"].scaled(3.0)  # three times as slow as the job before
+    for batch in (8, 32, 128):
+        known.report(ONE_T4, batch, float(np.log(slow.step_seconds(1, 1, batch))), 10)
+    known.fit(["t4"])
+    found = known.parameters()
+    assert known.slower(earlier) == pytest.approx(3.0, rel=0.02)
+    for nodes, gpus in ((1, 1), (1, 4), (2, 8)):
+        for type, share in (("t4", 3.0), ("a100", 0.75)):
+            step = float(found[type].step_seconds(nodes, gpus, 32))
+            assert step == pytest.approx(
+                float(earlier["t4"].scaled(share).step_seconds(nodes, gpus, 32)), rel=0.03
+            )

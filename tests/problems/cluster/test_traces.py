@@ -13,6 +13,7 @@ from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES,
 from copter.problems.cluster.traces.helios import _read_helios
 from copter.problems.cluster.traces.philly import FILE, TracedJob, _read_philly, _sample
 from copter.problems.cluster.traces.pollux import FOLDER
+from copter.problems.cluster.traces.tuned import size_of
 from copter.problems.cluster.workload import read_workload
 from support.real_data import DATA
 
@@ -57,6 +58,12 @@ def test_settings_and_names_that_are_none_are_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         by_name("philly", CLUSTER, data=tmp_path / "none")
     assert set(FAMILIES) <= set(trace_names())
+
+
+def test_sizes_go_by_gpu_hours():
+    assert [size_of(hours) for hours in (0.0, 0.99, 1.0, 10.0, 99.9, 100.0, 999.0)] == [
+        "S", "S", "M", "L", "L", "XL", "XL",
+    ]  # fmt: skip
 
 
 def test_samples_fold_the_days_and_leave_out_short_and_huge_jobs():

@@ -26,6 +26,13 @@ def test_valid_counts_have_half_to_four_fifths_of_the_ideal_speedup():
     assert tuned.choices(profile([1.0, 1.8, 3.0, 4.0, 4.8])) == [(4, None), (8, None)]
 
 
+def test_counts_stay_below_the_limit_of_the_cluster():
+    linear = profile([1.0, 2.0, 4.0, 8.0, 16.0])
+    assert TunedJobs(CLUSTER).most_gpus == 16
+    assert TunedJobs(Cluster([GpuType("a", 4, 16)])).most_gpus == 64
+    assert TunedJobs(CLUSTER, most_gpus=4).choices(linear)[0][0] <= 4
+
+
 def test_jobs_that_take_too_long_are_tuned_on_the_next_type():
     slow, fast = [0.1, 0.15, 0.25, 0.4, 0.8], [0.5, 0.8, 1.2, 0.0, 0.0]  # shares 0.75 .. 0.5 and 0.8, 0.6
     tuned = TunedJobs(CLUSTER)

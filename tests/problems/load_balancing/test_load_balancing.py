@@ -268,6 +268,17 @@ def test_packings_against_all_assignments(sizes, memory):
         assert fleet.sizes[found.server != home].sum() <= 1.2 * moved + 1e-9
 
 
+def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pass():
+    scenario = ShardScenario(shards=96, servers=12, rounds=2, seed=3)
+    balancer, solver = scenario.balancer(), make_solver("copter", tolerance=1e-6)
+    loads = next(scenario.loads())
+    for scale in (1.0, 3.0):  # the same loads in another unit
+        balancer.set_loads(loads * scale)
+        done = balancer.round(solver)
+    assert (done.movements, done.cost, done.gap) == (0, 0.0, pytest.approx(0.0, abs=1e-6))
+    assert done.solution.status == "optimal" and done.solution.iterations == 0
+
+
 def test_replicas_are_kept_for_loads_that_come_back():
     rng = np.random.default_rng(4)
     balancer, solver = (
@@ -306,3 +317,11 @@ def test_pop_serves_every_shard_within_memory_and_loads_of_parts_add_up(instance
     if parts == 1:
         exact = solve_exact(fleet, last, mip_gap=0.01)
         assert (exact.placement is None) == bool(found.unanswered)
+
+
+def test_the_heuristic_moves_the_hottest_that_fits_from_most_to_least_loaded():
+    fleet = ShardFleet(np.array([50.0, 30.0, 15.0, 5.0]), np.ones(4), np.full(2, 4.0), 0.05)
+    last = ShardPlacement(np.arange(4), np.zeros(4, int), np.ones(4))
+    placement = greedy(fleet, last)
+    assert placement.server.tolist() == [1, 0, 0, 0]
+    assert imbalance(fleet, placement) == 0.0

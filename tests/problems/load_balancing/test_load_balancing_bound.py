@@ -85,3 +85,18 @@ def test_counts_by_hand():
     assert on_one([6.0], [1.0], 3) == 2.0  # a shard hotter than a server, in pieces
     assert on_one([4.0, 1.0, 1.0], [5.0, 1.0, 1.0], 2) == 5.0  # the small ones are too little
     assert on_one([3.0, 3.0, 1.0, 1.0], [5.0, 5.0, 1.0, 1.0], 2) == 6.0
+
+
+def test_disjoint_servers_add_up():
+    """Two pairs of servers, each with all load on the first: each needs what it would alone."""
+    loads, sizes = np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.0, 3.0, 2.0, 2.5])
+    fleet = ShardFleet(loads, sizes, np.full(4, 9.0), 0.05)
+    last = ShardPlacement(np.arange(4), np.array([0, 0, 2, 2]), np.ones(4))
+    assert ReplicaShim().carry(fleet, last).needed == 1.0 + 2.0
+
+
+def test_a_server_with_too_little_memory_counts():
+    """Balanced loads, and four shards of size 3 on a server with memory for two and a half."""
+    fleet = ShardFleet(np.ones(8), np.full(8, 3.0), np.array([7.5, 99.0]), 0.05)
+    last = ShardPlacement(np.arange(8), np.repeat([0, 1], 4), np.ones(8))
+    assert ReplicaShim().carry(fleet, last).needed == 6.0

@@ -198,6 +198,17 @@ def test_what_waits_longest_goes_first():
     assert list(rounds.round().placed) == ["d"]
 
 
+def test_the_same_rounds_from_a_saved_state():
+    rounds = busy(9, tasks=90)
+    rounds.round()
+    again = pickle.loads(pickle.dumps(rounds))
+    for its in (rounds, again):
+        its.finish(sorted(id for id in (f"t{one}" for one in range(90)) if its.running.place_of(id))[::3])
+        its.submit([f"n{one}" for one in range(20)], np.arange(20) % 12)
+    mine, its = rounds.round(), again.round()
+    assert (mine.placed, mine.value, mine.bound) == (its.placed, its.value, its.bound)
+
+
 def test_one_task_that_comes_alone():
     rounds = busy(1, tasks=5)
     rounds.round()

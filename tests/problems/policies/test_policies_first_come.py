@@ -29,6 +29,13 @@ def test_jobs_start_in_order_and_never_restart():
     assert sum(job.restarts for job in jobs) == 0
 
 
+def test_a_job_takes_the_type_with_room_on_which_it_is_fastest():
+    jobs = [(name, (1.0, 2.0), 1, 5000.0, float(k)) for k, name in enumerate("abc")]
+    run = simulate(scenario_of(cluster_of(2, 1), jobs), FirstCome(round_seconds=60.0))
+    types = {segment.job: segment.type for segment in run.segments}
+    assert types == {"a": "t1", "b": "t0", "c": "t0"}
+
+
 def test_a_job_that_is_not_rigid_is_refused():
     state = state_of("a", (1.0,))
     state.gpus, state.kind = None, "adaptive"

@@ -90,6 +90,22 @@ def test_restarts_cost_time_but_not_in_a_short_last_round():
     assert result.extended == 0.0
 
 
+def test_contention_is_that_of_the_trace_or_of_the_life():
+    jobs = [static("a", 240.0), static("b", 120.0)]
+    result = replay(jobs, 1, Names(["a"], ["a"], ["b"], ["b"]))
+    first, second = result.jobs
+    assert first.finished == 240.0
+    assert first.ftf == pytest.approx(240 / (240 * 2)) and first.ftf_live == pytest.approx(240 / (240 * 2))
+    # 20 s of restart, then 100 s, then the rest; alone for its last two rounds of four.
+    assert second.finished == pytest.approx(380.0)
+    assert second.ftf == pytest.approx(380 / (120 * 2))
+    assert second.ftf_live == pytest.approx(380 / (120 * np.mean([2, 2, 1, 1])))
+    assert result.metrics.unfair_fraction == 0.5
+    names, ran = schedule_matrix(result)
+    assert names == ["a", "b"]
+    assert ran.tolist() == [[True, True, False, False], [False, False, True, True]]
+
+
 def test_progress_goes_through_regimes():
     job = RegimeJob("a", 0.0, 1, Mode.GNS, (Regime(16, 2, 50.0), Regime(32, 10, 10.0)))
     seen = []
@@ -120,6 +136,14 @@ def test_progress_goes_through_regimes():
     # Who is proactive goes by the speed that makes the run time left right.
     replay([job], 1, Watch(), estimator=Proactive())
     assert np.array(seen)[:, 2] == pytest.approx([200.0, 80.0])
+
+
+def test_no_jobs_and_jobs_larger_than_the_cluster():
+    assert replay([], 4, Ordered()).metrics.makespan == 0.0
+    result = replay([static("big", 100.0, gpus=5), static("a", 100.0)], 4, Ordered())
+    assert result.rejected == ("big",)
+    assert [job.name for job in result.jobs] == ["a"]
+    assert replay([static("big", 100.0, gpus=5)], 4, Ordered()).rounds == ()
 
 
 @pytest.mark.parametrize("arguments", [{"gpus": 0}, {"round_seconds": 10.0}, {"restart_seconds": -1.0}])

@@ -1,5 +1,7 @@
 """Shockwave as a policy: when it plans, what it runs, and the authors' traces against their results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,8 +15,10 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.shockwave import (
     BASELINES,
     Mode,
+    Planner,
     Regime,
     RegimeJob,
+    Settings,
     Shockwave,
     generate,
     read_jobs,
@@ -22,9 +26,10 @@ from copter.problems.shockwave import (
     replay,
     schedule_matrix,
 )
+from copter.problems.shockwave.forecast import forecast
 from support.amounts import examples, longer
 from support.shockwave_cases import jobs as some_jobs
-from support.shockwave_cases import needs_data, result_path, static, trace_path
+from support.shockwave_cases import needs_data, now, result_path, state, static, trace_path
 
 
 def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
@@ -131,3 +136,19 @@ def test_wrong_predictions_lengthen_the_makespan_before_they_are_unfair():
     again = replay(jobs, 12, Shockwave(noise=0.6)).metrics
     other = replay(jobs, 12, Shockwave(noise=0.6, seed=1)).metrics
     assert again == wrong != other
+
+
+def test_what_a_job_is_owed_is_the_mean_of_its_predictions():
+    job = static("a", 1000.0)
+    planner = Planner(Settings(rounds=4))
+    for index, (run, waited, remaining) in enumerate(((0.0, 0.0, 1000.0), (100.0, 500.0, 2900.0))):
+        round_ = now([state(job, run=run, waited=waited, contention=2.0)], 1, index=index)
+        seen = replace(
+            forecast(round_.jobs),
+            remaining_seconds=np.array([remaining]),
+            total_seconds=np.array([run + remaining]),
+        )
+        owed = 1000.0 if index == 0 else 0.5 * (1000.0 + 3000.0)
+        rho = (run + waited + 2.0 * remaining) / (2.0 * owed)
+        planner._told, found = planner._fairness(round_, seen)
+        assert found == pytest.approx([rho])
