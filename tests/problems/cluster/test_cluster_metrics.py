@@ -9,12 +9,7 @@ from scipy import stats
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.report.metrics import (
-    gpu_hours,
-    indices,
-    interval,
-    summarise,
-)
+from copter.problems.cluster.report.metrics import gpu_hours, indices, interval, summarise
 
 HOUR = 3600.0
 

@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.estimation.estimators import (
-    Bootstrap,
-    NoProf,
-    Remember,
-    TypeBlind,
-)
+from copter.problems.cluster.estimation.estimators import Bootstrap, NoProf, Remember, TypeBlind
 from copter.problems.cluster.estimation.learned import NOMINAL, Learned, _bootstrapped
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.throughput import ThroughputParameters

@@ -8,12 +8,7 @@ import pytest
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile
-from copter.problems.cluster.report.fairness import (
-    Alone,
-    fairness_figures,
-    finish_time_fairness,
-    first_waits,
-)
+from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
 from copter.problems.cluster.results import ClusterRecord, JobRecord
 from copter.problems.cluster.workload import JobSubmission, Scenario
 

@@ -9,12 +9,7 @@ from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.traces import by_name
 from copter.problems.cluster.traces.elasticflow import TRACES, _read_throughputs, _read_trace
-from copter.problems.cluster.traces.gavel import (
-    FOLDER,
-    _GavelJob,
-    _read_gavel_throughputs,
-    _read_gavel_trace,
-)
+from copter.problems.cluster.traces.gavel import FOLDER, _GavelJob, _read_gavel_throughputs, _read_gavel_trace
 from copter.problems.shockwave import generate
 from support.real_data import DATA
 

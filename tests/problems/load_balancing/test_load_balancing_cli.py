@@ -3,7 +3,6 @@
 import csv
 import json
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -13,17 +12,11 @@ from hypothesis import strategies as st
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.errors import InputError
-from copter.problems.load_balancing import (
-    LoadBalancingError,
-    LoadTable,
-    read_loads,
-    write_loads,
-    zipf_loads,
-)
+from copter.problems.load_balancing import LoadTable, read_loads, write_loads, zipf_loads
 from copter.problems.load_balancing.course import BURN_IN, Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
 from support.amounts import examples
-from support.commands import invoke, words
+from support.commands import invoke
 
 BENCH = ["bench", "load-balancing", "--shards", "32", "--servers", "4", "--rounds", "3", "--no-isolate"]
 
@@ -124,25 +117,6 @@ def test_the_benchmark_writes_movements_and_imbalance(tmp_path):
     assert document["settings"]["mode"] == "stateless" and "imbalance, max" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("bench", "load-balancing", "--solvers", "pop-0"), "no solver is called 'pop-0'"),
-        (("bench", "load-balancing", "--solvers", "heuristics"), "did you mean heuristic?"),
-        (("bench", "sia", "--solvers", "heuristic"), "no solver is called 'heuristic'"),
-        (
-            ("bench", "load-balancing", "--servers", "4", "--solvers", "pop-8"),
-            "pop-8: must have at most 4 parts",
-        ),
-        (("bench", "load-balancing", "--memory", "0.5"), "must be at least 1"),
-        (("run", "load-balancing", "--workload", "none.csv"), "none.csv is not a file"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments, said):
-    result = invoke(*arguments, code=2)
-    assert said in words(result)
-
-
 def test_a_run_of_one_s_own_loads_fills_its_folder(tmp_path):
     loads = tmp_path / "loads.csv"
     table = LoadTable(tuple("abcdefgh"), np.random.default_rng(0).integers(1, 50, (4, 8)).astype(float))
@@ -157,20 +131,3 @@ def test_a_run_of_one_s_own_loads_fills_its_folder(tmp_path):
     figures = json.loads((out / "summary.json").read_text())["figures"]
     assert 0.0 <= figures["proven_mean"] <= 1.0 and figures["movements_mean"] >= 0.0
     assert "moves, mean" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((*BENCH, "--memory", "4"), "shards: size = 32: must be at most 16"),
-        (
-            (*BENCH[:3], "33", *BENCH[4:], "--memory", "8.9"),
-            "shards = 33: must fit on the servers: 4 servers .* 8 each",
-        ),
-        (("run", "load-balancing", "--shards", "9", "--servers", "2", "--memory", "4.9"), "must fit"),
-    ],
-)
-def test_memory_that_is_too_small_is_one_error_before_anything_runs(arguments, words, tmp_path):
-    result = invoke(*arguments, *(("--out", tmp_path / "out") if arguments[0] == "run" else ()), code=1)
-    assert isinstance(result.exception, LoadBalancingError) and re.search(words, str(result.exception))
-    assert result.output == "" and not (tmp_path / "out").exists()

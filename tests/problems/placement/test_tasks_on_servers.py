@@ -319,24 +319,6 @@ def test_the_command(files, tmp_path):
     assert {"seeds.csv", "summary.json", "allocated.png"} <= {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--policy", "fdg"), "fdg"),
-        (("--seeds", "0"), "--seeds"),
-        (("--nodes", "none.csv"), "none.csv is not a file"),
-    ],
-)
-def test_a_wrong_argument_is_named(files, arguments, says):
-    assert says in run("--nodes", files[0], "--tasks", files[1], *arguments, code=2).output
-
-
-def test_without_gpus_there_is_no_demand(files):
-    files[1].write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,1024,0,0\n")
-    answer = run("--nodes", files[0], "--tasks", files[1], "--json", code=1)
-    assert "tasks: must request GPUs, by which demand is measured" in answer.output + str(answer.exception)
-
-
 @pytest.mark.long
 @pytest.mark.data
 @pytest.mark.parametrize("mix", ["default", "gpushare100", "multigpu50"])

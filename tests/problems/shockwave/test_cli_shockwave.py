@@ -82,31 +82,6 @@ def test_run_prints_one_json_object_and_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--policy", "shockwve"], "did you mean shockwave"),
-        (["--policy", ","], "must be at least one policy"),
-        (["--solver", "cvxpy"], "no solver is called 'cvxpy'"),
-        (["--predictor", "oracel"], "did you mean oracle"),
-        (["--mode", "lasy"], "did you mean lazy"),
-        (["--noise", "1.5"], "--noise"),
-        (["--jobs", "nowhere.json"], "is not a file"),
-        (["--power", "-1"], "not negative"),
-        (["--hours", "0"], "greater than 0"),
-        (["--gpus", "0"], "--gpus"),
-        (["--jobs", "TRACE", "--n-jobs", "5"], "is for generated jobs only"),
-        (["--jobs", "TRACE", "--arrival-seconds", "5"], "is for generated jobs only"),
-        (["--jobs", "TRACE", "--gpus", "1"], "1: must be at least 2, the GPUs of the smallest job"),
-    ],
-)
-def test_wrong_arguments_exit_with_2_and_say_what_to_do(tmp_path, options, said):
-    write_jobs(tmp_path / "jobs.json", generate(3, seed=1, gpu_mix={2: 1.0}))
-    options = [tmp_path / "jobs.json" if option == "TRACE" else option for option in options]
-    result = invoke("run", "shockwave", *options, code=2)
-    assert said in words(result)
-
-
 def test_settings_of_a_plan_reach_the_policies(trace, trace_file):
     options = f"--jobs {trace_file} --gpus 8 --policy shockwave,ossp --mode lazy --noise 0.4 --seed 3".split()
     result = invoke("run", "shockwave", *options, "--knowledge", "proactive", "--json")

@@ -5,19 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.shockwave import (
-    Pattern,
-    generate,
-    pattern_of,
-    prediction_errors,
-    read_jobs,
-)
-from copter.problems.shockwave.predictor import (
-    RULES,
-    _bayesian,
-    _restatement,
-    observe,
-)
+from copter.problems.shockwave import Pattern, generate, pattern_of, prediction_errors, read_jobs
+from copter.problems.shockwave.predictor import RULES, _bayesian, _restatement, observe
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, state, static, trace_path
 from support.shockwave_reference import finish_time_fairness, outlook

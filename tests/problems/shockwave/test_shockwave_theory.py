@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 
 from copter.bench.reproduction import Effort, reproductions
-from copter.problems.shockwave.theory import (
-    equilibrium,
-    equilibrium_error,
-    utilities,
-)
+from copter.problems.shockwave.theory import equilibrium, equilibrium_error, utilities
 
 RNG = np.random.default_rng(3)
 

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from copter.errors import InputError
-from copter.problems.sia import (
-    Cluster,
-    Configuration,
-    GpuType,
-    read_cluster,
-    read_profiles,
-    read_scenario,
-)
+from copter.problems.sia import Cluster, Configuration, GpuType, read_cluster, read_profiles, read_scenario
 from copter.problems.sia.files import _HARDWARE_CLASSES
 from support.real_data import DATA
 

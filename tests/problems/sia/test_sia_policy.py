@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
-from copter.problems.sia import (
-    Cluster,
-    Configuration,
-    GpuType,
-    InfeasibleRoundError,
-    SiaJob,
-)
+from copter.problems.sia import Cluster, Configuration, GpuType, InfeasibleRoundError, SiaJob
 from copter.solvers.registry import make_solver
 from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 

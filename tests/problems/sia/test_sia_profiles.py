@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
-from copter.problems.sia import (
-    Cluster,
-    Configuration,
-    CountProfile,
-    GpuType,
-    ReplicaProfile,
-    TableProfile,
-)
+from copter.problems.sia import Cluster, Configuration, CountProfile, GpuType, ReplicaProfile, TableProfile
 
 CLUSTER = Cluster([GpuType("A", 2, 2), GpuType("B", 4, 1)])
 CONFIGURATIONS = CLUSTER.configurations  # A: 1, 2, 4; B: 1, 2, 4

@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.problems.sia import (
-    Cluster,
-    Configuration,
-    GpuType,
-    SiaError,
-    SiaJob,
-)
+from copter.problems.sia import Cluster, Configuration, GpuType, SiaError, SiaJob
 from copter.problems.sia.columns import Objective
 from copter.program.program import ContinualProgram
 from copter.store.compiled import compile_program

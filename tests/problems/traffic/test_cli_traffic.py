@@ -238,29 +238,6 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
     assert "max-flow: ring, 42 demands" in words(result) and "Medians of each kind" in words(result)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--matrix", "fog"], "'fog': must be one of gravity"),
-        (["--demands", "0"], "'0': must be all or a positive number"),
-        (["--demands", "some"], "'some': must be all or a positive number"),
-        (["--objective", "max-fun"], "there are: max-flow, min-mlu, max-min"),
-        (["--objective", "max-min", "--solver", "pop-2"], "pop-2: must be a solver of linear programs"),
-        (["--path-kind", "scenic"], "there are: edge-disjoint, shortest"),
-        (["--change", "all"], "there are: independent, source"),
-        (["--change", "source,all"], "no change is called 'all'"),
-        (["--change", "sequence"], "several matrices"),
-        (["--capacity", "-1"], "must be greater than 0"),
-        (["--paths", "0"], "--paths"),
-        (["--solver", "pop-0"], "no solver is called"),
-        (["--solver", "lptop"], "did you mean"),
-    ],
-)
-def test_wrong_arguments_exit_with_2_and_say_what_to_do(topology_file, options, said):
-    result = invoke("run", "traffic", "--topology", topology_file, *options, code=2)
-    assert said in words(result)
-
-
 def test_every_name_of_a_command_stands_for_something(instance):
     for name in MODELS:
         assert make_matrix(name, instance.topology, seed=0).shape == (NODES, NODES)
