@@ -92,13 +92,6 @@ def test_afs_s_stops_at_the_count_that_is_fastest():
     assert records[0].gpus == {"g": 3}  # 1 and 2: three are no unit, four are not there
 
 
-def test_optimus_gives_the_next_gpu_where_most_time_is_saved():
-    """3 GPUs: from 1 to 2 GPUs the first job saves 60 - 40 s, the second 300 - 273 s."""
-    jobs = [(0, [1, 1.5, 1.6], 60, 1), (0, [1, 1.1, 1.2], 300, 1)]
-    _, _, jcts = play("optimus-events", jobs, gpus=3)
-    assert jcts[0] == pytest.approx(60.0)
-
-
 def test_tiresias_demotes_a_job_when_its_service_reaches_the_limit():
     """Limit 10 GPU-seconds: the first job falls after 10 s, the second, with two GPUs, 5 s later."""
     jobs = [(0, [1.0, 1.5], 30, 1), (1, [1.0, 1.5], 30, 2)]

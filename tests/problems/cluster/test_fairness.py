@@ -1,15 +1,14 @@
 """Finish time fairness against run times worked out by hand."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile
-from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
-from copter.problems.cluster.results import ClusterRecord, JobRecord
+from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness
+from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 # 120 units of work; on a: 1, 1.5 and 2 units a second on 1, 2 and 4 GPUs, on b twice that.
@@ -61,14 +60,6 @@ def test_fairness_on_one_type_is_time_over_time_alone():
         assert rho[:2].tolist() == pytest.approx([260 / 90, 65 / 70])
         assert math.isnan(rho[2])
     assert fairness_figures(rho) == {"worst_ftf": pytest.approx(260 / 90), "unfair_fraction": 0.5}
-
-
-def test_a_job_waits_for_its_round_alone_too():
-    job = replace(record("x", 260.0, 0.5), submitted=50.0)
-    rounds = [ClusterRecord(k, 60.0 * k, 60.0, 1, 0, 0, 0, {}, {}, 0, 0, 0, 0, 0, 0.0) for k in range(3)]
-    waits = first_waits([job], rounds)
-    assert waits == [10.0]
-    assert finish_time_fairness(scenario(job), [job], waits=waits) == pytest.approx([260 / (90 + 10)])
 
 
 def test_fairness_over_types_in_both_readings():

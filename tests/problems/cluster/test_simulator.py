@@ -13,10 +13,10 @@ from copter.problems.cluster import (
     Scenario,
     Simulator,
 )
-from copter.problems.cluster.nodes import NodeChange, NodeFailure
+from copter.problems.cluster.nodes import NodeFailure
 from copter.problems.cluster.placement import Placed
 from copter.problems.cluster.policy import Placement
-from copter.problems.cluster.profiles.tables import ReplicaProfile, TableProfile
+from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.cluster.simulation.simulator import StarvationError
 
 ONE, TWO = Configuration(1, 1, "T4"), Configuration(1, 2, "T4")
@@ -73,16 +73,6 @@ def test_at_events_the_policy_is_asked_when_something_happens_or_when_it_said():
     assert (jobs["j0"].finished, jobs["j1"].started, jobs["j1"].finished) == (115.0, 115.0, 225.0)
 
 
-def test_levels_change_the_speed_on_the_way():
-    profile = TableProfile("t", 0.0, [60.0, 100.0], [ONE], [[2.0], [0.5]])
-    one = scenario(0.0)
-    seen = []
-    policy = Scripted(lambda now: {n: ONE for n in now.jobs if seen.append((j := now.jobs[n]).level) or j})
-    job = play(Simulator(Scenario(one.cluster, one.jobs, {"p": profile}), policy))["j0"]
-    assert job.finished == 60.0 / 2.0 + 40.0 / 0.5
-    assert seen == [0, 1]
-
-
 def test_what_a_policy_sees_of_a_job():
     looks = []
 
@@ -116,13 +106,6 @@ def test_nodes_that_fail_take_progress_back_to_the_checkpoint():
     # 65.5 of 100 done, 65 safe; idle until the round at 120, restart until 130, 35 left
     assert job.finished == pytest.approx(165.0)
     assert [segment.place for segment in simulator.segments] == [((0, 1),), ((1, 1),)]
-
-
-def test_nodes_that_come_are_there_from_the_next_round_on():
-    seen = []
-    policy = Scripted(lambda now: seen.append(now.cluster.gpus) or {name: ONE for name in now.jobs})
-    play(Simulator(scenario(0.0), policy, events=[NodeChange(30.0, "T4", 3)]))
-    assert seen == [2, 6]
 
 
 @pytest.mark.parametrize(

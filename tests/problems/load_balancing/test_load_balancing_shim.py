@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.load_balancing import imbalance
-from copter.problems.load_balancing.shim import (
-    NOWHERE,
-    ReplicaShim,
-    ShardFleet,
-    ShardPlacement,
-    ShardPlacementError,
-)
+from copter.problems.load_balancing.shim import ReplicaShim, ShardFleet, ShardPlacement, ShardPlacementError
 from support.amounts import examples
 
 
@@ -128,11 +122,3 @@ def test_small_shares_are_consolidated():
     new = ~np.isin(placement.keys(n), last.keys(n))
     assert (x[:10, 10:] > 0).sum() == 100 and 10 <= new.sum() <= 20
     assert imbalance(fleet, placement) <= 0.1 + 1e-9
-
-
-def test_a_shard_that_fits_nowhere_is_named():
-    fleet = ShardFleet(np.ones(3), np.full(3, 2.0), np.full(2, 3.0), 0.05)
-    nothing = np.empty(0, int)
-    with pytest.raises(ShardPlacementError) as raised:
-        ReplicaShim().round(fleet, NOWHERE, nothing, nothing, np.empty(0))
-    assert raised.value.shard in range(3)

@@ -259,17 +259,6 @@ def test_a_drained_server_is_empty_as_soon_as_moves_allow():
     assert not rounds.round(moves=1).moved
 
 
-def test_nothing_moves_unless_it_may():
-    rounds = busy(8)
-    rounds.round()
-    before = {id: rounds.running.place_of(id) for id in rounds.running._slot}
-    rounds.drain(rounds.running.servers.names[:6])
-    done = rounds.round()
-    assert not done.moved
-    assert all(rounds.running.place_of(id) == place for id, place in before.items() if place)
-    assert all(place.server >= 6 for place in done.placed.values())
-
-
 # ---- errors ----------------------------------------------------------------------------------------------
 
 
@@ -401,15 +390,6 @@ def test_a_task_of_a_group_that_may_not_run_keeps_no_room_from_others():
     rounds.submit(["a", "b"], 0, Apart("g", 1))
     rounds.submit(["c"], 1)
     assert set(rounds.round().placed) == {"a", "c"}
-
-
-def test_a_task_limited_by_zone_leaves_a_drained_server_within_its_zone():
-    rounds = plain([2000] * 2, [(1000, 1000)])
-    rounds.submit(["a"], 0, Apart("g", 1, ["z", "z"]))
-    rounds.round()
-    before = rounds.running.place_of("a").server
-    rounds.drain([f"s{before}"])
-    assert rounds.round(moves=9).moved["a"].server == 1 - before
 
 
 @pytest.mark.parametrize(

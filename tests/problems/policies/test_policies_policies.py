@@ -86,14 +86,6 @@ def test_a_job_alone_runs_on_its_quickest_type(name):
     assert {segment.type for segment in run.segments} == {"t1"}
 
 
-def test_shortest_first_has_the_least_average_jct():
-    averages = {}
-    for name in NAMES:
-        run = simulate(random_scenario(5, count=40), make_policy(name))
-        averages[name] = np.mean([job.jct for job in run.job_results()])
-    assert min(averages, key=averages.__getitem__) == "srpt"
-
-
 def test_a_job_moves_only_if_that_is_worth_the_restart():
     near, far = state_of("near", [1.0, 1.1]), state_of("far", [1.0, 3.0], work=1e5)
     for state in (near, far):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.shockwave import Pattern, generate, pattern_of, prediction_errors, read_jobs
+from copter.problems.shockwave import Pattern, pattern_of, prediction_errors, read_jobs
 from copter.problems.shockwave.predictor import RULES, _bayesian, _restatement, observe
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, state, static, trace_path
@@ -53,13 +53,6 @@ def test_finish_time_fairness_by_hand():
     assert finish_time_fairness(fresh, outlook(fresh)) == 1.0
     with pytest.raises(ValueError, match="predictor"):
         outlook(fresh, "nobody")
-
-
-def test_errors_vanish_when_one_regime_is_left():
-    errors = prediction_errors(generate(80, seed=3), points=11)
-    for error in errors.values():
-        assert error.regime[0] > 0.1 and error.regime[-1] < 0.05
-        assert (error.run_time >= 0).all()
 
 
 @needs_data

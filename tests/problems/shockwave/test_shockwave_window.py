@@ -1,5 +1,7 @@
 """Program (11) and its relaxation: data by hand, certificates, and cvxpy on a model of its own."""
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -136,6 +138,14 @@ def test_waterfilling_is_certified_where_things_coincide(block):
         certified(degenerate(seed))
 
 
+def test_impossible_windows_are_refused():
+    for change in ({"weights": -FOUND.weights}, {"weights": FOUND.weights + np.inf}, {"lam": -1.0}):
+        with pytest.raises(ValueError, match="not negative"):
+            replace(FOUND, **change)
+    with pytest.raises(ValueError, match="capacity"):
+        replace(FOUND, capacity=0)
+
+
 @given(window=windows(), seed=st.integers(0, 99))
 @settings(deadline=None)
 def test_the_bound_holds_for_any_prices_and_any_rounds(window, seed):
@@ -200,33 +210,3 @@ def test_large_windows_agree_with_cvxpy(jobs):
     exact, reference = solve_waterfilling(window), clarabel_relaxation(window)
     assert reference.objective == pytest.approx(exact.objective, rel=1e-6)
     assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
-
-
-def nothing_to_do(weights, gpus=1, lam=1.0):
-    """Two jobs: the first has no epoch left, so that no round is worth anything to it."""
-    outlooks = [
-        Outlook(np.zeros(1), np.array([50.0]), 0.0, 100.0),
-        Outlook(np.array([90.0]), np.array([50.0]), 4500.0, 4500.0),
-    ]
-    return window_of(
-        ["idle", "a"],
-        np.array([1, 1]),
-        np.array(weights),
-        np.array([2.0, 0.0]),
-        np.array([2.0, 90.0]),
-        outlooks,
-        rounds=10,
-        capacity=gpus,
-        round_seconds=120.0,
-        lam=lam,
-    )
-
-
-@pytest.mark.parametrize(
-    "change", [{"weights": [-1.0, 1.0]}, {"weights": [np.inf, 1.0]}, {"weights": [1.0, 1.0], "lam": -1.0}]
-)
-def test_impossible_windows_are_refused(change):
-    with pytest.raises(ValueError, match="not negative"):
-        nothing_to_do(**change)
-    with pytest.raises(ValueError, match="capacity"):
-        nothing_to_do([1.0, 1.0], gpus=0)

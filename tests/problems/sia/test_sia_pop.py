@@ -41,31 +41,6 @@ def test_one_part_is_sia():
     assert whole.segments == one.segments
 
 
-def test_parts_keep_to_their_nodes_and_to_their_jobs():
-    scenario = generate(gpus=64, jobs_per_day=1000, hours=0.5)
-    pop = Pop(parts=4, seed=7, solver="copter")
-    schedule, homes = pop.schedule, {}
-
-    def watched(now):
-        answer = schedule(now)
-        for name in now.jobs:
-            assert homes.setdefault(name, pop._part[name]) == pop._part[name]
-        for part, cluster in enumerate(pop._clusters):
-            used = dict.fromkeys(cluster.names, 0)
-            for name, configuration in answer.items():
-                if pop._part[name] == part:
-                    used[configuration.type] += configuration.gpus
-            assert all(used[type] <= gpus for type, gpus in cluster.capacity.items())
-        counts = np.bincount([pop._part[job.name] for job in now.arrived], minlength=4)
-        assert not counts.any() or now.index or np.ptp(counts) <= 1
-        return answer
-
-    pop.schedule = watched
-    run = play(scenario, pop, rounds=60)
-    assert run.completed > 5
-    assert 0 < pop.figures["parallel_seconds_estimated"] <= pop.figures["total_seconds"]
-
-
 def wide_and_narrow():
     """A rigid job of three of four nodes, and one of one node, that two parts share."""
     profile = ReplicaProfile("a", 0.0, 6000.0, {"t0": (1, 1.0)}, 8)

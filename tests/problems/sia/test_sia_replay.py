@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from copter.problems.sia import (
@@ -14,7 +13,6 @@ from copter.problems.sia import (
     Scenario,
     SiaPolicy,
     SteadyReplay,
-    generate,
 )
 from copter.solvers.registry import make_solver
 from support.sia_cases import Exact
@@ -72,38 +70,6 @@ def test_unknown_applications_and_duplicate_names_are_errors():
 
 
 SMALL = {"gpus": 64, "jobs_per_day": 300, "hours": 2.0, "seed": 5}
-
-
-@pytest.fixture(scope="module")
-def small():
-    return run(generate(**SMALL))
-
-
-def test_all_jobs_complete_within_what_there_is(small):
-    summary = small.summary()
-    assert summary["jobs_completed"] == len(small.jobs) == 25
-    for record in small.records:
-        assert record.queue + record.running >= record.completed
-        assert 0 <= record.utilisation <= 1
-        assert all(0 <= share <= 1 for share in record.utilisation_by_type.values())
-        assert record.n_rows == 7 + record.queue + record.running
-    results = small.job_results()
-    for job in results:
-        assert job.submitted <= job.started < job.finished
-        assert job.jct == pytest.approx(job.finished - job.submitted)
-    given = sum(record.utilisation for record in small.records) * small.policy.cluster.gpus * 60
-    assert sum(job.gpu_seconds for job in results) <= given + 1e-6
-    assert summary["restarts_per_job"] == pytest.approx(np.mean([job.restarts for job in results]))
-    assert summary["makespan_hours"] * 3600 == pytest.approx(
-        max(job.finished for job in results) - results[0].submitted
-    )
-
-
-def test_records_are_flat_rows(small):
-    row = small.records[0].as_row()
-    assert "utilisation_by_type" not in row
-    assert row["utilisation_azure"] == small.records[0].utilisation_by_type["azure"]
-    assert set(row) == set(small.records[-1].as_row())
 
 
 # ---- steady rounds -----------------------------------------------------------------------------------

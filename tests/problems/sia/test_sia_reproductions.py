@@ -5,18 +5,8 @@ import math
 import pytest
 
 from copter.bench.reproduction import Effort, reproductions
-from copter.problems.cluster import make_policy
 from copter.problems.sia import reproductions as module
 from copter.problems.sia.reproductions import COLUMNS, POLICIES, Played, play, scenario_of, simulated
-
-
-def test_rivals_run_as_in_the_thesis():
-    for name, setup in POLICIES.items():
-        policy = make_policy(setup.policy, **setup.settings)
-        adaptive = name in ("Sia", "Pollux")
-        assert policy.round_seconds == (60.0 if adaptive else 360.0)
-        assert policy.kind == ("adaptive" if adaptive else "rigid")
-        assert (setup.placer() is None) == (setup.estimator == "oracle") == (not adaptive)
 
 
 def test_changes_are_those_of_the_means(monkeypatch):

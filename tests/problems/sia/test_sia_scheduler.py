@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.nodes import NodeChange, NodeFailure
+from copter.problems.cluster.nodes import NodeFailure
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.sia import Sia, generate
@@ -39,15 +39,6 @@ def test_a_reserved_job_never_waits():
     simulator = simulate(jobs)
     (mine,) = (one for one in simulator.job_results() if one.name == "mine")
     assert mine.started == 600.0
-
-
-def test_nodes_that_come_and_go_are_seen():
-    changes = [NodeChange(600.0, "B", 0), NodeChange(1200.0, "B", 2)]
-    simulator = simulate([job("a"), job("b"), job("c")], events=changes)
-    by_time = {record.time: record.gpus for record in simulator.records}
-    assert by_time[660.0]["B"] == 0 and by_time[540.0]["B"] > 0
-    assert max(record.gpus["B"] for record in simulator.records) > 8
-    assert simulator.completed == 3
 
 
 def test_a_job_that_lost_its_node_is_known_to_hold_nothing():

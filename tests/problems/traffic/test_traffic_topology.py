@@ -54,17 +54,6 @@ def test_the_largest_component_in_both_directions(graph):
     assert (topology.capacity == 1000.0).all()
 
 
-@given(graphs())
-def test_a_graph_made_of_a_topology_gives_it_back(graph):
-    topology = Topology.from_networkx(graph)
-    topology = topology.with_capacity(np.arange(topology.n_links) + 0.5)
-    again = Topology.from_networkx(topology.to_networkx(), name=topology.name)
-    assert again.n_nodes == topology.n_nodes
-    assert dict(zip(again.links, again.capacity, strict=True)) == dict(
-        zip(topology.links, topology.capacity, strict=True)
-    )
-
-
 def test_capacities_as_given_added_up_or_replaced():
     graph = nx.MultiGraph()
     graph.add_edge("a", "b", capacity=3)
