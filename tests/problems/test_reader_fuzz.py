@@ -123,16 +123,6 @@ def test_documents_with_other_parts(name, tmp_path_factory, data):
     accept(READERS[name], path)
 
 
-@given(data=st.data())
-@settings(max_examples=examples(100), deadline=None)
-def test_arrays_of_any_kind_are_no_matrices_or_matrices(tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("fuzz")
-    shape = data.draw(st.sampled_from([(), (0,), (3,), (3, 3), (2, 3, 3), (0, 3, 3), (1, 1, 3, 3), (3, 2)]))
-    kind = data.draw(st.sampled_from(["f8", "i4", "?", "c16", "U3", "S2", "M8[s]", "f2", "V4"]))
-    np.save(folder / "m.npy", np.zeros(shape, kind))
-    accept(lambda path: read_matrices(path, LINE), folder / "m.npy")
-
-
 @given(constants=junk, cluster=junk)
 @settings(max_examples=examples(60), deadline=None)
 def test_profile_folders(tmp_path_factory, constants, cluster):

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
 from copter.problems.cluster.estimation.estimators import Bootstrap, NoProf, Remember, TypeBlind
-from copter.problems.cluster.estimation.learned import NOMINAL, Learned, _bootstrapped
+from copter.problems.cluster.estimation.learned import NOMINAL, Learned
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 
@@ -122,22 +120,6 @@ def test_reports_do_not_depend_on_how_often_the_policy_is_asked():
         list(Simulator(scenario, policy, estimator=estimator, max_hours=0.25).run())
         seen[seconds] = [estimator.reports[time] for time in (420.0, 840.0)]
     assert seen == dict.fromkeys(seen, [{"t4": 10, "a100": 0}, {"t4": 10, "a100": 10}])
-
-
-@given(
-    st.floats(0.001, 1.0),
-    st.floats(0.001, 1.0),
-    st.floats(0.01, 3.0),
-    st.floats(1.0, 10.0),
-    st.integers(2, 32),
-)
-def test_equation_3_1(pass_a, pass_b, sync, gamma, gpus):
-    a = ThroughputParameters(0.01, pass_a, sync, 0.01, 2 * sync, 0.02, gamma)
-    b = ThroughputParameters(0.02, pass_b, 0.0, 0.0, 0.0, 0.0, 1.0)
-    learned = _bootstrapped(b, a, 16)
-    for nodes in (1, 2):
-        wanted = b.throughput(1, 1, 16) / a.throughput(1, 1, 16) * a.throughput(nodes, gpus, 16)
-        assert learned.throughput(nodes, gpus, 16) == pytest.approx(float(wanted))
 
 
 @pytest.mark.parametrize(

@@ -130,3 +130,20 @@ def test_a_job_scales_differently_on_each_type():
     for type, table in (("rtx", 2.84), ("a100", 3.46), ("quad", 3.13)):
         one, four = (bert.clock(Configuration(1, gpus, type))[-1] for gpus in (1, 4))
         assert one / four == pytest.approx(table, rel=0.03)
+
+
+@pytest.mark.parametrize("size", [128, 512, 2048])
+@pytest.mark.parametrize(("nodes", "gpus"), [(1, 1), (1, 4), (2, 8)])
+def test_steps_a_second_are_those_of_the_throughput_model(size, nodes, gpus):
+    fixed = PROFILE.at_fixed_batch(size)
+    goodput = fixed.curve(Configuration(nodes, gpus, "t4"))
+    steps = np.array([fixed.steps(level) for level in range(2)])
+    passes = -(-size // (gpus * MODEL.max_local_batch))
+    seconds = MODEL.parameters.step_seconds(nodes, gpus, size / (gpus * passes), passes - 1)
+    assert goodput * steps == pytest.approx(np.full(2, 1.0 / float(seconds)), rel=1e-12)
+
+
+def test_a_job_that_adapts_counts_its_progress():
+    assert [PROFILE.steps(level) for level in range(2)] == [1.0, 1.0]
+
+    assert PROFILE.at_fixed_batch().steps(0) == pytest.approx(1.0)

@@ -12,8 +12,16 @@ CLUSTER = Cluster([GpuType("A", 4, 4), GpuType("B", 8, 1)])
 TRUTH = TrainingProfile("m", 10.0, 3e4, {"A": 1.0, "B": 3.0}, Scaling(16, (1, 20), 0.1, (0.3, 0.8)), levels=2)
 
 
+def test_a_job_that_never_ran_seems_to_have_no_use_for_more_than_its_fair_share():
+    seen = _LinearBeyond(TRUTH, {}, 3)
+    for shape in CLUSTER.configurations:
+        one = TRUTH.curve(Configuration(1, 1, shape.type))[0]
+        assert seen.curve(shape)[0] == pytest.approx(one * min(shape.gpus, 3))
+
+
 def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
     seen = _LinearBeyond(TRUTH, {"A": 4}, 1)
+
     for level in range(2):
         goodput = dict(zip(CLUSTER.configurations, seen.goodput(CLUSTER.configurations, level), strict=True))
         true = dict(zip(CLUSTER.configurations, TRUTH.goodput(CLUSTER.configurations, level), strict=True))
@@ -22,17 +30,6 @@ def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
             expected = true[one] if one.gpus <= base.gpus else true[base] * one.gpus / base.gpus
             assert goodput[one] == pytest.approx(expected)
             assert seen.curve(one)[level] == pytest.approx(expected)  # both ways to ask agree
-
-
-@pytest.mark.parametrize("first", [1, 3, 6])
-def test_a_job_that_never_ran_seems_to_have_no_use_for_more_than_its_fair_share(first):
-    seen = _LinearBeyond(TRUTH, {}, first)
-    goodput = dict(zip(CLUSTER.configurations, seen.goodput(CLUSTER.configurations, 0), strict=True))
-    one = {type: TRUTH.curve(Configuration(1, 1, type))[0] for type in CLUSTER.names}
-    for shape in CLUSTER.configurations:
-        expected = one[shape.type] * min(shape.gpus, first)
-        assert goodput[shape] == pytest.approx(expected)
-        assert seen.curve(shape)[0] == pytest.approx(expected)
 
 
 def test_a_job_that_runs_is_measured():

@@ -50,15 +50,19 @@ def rounds(draw, powers_of_two=True):
 
 
 @settings(deadline=None)
-@given(rounds())
-def test_what_fits_by_counts_is_placed(case):
+@given(rounds(), st.data(), st.sampled_from([0, 0, 2]))
+def test_what_fits_by_counts_is_placed_on_nodes_that_work(case, data, most):
     cluster, wanted = case
+    down = {
+        type.name: frozenset(data.draw(st.sets(st.integers(0, type.nodes + 1), max_size=most)))
+        for type in cluster.types
+    }
     held = {}
     for want in wanted:
-        placed = SiaPlacer().place(cluster, {}, held, want)
+        placed = SiaPlacer().place(cluster, down, held, want)
         assert placed.evicted == ()
         assert {name: place.configuration for name, place in placed.places.items()} == want
-        fits(cluster, {}, placed.places)
+        fits(cluster, down, placed.places)
         same = [name for name in want if name in held and held[name].configuration == want[name]]
         assert set(placed.moved) == {name for name in same if placed.places[name] != held[name]}
         held = placed.places
@@ -74,22 +78,6 @@ def test_odd_counts_keep_the_rules(case):
         assert {*placed.places, *placed.evicted} == set(want)
         assert all(place.configuration == want[name] for name, place in placed.places.items())
         fits(cluster, {}, placed.places)
-        held = placed.places
-
-
-@settings(deadline=None)
-@given(rounds(), st.data())
-def test_nodes_that_are_down_are_not_used(case, data):
-    cluster, wanted = case
-    down = {
-        type.name: frozenset(data.draw(st.sets(st.integers(0, type.nodes + 1), max_size=2)))
-        for type in cluster.types
-    }
-    held = {}
-    for want in wanted:
-        placed = SiaPlacer().place(cluster, down, held, want)
-        assert placed.evicted == ()
-        fits(cluster, down, placed.places)
         held = placed.places
 
 

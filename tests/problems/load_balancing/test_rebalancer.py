@@ -116,19 +116,6 @@ def test_the_problem_has_the_shards_the_memory_and_the_band(worker):
     assert found["server"].tolist() == [1, 1, 0, 1] and found["moves_evaluated"] == 7 and found["cut"]
 
 
-def test_the_next_round_begins_where_the_last_one_ended_and_changes_only_loads_that_changed(worker):
-    _, before = ask(worker, FLEET)
-    loads = FLEET.loads.copy()
-    loads[3] = 2.0
-    fleet = ShardFleet(loads, FLEET.sizes, FLEET.memory, FLEET.tolerance)
-    values = request(FLEET.loads, fleet, None)
-    assert values["changed"].tolist() == [3] and values["loads"].tolist() == [2.0]
-    _, problem = ask(worker, fleet)
-    assert problem.assignment == {"server 0": ["shard 2"], "server 1": ["shard 0", "shard 1", "shard 3"]}
-    assert problem.dimensions["load"] == before.dimensions["load"] | {"shard 3": 0.4}
-    assert limits(problem)["above"][0] == pytest.approx(FLEET.band[1] * 1.1)  # the unit is the first mean
-
-
 @pytest.mark.parametrize("name", ["rebalancer", "rebalancer-swap"])
 def test_a_record_says_what_was_moved_and_whether_the_loads_are_in_the_band(stand_in, name):
     settings = SolverSettings(name, 1e-2, 5.0, environments=environments())
