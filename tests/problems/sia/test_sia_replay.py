@@ -18,8 +18,8 @@ from copter.solvers.registry import make_solver
 from support.sia_cases import Exact
 
 
-def run(scenario, policy_options=None, **options):
-    policy = SiaPolicy(scenario.cluster, shim=Exact(), **(policy_options or {}))
+def run(scenario, **options):
+    policy = SiaPolicy(scenario.cluster, shim=Exact())
     replay = Replay(scenario, make_solver("highs-milp"), policy=policy, **options)
     list(replay.run())
     return replay
@@ -28,9 +28,9 @@ def run(scenario, policy_options=None, **options):
 ONE = Cluster([GpuType("A", 1, 1)])
 
 
-def one_gpu(*times, work=100.0, restart=30.0):
+def one_gpu(*times):
     jobs = [JobSubmission(f"J{k}", time, "SiaJob", "m") for k, time in enumerate(times)]
-    return Scenario(ONE, jobs, {"m": ReplicaProfile("m", restart, work, {"A": (1, 1.0)})})
+    return Scenario(ONE, jobs, {"m": ReplicaProfile("m", 30.0, 100.0, {"A": (1, 1.0)})})
 
 
 def test_times_by_hand():
@@ -69,20 +69,12 @@ def test_unknown_applications_and_duplicate_names_are_errors():
         run(scenario, hours=0.0)
 
 
-SMALL = {"gpus": 64, "jobs_per_day": 300, "hours": 2.0, "seed": 5}
-
-
 # ---- steady rounds -----------------------------------------------------------------------------------
 
 
-def steady(rounds=5, **options):
-    replay = SteadyReplay(256, 30, rounds, make_solver("highs-milp"), churn=0.1, seed=1, **options)
-    replay.policy._shim = Exact()
-    return replay
-
-
 def test_a_steady_cluster_keeps_its_number_of_jobs():
-    replay = steady()
+    replay = SteadyReplay(256, 30, 5, make_solver("highs-milp"), churn=0.1, seed=1)
+    replay.policy._shim = Exact()
     records = list(replay.run())
     assert [record.queue + record.running for record in records] == [30] * 5
     assert records[0].arrived == 30
