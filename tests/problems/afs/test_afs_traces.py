@@ -5,7 +5,7 @@ import pytest
 
 from copter.errors import InputError
 from copter.problems.afs.models import _BEST_COUNTS, fit, measured, stand_ins
-from copter.problems.afs.reproductions import play
+from copter.problems.afs.reproductions import _burst_of, _monitored_hours, play
 from copter.problems.afs.traces import (
     VIRTUAL_CLUSTERS,
     _generate_virtual_cluster,
@@ -90,3 +90,10 @@ def test_afs_is_the_best_of_its_class_on_a_virtual_cluster():
     assert hours["afs-p"] <= 2 * hours["afs-l"]
     assert hours["afs-l"] <= min(hours.values())
     assert hours["afs-p"] < hours["max-min"]
+
+
+@pytest.mark.parametrize(("kind", "others"), [("few", 19), ("many", 67)])
+def test_cheap_resizes_let_the_monitored_job_complete_sooner(kind, others):
+    jobs = _burst_of(kind, 0).jobs
+    assert (jobs[0].name, len(jobs)) == ("monitored", 1 + others)
+    assert _monitored_hours(kind, "CoDDL", 0) < _monitored_hours(kind, "full restarts", 0)

@@ -1,16 +1,21 @@
 """Rounds after few changes: what a balancer that keeps its program finds is what one made anew would."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer, LoadBalancingError
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.workload import few_changed, zipf_loads
 from copter.solvers.base import takes_start
-from copter.solvers.registry import make_solver
 from support.amounts import examples
+from support.ticking import tick
 
 
 def anew(balancer):
@@ -151,3 +156,44 @@ def test_only_some_shards_take_the_loads_of_a_round():
         other = now != before
         assert other.sum() <= 3 and (now[other] == fresh[other]).all()
     assert all((a == b).all() for a, b in zip(few_changed(rounds, 99, seed=2), rounds, strict=True))
+
+
+def loaded(**fields: Any) -> LoadBalancer:
+    scenario = ShardScenario(shards=96, servers=12, rounds=2, seed=3, **fields)
+    balancer = scenario.balancer()
+    balancer.set_loads(next(scenario.loads()))
+    return balancer
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_late_round_serves_all_shards_within_the_memory(
+    first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    balancer, solver = loaded(memory=10), make_solver("copter")
+    if not first:
+        balancer.round(solver)
+        balancer.set_memory(0, 7.0)
+        balancer.add_shards(["new", "newer"], [5.0, 0.0])
+        balancer.remove_server(5)
+    before = balancer.placement()
+    clock = tick(monkeypatch, 0.0)
+    real = balancer.place
+
+    def slow(*given: Any) -> Any:
+        clock.now += 10.0
+        return real(*given)
+
+    balancer.place = slow  # type: ignore[method-assign]
+    done = balancer.round(solver, deadline=1.0)
+    assert done.solution is None and np.isnan(done.bound)
+    there = done.placement
+    assert np.bincount(there.shard, there.share, len(balancer.shards)) == pytest.approx(1.0)
+    used = np.bincount(there.server, balancer.fleet().sizes[there.shard], len(balancer.servers))
+    assert (used <= balancer.fleet().memory).all()
+    old = set(zip(before.shard.tolist(), before.server.tolist(), strict=True))
+    now = set(zip(there.shard.tolist(), there.server.tolist(), strict=True))
+    if first:
+        assert now == old and not done.moves
+    else:
+        assert {move.who for move in done.moves} >= {"new", "newer"} and len(now - old) < 12
+    assert balancer.number == (1 if first else 2)

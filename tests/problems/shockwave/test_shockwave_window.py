@@ -1,6 +1,7 @@
 """Program (11) and its relaxation: data by hand, certificates, and cvxpy on a model of its own."""
 
 from dataclasses import replace
+from itertools import islice
 
 import cvxpy as cp
 import numpy as np
@@ -17,7 +18,8 @@ from copter.problems.shockwave import (
     snapshot,
     solve_waterfilling,
 )
-from copter.problems.shockwave.course import clarabel_relaxation
+from copter.problems.shockwave.course import _busy_rounds, clarabel_relaxation
+from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.window import _FLOOR, Window
 from support.amounts import examples
 from support.shockwave_cases import now, state, windows
@@ -210,3 +212,36 @@ def test_large_windows_agree_with_cvxpy(jobs):
     exact, reference = solve_waterfilling(window), clarabel_relaxation(window)
     assert reference.objective == pytest.approx(exact.objective, rel=1e-6)
     assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
+
+
+CLOSE = 1e-5
+
+
+def check(window, relaxed):
+    """Feasible, certified, and as good as water-filling says."""
+    exact = solve_waterfilling(window)
+    scale = abs(exact.objective)
+    assert (relaxed.rounds >= 0).all() and (relaxed.rounds <= window.most_rounds * (1 + 1e-12)).all()
+    assert float(window.gpus @ relaxed.rounds) <= window.capacity * window.rounds * (1 + 1e-12)
+    assert relaxed.objective == pytest.approx(window.relaxed_objective(relaxed.rounds), rel=1e-12)
+    assert relaxed.bound - relaxed.objective <= CLOSE * scale + 1e-12
+    assert relaxed.objective <= exact.bound + 1e-9 * scale + 1e-15
+    assert relaxed.bound >= exact.objective - 1e-9 * scale - 1e-15
+
+
+@given(sequence=st.lists(windows(most=8, rounds=5), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=examples(40))
+def test_any_windows_one_after_another(sequence):
+    """Jobs of the same name come, go and change all they have, the cluster too."""
+    solve = RelaxationProgram(CLOSE)
+    for window in sequence:
+        check(window, solve(window))
+
+
+@pytest.mark.parametrize(("jobs", "gpus"), [(40, 8), (150, 32), (30, 64)])
+def test_rounds_of_a_busy_cluster(jobs, gpus):
+    solve = RelaxationProgram(CLOSE)
+    for busy in islice(_busy_rounds(jobs, gpus, seed=3), 5):
+        window = build_window(busy)
+        check(window, solve(window))
+        assert len(solve.program) == 1 + np.count_nonzero(np.diff(window.segment_start))

@@ -1,9 +1,14 @@
 """The replay: times by hand, and what must hold in every round."""
 
+from __future__ import annotations
+
+import json
 import math
 
+import numpy as np
 import pytest
 
+from copter.bench.settings import SolverSettings
 from copter.problems.sia import (
     Cluster,
     GpuType,
@@ -13,8 +18,12 @@ from copter.problems.sia import (
     Scenario,
     SiaPolicy,
     SteadyReplay,
+    generate,
 )
+from copter.problems.sia.course import ClosedSia, Size, record_sia
+from copter.problems.sia.replay import _SAME
 from copter.solvers.registry import make_solver
+from support.commands import invoke
 from support.sia_cases import Exact
 
 
@@ -85,3 +94,87 @@ def test_a_steady_cluster_keeps_its_number_of_jobs():
 def test_steady_arguments_that_make_no_sense(arguments):
     with pytest.raises(ValueError, match=r"must be at least 1, and in \[0, 1\]"):
         SteadyReplay(*arguments, make_solver("highs-milp"))
+
+
+def dense(replay):
+    """Values of all variables of the round's program by job and configuration, absent ones NaN."""
+    policy, solution = replay.policy, replay.scheduler.last.solution
+    table = {}
+    for job, choices in policy.choices().items():
+        row = np.full(len(policy.cluster.configurations) + 1, math.nan)
+        row[choices.columns + 1] = solution.x[job]
+        table[job] = row
+    return table
+
+
+def compared(before, now):
+    """Changed, added, removed, integral and the two lengths, by brute force."""
+    jobs = [*(before | now)]
+    width = len(next(iter(now.values())))
+    absent = np.full(width, math.nan)
+    old, new = (np.array([table.get(job, absent) for job in jobs]) for table in (before, now))
+    there, here = ~np.isnan(old), ~np.isnan(new)
+    both = there & here
+    difference = np.nan_to_num(new) - np.nan_to_num(old)
+    return {
+        "changed": (abs(difference[both]) > _SAME).mean(),
+        "added": 1 - both.sum() / here.sum(),
+        "removed": 1 - both.sum() / there.sum(),
+        "integral": ((new[here] < _SAME) | (new[here] > 1 - _SAME)).mean(),
+        "path_x": (difference**2).sum(),
+        "path_n": abs(int(here.sum()) - int(there.sum())),
+    }
+
+
+def test_shares_and_lengths_are_those_of_dense_arrays():
+    replay = Replay(generate(gpus=64, jobs_per_day=1200, hours=0.5, seed=2), make_solver("copter"))
+    before = None
+    for number, record in enumerate(replay.run()):
+        now = dense(replay)
+        if before:
+            for name, expected in compared(before, now).items():
+                assert getattr(record, name) == pytest.approx(expected, abs=1e-12), (number, name)
+        before = now
+        if number == 25:
+            break
+    assert number == 25
+
+
+SMALL = Size(128, 12, 2)
+SIZE = Size(128, 20, 3)
+
+
+@pytest.fixture(autouse=True)
+def small_warm_up(monkeypatch):
+    monkeypatch.setattr("copter.problems.sia.course._WARM_UP", SMALL)
+
+
+@pytest.fixture(scope="module")
+def own():
+    return list(ClosedSia(SIZE, 0).play(SolverSettings("copter", tolerance=1e-6)).records)
+
+
+def test_rounds_are_those_that_would_be_recorded(own, tmp_path):
+    recorded = record_sia(tmp_path, gpus=SIZE.gpus, jobs=SIZE.jobs, rounds=SIZE.rounds, seed=0, warm_up=SMALL)
+    replayed = list(recorded.play(SolverSettings("copter", tolerance=1e-6)).records)
+    assert len(own) == len(replayed) == SIZE.rounds
+    for one, two in zip(own, replayed, strict=True):
+        assert set(one) == set(two)
+        for name in ("solver", "round", "n_variables", "n_rows", "nnz", "status"):
+            assert one[name] == two[name]
+        assert one["objective"] == pytest.approx(two["objective"], rel=1e-5)
+        assert one["bound"] <= one["answer_objective"] * (1 + 1e-9)
+        assert one["integral_churn"] == pytest.approx(two["integral_churn"], nan_ok=True)
+        assert one["seconds"] == pytest.approx(
+            one["edit_seconds"] + one["solve_seconds"] + one["rounding_seconds"]
+        )
+
+
+def test_the_command_plays_without_a_recording(tmp_path):
+    path = tmp_path / "out.json"
+    words = "bench sia --gpus 128 --jobs 20 --rounds 3 --solvers copter --no-isolate --no-record"
+    result = invoke(*words.split(), "--json", str(path))
+    assert "not recorded" in result.output
+    records = json.loads(path.read_text())["records"]
+    assert [record["round"] for record in records] == [0, 1, 2]
+    assert np.isfinite([record["gap"] for record in records]).all()
