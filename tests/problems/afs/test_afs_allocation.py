@@ -1,4 +1,4 @@
-"""Algorithm 1 and its parts against brute force."""
+"""Algorithm 1 and its parts against brute force, and two jobs, with the example of appendix A."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Virtual clusters and the models that their jobs train."""
+"""Virtual clusters, the models that their jobs train, and reproductions that need no data."""
 
 import numpy as np
 import pytest

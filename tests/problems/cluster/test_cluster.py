@@ -1,4 +1,4 @@
-"""Configurations of a cluster, against the thesis' own example and its rule."""
+"""Configurations of a cluster by the thesis' rule, limits of odd nodes by trying all, clusters by name."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Figures of a simulation that is small enough to work out by hand, and of several."""
+"""Figures of small simulations and finish time fairness by hand."""
 
 import math
 

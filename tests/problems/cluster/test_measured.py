@@ -1,4 +1,4 @@
-"""Measured profiles: interpolation by hand on a small folder, and run times of Pollux' shipped results."""
+"""Measured and built-in profiles, pipelines, services, and jobs within their users' limits."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What changes cost, by models of the papers, against hand-worked progress and fine steps of time."""
+"""Costs of changes by hand and in fine steps of time; failures; distributed jobs that share a node."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Generators and readers of traces: their counts and shares, their seeds, and what readers refuse."""
+"""Generators and readers of traces, what readers refuse, and the sizes of tuned jobs."""
 
 import json
 import tarfile

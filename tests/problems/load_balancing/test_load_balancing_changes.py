@@ -1,4 +1,4 @@
-"""Rounds after few changes: what a balancer that keeps its program finds is what one made anew would."""
+"""Rounds after few changes, against a balancer made anew; a deadline is that of the whole round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spread shim: what it promises whatever the answer, and that its flows are maximum flows."""
+"""The shim of replicas against maximum flows, and the bound in whole replicas against branch and bound."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The baselines in the simulator: shares become rounds, no GPU idles, the same run twice is the same."""
+"""Baselines of rigid jobs in the simulator: shares become rounds; first come, Optimus, Tiresias by hand."""
 
 import json
 from collections import defaultdict

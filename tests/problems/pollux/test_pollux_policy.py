@@ -1,4 +1,4 @@
-"""Pollux on small clusters: limits, rigid and pinned jobs, several types, determinism."""
+"""Pollux on small clusters and in the cloud, its fitness by hand, and the results that its authors ship."""
 
 import json
 

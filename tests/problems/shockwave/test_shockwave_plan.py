@@ -1,4 +1,4 @@
-"""The plan shim: feasibility of every plan, and gaps against brute force."""
+"""Plans of the shim and plans that are proven optimal: feasible, and against brute force."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Prediction of regimes: the three rules against hand-computed posteriors, and Figure 5's comparison."""
+"""Prediction of regimes: rules by hand, and forecasts of many jobs against the rules for one."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Program (11) and its relaxation: data by hand, certificates, and cvxpy on a model of its own."""
+"""Program (11) and its relaxation: data by hand, certificates, cvxpy, and window after window by copter."""
 
 from dataclasses import replace
 from itertools import islice

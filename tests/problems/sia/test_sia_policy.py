@@ -1,4 +1,4 @@
-"""The Sia policy: what each kind of job may choose, and nodes that come and go."""
+"""The Sia policy: what each kind of job may choose, nodes that come and go, how a choice is taken over."""
 
 from dataclasses import replace
 

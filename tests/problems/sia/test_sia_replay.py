@@ -1,4 +1,4 @@
-"""The replay: times by hand, and what must hold in every round."""
+"""The replay: times by hand, figures against dense arrays, and rounds that are not recorded."""
 
 from __future__ import annotations
 

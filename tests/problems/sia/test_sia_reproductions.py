@@ -1,4 +1,4 @@
-"""Sia beside its baselines: what runs how, what a row says, and the order on a small workload."""
+"""Figures and tables of Sia: how they are made of simulations, and what is printed."""
 
 import math
 from collections import Counter

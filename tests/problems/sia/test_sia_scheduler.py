@@ -1,4 +1,4 @@
-"""Sia in the simulator: what it is told, what limits do, and that it replays as it did before."""
+"""Sia, POP and LP* in the simulator: what they are told, limits, time shares, and a recorded replay."""
 
 import numpy as np
 import pytest
