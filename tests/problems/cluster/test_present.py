@@ -145,13 +145,10 @@ def test_nodes_that_are_down_stay_out_of_use():
 @pytest.mark.parametrize(
     ("present", "message"),
     [
-        (lambda: Present(-1.0, {}), "time = -1.0: must be finite and not negative"),
         (lambda: Present(5.0, {}, asks=4.0), "asks = 4.0: must be finite and not before time = 5.0"),
         (lambda: Present(5.0, {"run": running()}, after={"run": ["b"]}), "after: job 'run': must not be in"),
-        (lambda: Present(5.0, {"other": running()}), "present: job 'other': must be in the scenario"),
         (lambda: Present(5.0, {"run": running(progress=2000.0)}), "job 'run': progress = 2000.0: must be"),
         (lambda: Present(5.0, {"run": running(gpus=3)}), "job 'run': held = .*: must be GPUs that work"),
-        (lambda: Present(5.0, {}, down={"t9": frozenset({0})}), "down: type 't9': must be one of"),
         (
             lambda: Present(5.0, {"run": PresentJob(held=Placement("t0", ((0, 1),)))}),
             "job 'run': held = .*: must be a Configuration",

@@ -19,7 +19,7 @@ from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES,
 from copter.problems.cluster.traces.gavel import FOLDER as GAVEL
 from copter.problems.cluster.traces.gavel import _GavelJob, _read_gavel_throughputs, _read_gavel_trace
 from copter.problems.cluster.traces.helios import _read_helios
-from copter.problems.cluster.traces.philly import FILE, TracedJob, _read_philly, _sample
+from copter.problems.cluster.traces.philly import FILE, _read_philly, _sample
 from copter.problems.cluster.traces.pollux import FOLDER
 from copter.problems.cluster.traces.tuned import constrained, size_of
 from copter.problems.cluster.workload import JobSubmission, read_workload
@@ -75,23 +75,6 @@ def test_sizes_go_by_gpu_hours():
     ]  # fmt: skip
 
 
-def test_samples_fold_the_days_and_leave_out_short_and_huge_jobs():
-    hour, day = 3600.0, 86_400.0
-    trace = [
-        TracedJob(3 * day + 2.5 * hour, 600.0, 1, "a"),
-        TracedJob(9.9 * hour, 7200.0, 2, "b"),
-        TracedJob(11 * hour, 600.0, 1, "too late in the day"),
-        TracedJob(3 * hour, 59.0, 1, "too short"),
-        TracedJob(3 * hour, 1001 * hour, 1, "too long"),
-    ]
-    models = {"S": ("small",), "M": ("medium",)}
-    jobs = _sample(trace, 10, np.random.default_rng(0), models)
-    assert [(job.application, job.time / hour, job.tenant) for job in jobs] == [
-        ("small", pytest.approx(0.5), "a"),
-        ("medium", pytest.approx(7.9), "b"),
-    ]
-
-
 HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
 PHILLY_HEAD = "timestamp,duration,num_gpus,gpu_time,cluster"
 POLLUX_HEAD = "name,time,application,num_replicas,batch_size"
@@ -105,12 +88,9 @@ def helios_line(gpus=2, submitted="2020-04-02 01:30:00", seconds="7200"):
     ("read", "head", "line", "field"),
     [
         (_read_philly, PHILLY_HEAD, "yesterday,60,1,60,a", "timestamp"),
-        (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,60,0,0,a", "num_gpus"),
         (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,60,2,60,a", "gpu_time"),
         (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,-1,2,60,a", "duration"),
-        (read_workload, POLLUX_HEAD, "a,1,ncf,0,64", "num_replicas"),
         (read_workload, POLLUX_HEAD, "a,1,ncf,1,few", "batch_size"),
-        (_read_helios, HELIOS, helios_line(-1), "gpu_num"),
         (_read_helios, HELIOS, helios_line(seconds="long"), "duration"),
         (_read_helios, HELIOS, helios_line(submitted="today"), "submit_time"),
     ],

@@ -72,16 +72,6 @@ class Names(Rigid):
         return [now.jobs[name] for name in self._answers[min(now.index, len(self._answers) - 1)]]
 
 
-def test_one_job_alone_takes_its_run_time():
-    result = replay([static("a", 500.0, gpus=2, arrival=30.0)], 4, Ordered())
-    (job,) = result.jobs
-    # It waits for the next round; the very first one with jobs has no dispatch.
-    assert (job.finished, job.jct, job.starts) == (620.0, 590.0, 1)
-    assert job.ftf == pytest.approx(590 / 500)
-    assert result.metrics.makespan == 590.0
-    assert result.metrics.utilisation == pytest.approx(2 * 500 / (4 * 590))
-
-
 def test_restarts_cost_time_but_not_in_a_short_last_round():
     # Rounds 0, 2 and 4: 120 s, 100 s after a restart, and 50 s that end long before the round does.
     result = replay([static("a", 270.0)], 1, Names(["a"], [], ["a"], [], ["a"]))

@@ -102,21 +102,6 @@ def test_a_shim_that_leaves_a_pinned_job_out_is_an_error_and_changes_nothing():
 # ---- nodes come and go -------------------------------------------------------------------------------
 
 
-def test_nodes_change_capacity_and_configurations():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    policy.apply(60.0)
-    policy.set_nodes("A", 2)
-    policy.apply(120.0)
-    assert policy.program.resources["A"] == (-np.inf, 8.0)
-    assert ("A", 12) not in gpus(policy, "J")
-    policy.set_nodes("A", 4)
-    policy.apply(180.0)
-    assert policy.program.resources["A"] == (-np.inf, 16.0)
-    assert ("A", 16) in gpus(policy, "J")
-    assert policy.program.requests["J"].costs[1] == pytest.approx(1.0)
-
-
 def test_pins_of_restarts_are_released_when_nodes_vanish():
     policy = make(BIG, scale_up_limit=None)
     profile = table(list(BIG.configurations.gpus.astype(float)), BIG, seconds=500.0)

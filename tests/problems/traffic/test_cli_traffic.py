@@ -15,10 +15,9 @@ from copter.problems.traffic import CHANGES, METHODS, MODELS, load_topology, mak
 from copter.problems.traffic import course as bench
 from copter.problems.traffic.baselines import is_method
 from copter.problems.traffic.course import Instance, TrafficEvent, _events_of, make_instance, prepare
-from copter.problems.traffic.report import _draw_network
 from support.amounts import longer
 from support.commands import invoke, words
-from support.networks import best_flow, line
+from support.networks import best_flow
 
 NODES = 7
 
@@ -244,10 +243,3 @@ def test_every_name_of_a_command_stands_for_something(instance):
     for name in CHANGES:
         assert isinstance(next(_events_of(instance, name, 0)), TrafficEvent)
     assert all(is_method(name.replace("-K", "-2")) for name in METHODS)
-
-
-def test_a_network_without_places_is_drawn_all_the_same():
-    topology, _ = line()
-    figure = _draw_network(topology, np.linspace(0.0, 1.2, 4), np.array([True, False, False, False]), "line")
-    lines = figure.axes[0].collections
-    assert len(lines[0].get_segments()) == 3 and len(lines[1].get_segments()) == 1

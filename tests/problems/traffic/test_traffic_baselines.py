@@ -96,16 +96,6 @@ def test_pop_gives_each_part_its_share_of_each_link():
     assert split.path_flows.sum() == pytest.approx(9.0)  # pieces of it in all parts
 
 
-def test_pop_draws_parts_by_its_seed():
-    topology, paths = line(3.0)
-    traffic = TrafficState(topology, paths)
-    traffic.set_volumes(np.arange(1.0, 7.0))
-    first, again = (pop(traffic, 2, seed=5, solver="highs-simplex").path_flows for _ in range(2))
-    assert (first == again).all()
-    with pytest.raises(ValueError, match="parts = 0"):
-        pop(traffic, 0)
-
-
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.floats(0.0, 50.0), min_size=1, max_size=12), st.floats(0.0, 3.0))
 def test_client_splitting_keeps_volumes_and_halves_the_largest(volume, split):

@@ -118,20 +118,6 @@ def test_rates_of_a_loose_tolerance_are_as_fair_but_for_it(seed):
     assert limited > 5
 
 
-@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e6, 1e12])
-def test_rates_do_not_depend_on_the_unit_of_flow(unit):
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        flows, other = network(rng, 1e-3), network(np.random.default_rng(seed), 1e-3)
-        volumes = rng.uniform(0.2, 3.0, flows.paths.n_pairs)
-        flows.set_volumes(volumes)
-        other.set_capacities(unit * flows.capacity)
-        other.set_volumes(unit * volumes)
-        plain, scaled = flows.round(), other.round()
-        assert plain.shortfall <= 1e-3 and scaled.shortfall <= 1e-3 and (plain.bottleneck >= 0).sum() > 5
-        np.testing.assert_allclose(scaled.rates / unit, plain.rates, rtol=5e-3)
-
-
 @pytest.mark.parametrize("tolerance", [0.0, -1.0, 1.0, 2.0, float("nan")])
 def test_a_tolerance_that_is_none_is_refused(tolerance):
     with pytest.raises(EditError, match="tolerance"):

@@ -148,8 +148,6 @@ def test_an_unreachable_pair_is_named():
     [
         ({"pairs": ([0, 1], [1])}, "must be lists of equal length"),
         ({"pairs": ([0, 5], [1, 1])}, "pair 1: node 5: must be in"),
-        ({"pairs": ([0, -1], [1, 1])}, "pair 1: node -1: must be in"),
-        ({"pairs": ([0, 0.5], [1, 1])}, "pair 1: node 0.5: must be in"),
         ({"pairs": ([0, 2], [1, 2])}, "pair 1: source and target must differ, not both be '2'"),
         ({"k": 0}, "k = 0"),
         ({"weight": "miles"}, "weight = 'miles'"),
@@ -178,7 +176,6 @@ def test_own_paths_by_name_or_number(ring):
     [
         ({("0", "2"): [["0", "2"]]}, r"path \['0', '2'\]: the topology has no link 0 -> 2"),
         ({("0", "2"): [["0", "1"]]}, r"path \['0', '1'\]: must lead from the source to the target"),
-        ({("0", "2"): [["1", "2"]]}, r"path \['1', '2'\]: must lead from"),
         ({("0", "1"): [["0", "4", "0", "1"]]}, "must not visit '0' twice"),
         ({(0, 7): [[0, 7]]}, r"pair \(0, 7\): 7: must be a node of 'ring'"),
         ({("0", "1"): []}, r"pair \('0', '1'\): must have at least one path"),
