@@ -125,23 +125,6 @@ def test_min_mlu_is_scipy_s_after_any_events(case):
     assert membership(paths) @ flows == pytest.approx(np.where(able, volume, 0.0), abs=1e-9)
 
 
-@settings(max_examples=examples(20), deadline=None)
-@given(histories(), st.sampled_from(["max-flow", "min-mlu"]))
-def test_copter_agrees_with_highs_warm_from_round_to_round(case, objective):
-    topology, paths, volume, events = case
-    ours, theirs = (TrafficEngineering(topology, paths, objective) for _ in range(2))
-    solver = make_solver("copter", tolerance=1e-6)
-    for traffic in (ours, theirs):
-        traffic.set_volumes(volume)
-    for k in range(len(events) + 1):
-        if k:
-            for traffic in (ours, theirs):
-                play_one(traffic, events[k - 1])
-        first, second = ours.round(solver), theirs.round(make_solver("highs-simplex", **HIGHS))
-        assert first.solution.status is Status.OPTIMAL
-        assert first.flows.objective == pytest.approx(second.flows.objective, rel=1e-5, abs=1e-5)
-
-
 def test_last_round_s_flows_are_taken_where_they_are_good_enough(monkeypatch):
     monkeypatch.setattr(model, "_SMALL", 0)
     topology, paths = line(10.0)
