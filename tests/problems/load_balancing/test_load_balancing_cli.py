@@ -1,6 +1,5 @@
 """Load balancing from loads in a file to run folder and benchmark document."""
 
-import csv
 import json
 import pickle
 
@@ -110,19 +109,3 @@ def test_the_benchmark_writes_movements_and_imbalance(tmp_path):
     later = [r["movements"] for r in document["records"] if r["solver"] == "copter"][1:]
     assert document["summary"]["copter"]["movements"]["mean"] == pytest.approx(sum(later) / len(later))
     assert document["settings"]["mode"] == "stateless" and "imbalance, max" in result.stdout
-
-
-def test_a_run_of_one_s_own_loads_fills_its_folder(tmp_path):
-    loads = tmp_path / "loads.csv"
-    table = LoadTable(tuple("abcdefgh"), np.random.default_rng(0).integers(1, 50, (4, 8)).astype(float))
-    write_loads(loads, table)
-    out = tmp_path / "run"
-    result = invoke("run", "load-balancing", "--workload", loads, "--servers", 2, "--out", out)
-    names = {"config.json", "versions.json", "rounds.csv", "summary.json", "README.txt"}
-    assert names | {"movements.png", "imbalance.png", "time.png"} <= {path.name for path in out.iterdir()}
-    with (out / "rounds.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 4 and all(float(row["imbalance"]) <= 0.1 + 1e-9 for row in rows)
-    figures = json.loads((out / "summary.json").read_text())["figures"]
-    assert 0.0 <= figures["proven_mean"] <= 1.0 and figures["movements_mean"] >= 0.0
-    assert "moves, mean" in result.stdout

@@ -1,7 +1,6 @@
 """Tasks on servers: what every policy keeps to, FGD against a plain twin, the plan against all patterns."""
 
 import itertools
-import json
 import math
 import os
 from collections import Counter
@@ -26,7 +25,6 @@ from copter.problems.placement import (
     read_tasks,
 )
 from copter.problems.placement.occupancy import Fleet, Free
-from support.commands import invoke
 
 MODELS = ("", "A", "B")
 
@@ -285,23 +283,6 @@ def test_a_wrong_line_is_named(files, which, line, says):
     with pytest.raises(InputError, match=r"line \d") as caught:
         (read_servers, read_tasks)[which](files[which])
     assert says in str(caught.value)
-
-
-def run(*arguments, code=0):
-    return invoke("run", "placement", *arguments, code=code)
-
-
-def test_the_command(files, tmp_path):
-    common = "--nodes", files[0], "--tasks", files[1], "--policy", "all", "--seeds", "2"
-    answer = run(*common, "--json")
-    policies = json.loads(answer.stdout)["policies"]
-    assert set(policies) == set(policy_names())
-    for figures in policies.values():
-        assert 0 < figures["allocated_at_100"] <= 100
-        assert figures["allocated_at_100_std"] >= 0
-    folder = tmp_path / "run"
-    run(*common, "--half", "--out", folder)
-    assert {"seeds.csv", "summary.json", "allocated.png"} <= {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """`copter run shockwave` and `copter bench shockwave`: documents, folders, errors; and the MILP baseline."""
 
-import csv
 import json
 
 import numpy as np
@@ -24,7 +23,7 @@ from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.exact import solve_milp
 from copter.problems.shockwave.predictor import RULES
 from support.amounts import examples
-from support.commands import invoke, words
+from support.commands import invoke
 from support.shockwave_cases import brute_force, windows
 
 
@@ -38,48 +37,6 @@ def trace_file(trace, tmp_path_factory):
     path = tmp_path_factory.mktemp("trace") / "jobs.json"
     write_jobs(path, trace)
     return path
-
-
-def test_run_folder_holds_rounds_jobs_plans_and_plots(trace, trace_file, tmp_path):
-    folder = tmp_path / "run"
-    options = f"--jobs {trace_file} --gpus 8 --policy shockwave,max-min,srpt --out {folder}".split()
-    result = invoke("run", "shockwave", *options)
-    assert "6 jobs on 8 GPUs" in words(result)
-    expected = replay(trace, 8, make_policy("srpt"))
-    summary = json.loads((folder / "summary.json").read_text())
-    assert list(summary["policies"]) == ["shockwave", "gavel", "srpt"]
-    srpt = summary["policies"]["srpt"]
-    for name, value in expected.metrics.as_row().items():
-        assert srpt[name] == pytest.approx(value)
-    with (folder / "jobs.csv").open() as file:
-        jobs = [row for row in csv.DictReader(file) if row["policy"] == "srpt"]
-    assert [row["name"] for row in jobs] == [job.name for job in trace]
-    for row, job in zip(jobs, expected.jobs, strict=True):
-        assert float(row["finished"]) == pytest.approx(job.finished)
-        assert float(row["ftf"]) == pytest.approx(job.ftf)
-    with (folder / "rounds.csv").open() as file:
-        rounds = [row for row in csv.DictReader(file) if row["policy"] == "srpt"]
-    assert [int(row["running"]) for row in rounds] == [record.running for record in expected.rounds]
-    with (folder / "plans.csv").open() as file:
-        plans = list(csv.DictReader(file))
-    assert len(plans) == summary["policies"]["shockwave"]["plans"] > 0
-    assert all(float(row["bound"]) >= float(row["objective"]) - 1e-12 for row in plans)
-    pictures = ("schedule-shockwave", "schedule-gavel", "schedule-srpt", "ftf_cdf", "makespan")
-    for name in pictures:
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    about = (folder / "README.txt").read_text()
-    assert all(path.name in about for path in folder.iterdir() if path.name != "README.txt")
-
-
-def test_run_prints_one_json_object_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options = "--n-jobs 8 --gpus 4 --policy themis,shockwave --hours 0.2 --solver copter --json".split()
-    result = invoke("run", "shockwave", *options)
-    summary = json.loads(result.stdout)
-    arrived = [job for job in generate(8, arrival_seconds=1344.0 / 4) if job.arrival <= 720.0]
-    assert summary["jobs"] == len(arrived) > 0
-    assert summary["policies"]["shockwave"]["makespan"] > 0
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_of_a_plan_reach_the_policies(trace, trace_file):

@@ -152,50 +152,15 @@ def test_a_sequence_takes_the_matrices_of_a_file_in_turn(topology_file, matrices
         next(_events_of(instance, "sideways", 0))
 
 
-def test_run_folder_holds_rounds_links_and_plots(topology_file, tmp_path):
-    folder = tmp_path / "run"
-    result = invoke(
-        "run",
-        "traffic",
-        "--topology",
-        topology_file,
-        "--rounds",
-        3,
-        "--change",
-        "failures",
-        "--out",
-        folder,
-    )
-    assert "max-flow: ring, 42 demands, copter" in words(result)
-    with (folder / "rounds.csv").open() as file:
-        rounds = list(csv.DictReader(file))
-    assert [row["round"] for row in rounds] == ["0", "1", "2"]
-    with (folder / "links.csv").open() as file:
+def test_links_have_their_load_and_their_utilisation(topology_file, tmp_path):
+    options = "--rounds 3 --change failures --out".split()
+    invoke("run", "traffic", "--topology", topology_file, *options, tmp_path / "run")
+    with (tmp_path / "run" / "links.csv").open() as file:
         links = list(csv.DictReader(file))
-    assert len(links) == 18 and sum(float(row["capacity"]) == 0 for row in links) == 2
-    for row in links:
-        assert float(row["load"]) <= float(row["capacity"]) * (1 + 1e-9)
-        if float(row["capacity"]):
-            share = float(row["load"]) / float(row["capacity"])
-            assert float(row["utilisation"]) == pytest.approx(share)
-    summary = json.loads((folder / "summary.json").read_text())
-    later = sorted(float(one["total_flow"]) for one in rounds[1:])
-    assert later[0] <= summary["figures"]["total_flow_median"] <= later[-1]
-    for name in ("network.png", "total_flow.png", "time.png"):
-        assert (folder / name).read_bytes().startswith(b"\x89PNG")
-    about = (folder / "README.txt").read_text()
-    assert all(path.name in about for path in folder.iterdir() if path.name != "README.txt")
-
-
-@pytest.mark.parametrize("matrix", ["file", "flat-poisson"])
-def test_run_prints_one_json_object(topology_file, matrices_file, matrix, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    matrix = matrices_file if matrix == "file" else matrix  # the other name of poisson-flat
-    options = f"--matrix {matrix} --objective min-mlu --rounds 3 --solver pop-2 --json".split()
-    result = invoke("run", "traffic", "--topology", topology_file, *options)
-    summary = json.loads(result.stdout)
-    assert summary["rounds"] == 3 and summary["solver"] == "pop-2" and summary["figures"]["mlu_median"] > 0
-    assert list(tmp_path.iterdir()) == []
+    load, capacity = (np.array([float(row[name]) for row in links]) for name in ("load", "capacity"))
+    assert len(links) == 18 and (capacity == 0).sum() == 2 and (load <= capacity * (1 + 1e-9)).all()
+    utilisation = np.array([float(row["utilisation"] or "nan") for row in links])
+    assert (utilisation * capacity)[capacity > 0] == pytest.approx(load[capacity > 0])
 
 
 def test_max_min_rounds_have_a_shortfall_within_the_tolerance(topology_file, tmp_path):
@@ -218,9 +183,8 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
     options += ["--solvers", "copter,shortest", "--json"]
     result = invoke("bench", "traffic", "--topology", topology_file, *options, path)
     found = json.loads(path.read_text())
-    assert [record["change"] for record in found["records"][:7]] == ["first"] + 3 * ["global"] + 3 * [
-        "failures"
-    ]
+    changes = [record["change"] for record in found["records"][:7]]
+    assert changes == ["first"] + 3 * ["global"] + 3 * ["failures"]
     assert list(found["kinds"]) == ["global", "failures"]
     for kind, summary in found["kinds"].items():
         flows = [

@@ -1,14 +1,23 @@
-"""Wrong options and files of the domains' commands: one line says what to do, and nothing is played."""
+"""Commands of the domains: run folders, JSON objects, and wrong options, which one line names."""
+
+import json
+from pathlib import Path
 
 import networkx as nx
 import pytest
 
 from copter.cli.main import main
 from copter.problems.shockwave import generate, write_jobs
+from support.commands import invoke, words
 
-NODES = "sn,cpu_milli,memory_mib,gpu,model\na,32000,131072,1,P100\n"
-PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
-WORKLOAD = "name,time,category,application\na,0,small,cifar10,\n"
+FILES = {
+    "nodes.csv": "sn,cpu_milli,memory_mib,gpu,model\nb,64000,262144,2,T4\na,32000,131072,1,P100\n",
+    "tasks.csv": "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,4000,8192,1,460\np1,2000,4096,1,1000\n",
+    "pods.csv": "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,1024,0,0\n",
+    "jobs.csv": "name,time,category,application\na,0,small,cifar10\nb,60,small,ncf\n",
+    "empty.csv": "name,time,category,application\n",
+    "loads.csv": "round,shard,load\n0,a,9\n0,b,2\n0,c,5\n0,d,7\n1,a,1\n2,d,2\n",
+}
 SHARDS = "load-balancing --shards 32 --servers 4"
 
 WRONG = {
@@ -79,22 +88,77 @@ WRONG = {
 }
 
 
+RUNS = [
+    (
+        "traffic --topology ring.graphml --rounds 3 --change failures",
+        "max-flow: ring, 42 demands, copter",
+        "rounds.csv links.csv network.png total_flow.png time.png",
+        "rounds solver figures",
+    ),
+    (
+        "shockwave --jobs trace.json --gpus 8 --policy shockwave,max-min,srpt",
+        "3 jobs on 8 GPUs",
+        "rounds.csv jobs.csv plans.csv schedule-shockwave.png schedule-gavel.png ftf_cdf.png makespan.png",
+        "jobs gpus policies",
+    ),
+    (
+        "load-balancing --workload loads.csv --servers 2",
+        "moves, mean",
+        "rounds.csv movements.png imbalance.png time.png",
+        "rounds solver figures",
+    ),
+    (
+        "placement --nodes nodes.csv --tasks tasks.csv --policy all --seeds 2 --half",
+        "copter",
+        "seeds.csv allocated.png",
+        "policies",
+    ),
+    (
+        "cluster --trace jobs.csv --policy srtf,tiresias",
+        "tiresias",
+        "jobs.csv allocations.csv report.html",
+        "policies",
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The files of the commands, in the working directory."""
+    monkeypatch.delenv("COPTER_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    small = {"shards": 16, "servers": 4, "rounds": 2}
+    monkeypatch.setattr("copter.problems.load_balancing.course._WARM_UP", small)
+    ring = nx.cycle_graph(7)
+    nx.set_node_attributes(ring, {node: node % 3 for node in ring}, "Longitude")
+    nx.set_node_attributes(ring, {node: node // 3 for node in ring}, "Latitude")
+    nx.write_graphml(ring, "ring.graphml")
+    write_jobs("trace.json", generate(3, seed=1, gpu_mix={2: 1.0}))
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+
+
+@pytest.mark.parametrize(("command", "said", "names", "keys"), RUNS, ids=[run[0].split()[0] for run in RUNS])
+def test_a_run_fills_its_folder_or_prints_one_json_object(command, said, names, keys):
+    assert said in words(invoke("run", *command.split(), "--out", "out"))
+    found = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    about = found.pop("README.txt").decode()
+    assert {*names.split(), "summary.json", "config.json", "versions.json"} <= found.keys()
+    assert all(name in about for name in found)
+    assert all(data.startswith(b"\x89PNG") for name, data in found.items() if name.endswith(".png"))
+    before = sorted(Path().iterdir())
+    assert {*keys.split()} <= json.loads(invoke("run", *command.split(), "--json").stdout).keys()
+    assert sorted(Path().iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("command", "options", "said"), [(command, *row) for command, rows in WRONG.items() for row in rows]
 )
-def test_a_wrong_word_is_named_and_nothing_is_played(tmp_path, monkeypatch, capsys, command, options, said):
-    monkeypatch.delenv("COPTER_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-    nx.write_graphml(nx.cycle_graph(7), tmp_path / "ring.graphml")
-    write_jobs(tmp_path / "trace.json", generate(3, seed=1, gpu_mix={2: 1.0}))
-    texts = {"nodes.csv": NODES, "pods.csv": PODS + "p0,1000,1024,0,0\n", "jobs.csv": WORKLOAD}
-    texts["empty.csv"] = "name,time,category,application\n"
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
+def test_a_wrong_word_is_named_and_nothing_is_played(monkeypatch, capsys, command, options, said):
     monkeypatch.setattr("sys.argv", ["copter", *command.split(), *options.split()])
     with pytest.raises(SystemExit) as ended:
         main()
     printed = capsys.readouterr()
     assert ended.value.code in (1, 2) and printed.out == "" and "Traceback" not in printed.err
     assert said in " ".join(printed.err.replace("│", " ").split())
-    assert not (tmp_path / "out").exists()
+    assert not Path("out").exists()
