@@ -15,8 +15,6 @@ from copter.problems.traffic.course import make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
 
-NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.4", "5.5", "5.6")}
-
 
 def figures(name, **effort):
     measured = reproductions()[name].measure(Effort(seeds=2, **effort))
@@ -30,22 +28,6 @@ def replaced(monkeypatch, module, rounds):
         "measure",
         lambda course, settings, **more: SolverResult(settings.name, records=rounds(settings.name)),
     )
-
-
-def test_they_are_listed():
-    assert set(reproductions()) >= NAMES
-
-
-def test_loads_of_servers_are_those_of_the_scenario():
-    found = figures("thesis-figure-5.1")
-    for mode in ("stateless", "stateful"):
-        least, median, most = (
-            found[mode, f"mean load of a server over the rounds' mean, {what}"].ours
-            for what in ("least", "median", "most")
-        )
-        assert 0.0 < least < median < most and least < 1.0 < most
-    step = "change from round to round, median"
-    assert found["stateful", step].ours < found["stateless", step].ours, "loads that drift change less"
 
 
 def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch):
@@ -64,19 +46,6 @@ def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch)
     assert found["stateful, Heuristic", "movements a round"].ours == 4.0
 
 
-def test_the_largest_demands_have_what_a_sort_says():
-    found = figures("thesis-figure-5.4", quick=True)
-    for model in ("poisson", "bimodal"):
-        row = f"generated, 50 nodes, {model}"
-        shares = [found[row, f"volume of the largest {k}% of the demands"].ours for k in (1, 10, 50)]
-        assert shares == sorted(shares) and all(
-            k < share <= 100.0 for k, share in zip((1, 10, 50), shares, strict=True)
-        )
-    tenth = "volume of the largest 10% of the demands"
-    few, many = (found[f"generated, 50 nodes, {model}", tenth].ours for model in ("poisson", "bimodal"))
-    assert few > many, "few demands dominate Poisson"
-
-
 def test_links_carry_the_share_of_the_volume_that_they_should():
     topology = load_topology("gabriel/50/0", capacity=1000.0)
     instance = make_instance(topology, make_matrix("bimodal", topology, seed=1), demands=300, seed=1)
@@ -89,37 +58,26 @@ def test_links_carry_the_share_of_the_volume_that_they_should():
         assert flow / fitted.volumes[0].sum() == pytest.approx(carried, abs=0.02)
 
 
-def test_flows_are_over_the_best_bound_of_all(monkeypatch, tmp_path):
+def test_flows_are_over_the_best_bound_of_all_and_a_late_program_has_no_time_a_round(monkeypatch):
     flow = {"highs-hot": 100.0, "copter": 99.95, "lp-top": 88.0}
-    flow |= {"pop-16": 99.9, "pop-64": 99.5, "pop-128": 99.0}
 
-    def rounds(solver):
-        one = {"seconds": 2.0, "answer_objective": -flow[solver], "bound": -100.0}
-        return [one | {"round": k} for k in range(4)]
-
-    replaced(monkeypatch, traffic, rounds)
-    found = figures("thesis-figure-5.6", quick=True)
-    assert {row: one.ours for (row, column), one in found.items() if column == "flow over the optimum"} == {
-        "generated, 50 nodes: LP-All": pytest.approx(100.0),
-        "generated, 50 nodes: COpter": pytest.approx(99.95),
-        "generated, 50 nodes: LP-Top": pytest.approx(88.0),
-        "generated, 50 nodes: POP-16": pytest.approx(99.9),
-        "generated, 50 nodes: POP-64": pytest.approx(99.5),
-        "generated, 50 nodes: POP-128": pytest.approx(99.0),
-    }
-
-
-def test_a_program_without_an_answer_in_time_has_no_time_a_round(monkeypatch):
     def rounds(solver):
         late = solver == "highs-hot"
-        one = {"seconds": 401.0 if late else 2.0, "answer_objective": -99.0, "bound": -100.0}
+        one = {
+            "seconds": 401.0 if late else 2.0,
+            "answer_objective": -flow.get(solver, 99.0),
+            "bound": -100.0,
+        }
         return [one | {"round": k} for k in range(1 if late else 4)]
 
     replaced(monkeypatch, traffic, rounds)
     found = figures("thesis-figure-5.6", quick=True)
-    assert found["generated, 50 nodes: LP-All", "time without an answer"].ours == 401.0
-    assert ("generated, 50 nodes: LP-All", "time a round") not in found
-    assert found["generated, 50 nodes: COpter", "time a round"].ours == 2.0
+    row = "generated, 50 nodes: "
+    shares = {"COpter": 99.95, "LP-Top": 88.0, "POP-16": 99.0}
+    assert {name: found[row + name, "flow over the optimum"].ours for name in shares} == pytest.approx(shares)
+    assert found[row + "LP-All", "time without an answer"].ours == 401.0
+    assert (row + "LP-All", "time a round") not in found
+    assert found[row + "COpter", "time a round"].ours == 2.0
 
 
 def test_speed_ups_stack(monkeypatch, tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from copter.errors import CopterError
 from copter.problems.cluster.workload import read_workload
 from copter.problems.load_balancing.workload import read_loads
+from copter.problems.reading import find, read_csv, read_json
 from copter.problems.shockwave.traces import read_jobs
 from copter.problems.sia.files import read_cluster, read_profiles
 from copter.problems.traffic import load_topology, read_matrices
@@ -123,16 +124,6 @@ def test_documents_with_other_parts(name, tmp_path_factory, data):
     accept(READERS[name], path)
 
 
-@given(data=st.data())
-@settings(max_examples=examples(100), deadline=None)
-def test_arrays_of_any_kind_are_no_matrices_or_matrices(tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("fuzz")
-    shape = data.draw(st.sampled_from([(), (0,), (3,), (3, 3), (2, 3, 3), (0, 3, 3), (1, 1, 3, 3), (3, 2)]))
-    kind = data.draw(st.sampled_from(["f8", "i4", "?", "c16", "U3", "S2", "M8[s]", "f2", "V4"]))
-    np.save(folder / "m.npy", np.zeros(shape, kind))
-    accept(lambda path: read_matrices(path, LINE), folder / "m.npy")
-
-
 @given(constants=junk, cluster=junk)
 @settings(max_examples=examples(60), deadline=None)
 def test_profile_folders(tmp_path_factory, constants, cluster):
@@ -154,3 +145,26 @@ def test_whole_numbers_that_no_float_holds_are_named(number, tmp_path):
     (tmp_path / "work.csv").write_text(SAMPLES["work.csv"].replace(",2\n", f",{'9' * 5000}\n"))
     with pytest.raises(CopterError, match="gpus"):
         read_workload(tmp_path / "work.csv")
+
+
+def test_files_are_found_from_the_folder_of_data_and_from_that_of_clusters(tmp_path):
+    (tmp_path / "cluster" / "philly").mkdir(parents=True)
+    (tmp_path / "wan").mkdir()
+    for path in ("cluster/philly/jobs.csv", "wan/kdl.json"):
+        (tmp_path / path).write_text("")
+    for root in (tmp_path, tmp_path / "cluster"):
+        assert find(root, "philly/jobs.csv") == tmp_path / "cluster/philly/jobs.csv"
+        assert find(root, "nowhere", "wan/kdl.json") == tmp_path / "wan/kdl.json"
+        assert find(root, "kdl.json") is None
+    # nobody looks around a folder of another name
+    assert find(tmp_path / "wan", "cluster/philly/jobs.csv") is None
+    assert find(tmp_path / "wan" / "kdl.json", "elsewhere/kdl.json") == tmp_path / "wan/kdl.json"
+    assert find(None, "wan/kdl.json") is None
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    mark = "\ufeff"
+    (tmp_path / "rows.csv").write_text(mark + "name,size\na,1\n", encoding="utf-8")
+    assert [row.text("name") for row in read_csv(tmp_path / "rows.csv", ("name", "size"))] == ["a"]
+    (tmp_path / "one.json").write_text(mark + '{"a": 1}', encoding="utf-8")
+    assert read_json(tmp_path / "one.json") == {"a": 1}

@@ -70,11 +70,6 @@ def test_afs_p_shares_processors_by_units_of_time():
     assert [record.time for record in records] == [10.0 * k for k in range(9)]
 
 
-def test_afs_p_does_not_interrupt_a_unit():
-    jobs = [(0, [1.0], 20, 1), (4, [1.0], 5, 1)]
-    assert play("afs-p", jobs, gpus=1, unit_seconds=10.0)[2] == [25.0, 11.0]
-
-
 @pytest.mark.parametrize("policy", ALL)
 def test_nobody_fits_beside_a_job_that_must_not_be_preempted(policy):
     """The wide job waits for all GPUs until the one that holds half of them completes."""
@@ -90,23 +85,11 @@ def test_nobody_fits_beside_a_job_that_must_not_be_preempted(policy):
     ]
 
 
-def test_afs_l_runs_the_shortest_jobs_when_there_are_too_many():
-    jobs = [(0, [1, 2], 30, 1), (0, [1, 2], 20, 1), (0, [1, 2], 10, 1)]
-    assert play("afs-l", jobs, gpus=2)[2] == pytest.approx([30.0, 20.0, 10.0])
-
-
 def test_afs_s_stops_at_the_count_that_is_fastest():
     jobs = [(0, [1.0], 40, 1), (0, [1, 2, 3], 60, 1)]
     _, records, jcts = play("afs-s", jobs, gpus=4)
     assert jcts[0] == 40.0
     assert records[0].gpus == {"g": 3}  # 1 and 2: three are no unit, four are not there
-
-
-def test_optimus_gives_the_next_gpu_where_most_time_is_saved():
-    """3 GPUs: from 1 to 2 GPUs the first job saves 60 - 40 s, the second 300 - 273 s."""
-    jobs = [(0, [1, 1.5, 1.6], 60, 1), (0, [1, 1.1, 1.2], 300, 1)]
-    _, _, jcts = play("optimus-events", jobs, gpus=3)
-    assert jcts[0] == pytest.approx(60.0)
 
 
 def test_tiresias_demotes_a_job_when_its_service_reaches_the_limit():

@@ -1,11 +1,11 @@
-"""Virtual clusters and the models that their jobs train."""
+"""Virtual clusters, the models that their jobs train, and reproductions that need no data."""
 
 import numpy as np
 import pytest
 
 from copter.errors import InputError
-from copter.problems.afs.models import _BEST_COUNTS, ModelCurve, fit, measured, stand_ins
-from copter.problems.afs.reproductions import play
+from copter.problems.afs.models import _BEST_COUNTS, fit, measured, stand_ins
+from copter.problems.afs.reproductions import _burst_of, _monitored_hours, play
 from copter.problems.afs.traces import (
     VIRTUAL_CLUSTERS,
     _generate_virtual_cluster,
@@ -35,12 +35,6 @@ def test_a_fit_finds_the_numbers_that_made_a_curve():
     assert found.error == pytest.approx(0.0, abs=1e-12)
 
 
-def test_a_curve_is_cut_at_its_best_count():
-    curve = ModelCurve("m", np.array([1, 4, 8]), np.array([1.0, 3.0, 5.0])).on([1, 2, 4, 8, 16])
-    assert curve.counts.tolist() == [1, 2, 4, 8]
-    assert curve.speedup.tolist() == pytest.approx([1.0, 1 + 2 / 3, 3.0, 5.0])
-
-
 def test_jobs_take_the_time_of_the_trace_on_the_gpus_of_the_trace():
     """Alone on the testbed, rigid, without resize costs."""
     trace = _generate_virtual_cluster(np.random.default_rng(1), jobs=12, gpu_load=0.001)
@@ -59,12 +53,6 @@ def test_peak_requests_keep_the_work():
     for before, after in zip(plain.jobs, peak.jobs, strict=True):
         assert after.tuned_gpus == _BEST_COUNTS[after.category]
         assert peak.profiles[after.application].work == plain.profiles[before.application].work
-
-
-def test_generated_load_is_the_one_asked_for():
-    trace = _generate_virtual_cluster(np.random.default_rng(3), jobs=3000, gpu_load=0.5)
-    service = sum(job.seconds * job.gpus for job in trace)
-    assert service / trace[-1].time / 64 == pytest.approx(0.5, rel=0.1)
 
 
 def test_without_data_a_virtual_cluster_is_generated():
@@ -102,3 +90,10 @@ def test_afs_is_the_best_of_its_class_on_a_virtual_cluster():
     assert hours["afs-p"] <= 2 * hours["afs-l"]
     assert hours["afs-l"] <= min(hours.values())
     assert hours["afs-p"] < hours["max-min"]
+
+
+@pytest.mark.parametrize(("kind", "others"), [("few", 19), ("many", 67)])
+def test_cheap_resizes_let_the_monitored_job_complete_sooner(kind, others):
+    jobs = _burst_of(kind, 0).jobs
+    assert (jobs[0].name, len(jobs)) == ("monitored", 1 + others)
+    assert _monitored_hours(kind, "CoDDL", 0) < _monitored_hours(kind, "full restarts", 0)

@@ -1,4 +1,4 @@
-"""Figures of a simulation that is small enough to work out by hand, and of several."""
+"""Figures of small simulations and finish time fairness by hand."""
 
 import math
 
@@ -8,15 +8,10 @@ from scipy import stats
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
 from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.report.metrics import (
-    gpu_hours,
-    indices,
-    interval,
-    over_seeds,
-    statistical_efficiency,
-    summarise,
-)
+from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile
+from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness
+from copter.problems.cluster.report.metrics import gpu_hours, indices, interval, summarise
+from copter.problems.cluster.results import JobRecord
 
 HOUR = 3600.0
 
@@ -105,12 +100,6 @@ def test_nothing_completed():
     assert math.isnan(found["average_jct_hours"]) and math.isnan(found["worst_ftf"])
 
 
-def test_means_and_deviations_over_seeds():
-    found = over_seeds([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}])
-    assert found == {"a": 2.0, "a_std": pytest.approx(math.sqrt(2)), "b": 2.0, "b_std": 0.0}
-    assert math.isnan(over_seeds([{"a": 1.0}])["a_std"])
-
-
 def test_intervals():
     values = [1.0, 2.0, 4.0, 8.0]
     reference = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
@@ -118,26 +107,74 @@ def test_intervals():
     assert all(math.isnan(one) for one in interval([1.0]))
 
 
-def test_efficiency_is_weighed_by_gpus_and_known_profiles_only():
-    class Known(CountProfile):
-        def efficiency(self, configuration, level):
-            return 1.0 / configuration.gpus
+# 120 units of work; on a: 1, 1.5 and 2 units a second on 1, 2 and 4 GPUs, on b twice that.
+APP = CountProfile("app", 10.0, 120.0, [1, 2, 4], {"a": [1, 1.5, 2], "b": [2, 3, 4]})
+WIDE = ReplicaProfile("wide", 0.0, 120.0, {"a": (2, 1.0)})
 
-    class Mixed(OneAtATime):
-        def schedule(self, now):
-            return {name: now.cluster.packed("a", 1 if name == "x" else 2) for name in now.jobs}
 
-    work = HOUR
-    apps = {
-        "known": Known("known", 0.5 * HOUR, work, [1, 2], {"a": [1.0, 1.0]}),
-        "table": CountProfile("table", 0.0, work, [1, 2], {"a": [1.0, 1.0]}),
-    }
-    jobs = [
-        JobSubmission(name, 0.0, "", app) for name, app in (("x", "known"), ("y", "known"), ("z", "table"))
+def record(name, jct, contention, application="app", kind="adaptive", gpus=0):
+    times = {"submitted": 0.0, "started": 0.0, "finished": jct, "jct": jct}
+    nothing = {"category": "", "tenant": "", "run_seconds": 0.0, "gpu_seconds": 0.0, "restarts": 0}
+    return JobRecord(
+        name=name, application=application, kind=kind, gpus=gpus, contention=contention, **times, **nothing
+    )
+
+
+def scenario(*jobs, types=(("a", 4, 1),)):
+    submissions = [
+        JobSubmission(job.name, 0.0, "", job.application, job.kind, job.gpus or None) for job in jobs
     ]
-    scenario = Scenario(Cluster([GpuType("a", 8, 1)]), jobs, apps)
-    simulator = Simulator(scenario, Mixed())
-    list(simulator.run())
-    found = statistical_efficiency(scenario, simulator.job_results(), simulator.segments)
-    assert found == pytest.approx((1 * 1.0 + 2 * 0.5) / 3)
-    assert math.isnan(statistical_efficiency(scenario, simulator.job_results(), []))
+    return Scenario(Cluster(GpuType(*type) for type in types), submissions, {"app": APP, "wide": WIDE})
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds"),
+    [
+        (1, 120.0),
+        (2, 80.0),
+        (4, 60.0),
+        (3, 80.0),  # three GPUs are of no more use than two
+        (1.5, 100.0),  # half way between
+        (3.5, 70.0),
+        (0.5, 240.0),  # half of the time on one
+        (9, 60.0),  # there are no more than four
+    ],
+)
+def test_run_time_on_a_share(share, seconds):
+    job = record("x", 1.0, 1.0)
+    case = scenario(job)
+    alone = Alone(case, [job])
+    assert alone.seconds(case.cluster.types[0], np.array([share]), start=False) == [pytest.approx(seconds)]
+    assert alone.seconds(case.cluster.types[0], np.array([share])) == [pytest.approx(seconds + 10)]
+
+
+def test_fairness_on_one_type_is_time_over_time_alone():
+    jobs = [record("x", 260.0, 0.5), record("y", 65.0, 0.25), record("z", math.nan, 1.0)]
+    case = scenario(*jobs)  # x had one of two jobs on four GPUs, y was alone
+    for rule in ("authors", "printed"):
+        rho = finish_time_fairness(case, jobs, rule)
+        assert rho[:2].tolist() == pytest.approx([260 / 90, 65 / 70])
+        assert math.isnan(rho[2])
+    assert fairness_figures(rho) == {"worst_ftf": pytest.approx(260 / 90), "unfair_fraction": 0.5}
+
+
+def test_fairness_over_types_in_both_readings():
+    job = record("x", 100.0, 1 / 6)  # two jobs on twelve GPUs: eight of a, four of b
+    case = scenario(job, types=(("a", 4, 2), ("b", 4, 1)))
+    # printed: four GPUs of a or two of b; the authors': six (of no more use than four) or four
+    on_a, on_b = 10 + 60.0, 10 + 40.0
+    assert finish_time_fairness(case, [job]) == pytest.approx([100 * (2 / on_a + 1 / on_b) / 3])
+    on_a, on_b = 10 + 60.0, 10 + 30.0
+    assert finish_time_fairness(case, [job], "authors") == pytest.approx([100 * 3 / (2 * on_a + on_b)])
+
+
+def test_types_that_cannot_run_a_job_do_not_count():
+    job = record("x", 100.0, 1 / 12, "wide")
+    case = scenario(job, types=(("a", 4, 2), ("b", 4, 1)))
+    for rule in ("authors", "printed"):
+        assert finish_time_fairness(case, [job], rule) == pytest.approx([100 / 30])
+
+
+def test_no_jobs():
+    assert finish_time_fairness(scenario(), []).size == 0
+    assert math.isnan(fairness_figures(np.empty(0))["worst_ftf"])

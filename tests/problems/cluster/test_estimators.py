@@ -2,20 +2,18 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
 from copter.problems.cluster.estimation.estimators import (
     Bootstrap,
     NoProf,
-    Oracle,
     Remember,
     TypeBlind,
-    _Memory,
-    _profiled_batches,
+    _LinearBeyond,
+    make_estimator,
 )
-from copter.problems.cluster.estimation.learned import NOMINAL, Learned, _bootstrapped
+from copter.problems.cluster.estimation.learned import NOMINAL, Learned
+from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.sia import Sia
@@ -51,11 +49,6 @@ def speed(profile, nodes, gpus, type):
 
 
 ONE_T4, FOUR_T4 = Configuration(1, 1, "t4"), Configuration(1, 4, "t4")
-
-
-def test_the_oracle_sees_the_truth():
-    seen, _ = play(Oracle(), ONE_T4)
-    assert all(profile is PROFILES["bert"] for profile in seen)
 
 
 def test_before_several_gpus_ran_scaling_is_perfect_and_one_gpu_is_known():
@@ -103,18 +96,6 @@ def test_blind_to_types_one_model_stands_for_all():
     assert fitted == pytest.approx(truth.parameters.step_seconds(1, 4, local), rel=0.05)
 
 
-def test_noise_averages_out():
-    truth = speed(PROFILES["imagenet"], 1, 4, "t4")
-    errors = {10: [], 160: []}
-    for rounds, found in errors.items():
-        for seed in range(4):
-            seen, _ = play(
-                Bootstrap(noise=0.3, seed=seed), ONE_T4, FOUR_T4, rounds=rounds, application="imagenet"
-            )
-            found.append(abs(np.log(speed(seen[-1], 1, 4, "t4") / truth)))
-    assert np.mean(errors[160]) < 0.06 < np.mean(errors[10])
-
-
 def test_profiling_is_charged_to_the_first_start():
     starts = []
     for estimator in (NoProf(), Bootstrap(gpu_hours=0.1)):
@@ -150,62 +131,13 @@ def test_reports_do_not_depend_on_how_often_the_policy_is_asked():
     assert seen == dict.fromkeys(seen, [{"t4": 10, "a100": 0}, {"t4": 10, "a100": 10}])
 
 
-def test_a_job_that_never_stays_for_a_report_is_not_known():
-    """Moved every 140 s, of which it restarts for 120 s: what is left over is no report of anything."""
-    policy, estimator = Fixed(*[ONE_T4, FOUR_T4] * 4), Counted()
-    policy.round_seconds = 140.0
-    scenario = Scenario(CLUSTER, [JobSubmission("a", 0.0, "", "bert")], PROFILES)
-    list(Simulator(scenario, policy, estimator=estimator, max_hours=0.25).run())
-    assert estimator.reports[840.0] == {"t4": 0, "a100": 0}
-
-
-def test_a_fixed_batch_stays_fixed():
-    seen, _ = play(Bootstrap(), ONE_T4, kind="strong-scaling", batch_size=24)
-    assert seen[-1].batch_size == 24
-
-
-def test_the_same_seed_learns_the_same():
-    scenario = Scenario(CLUSTER, [JobSubmission(str(k), 60.0 * k, "", "cifar10") for k in range(4)], PROFILES)
-    results = []
-    for _ in range(2):
-        simulator = Simulator(scenario, Sia(), estimator=Bootstrap(seed=5), max_hours=0.5)
-        list(simulator.run())
-        results.append(simulator.job_results())
-    assert results[0] == results[1]
-
-
-@given(
-    st.floats(0.001, 1.0),
-    st.floats(0.001, 1.0),
-    st.floats(0.01, 3.0),
-    st.floats(1.0, 10.0),
-    st.integers(2, 32),
+@pytest.mark.parametrize(
+    ("kind", "setting", "value"),
+    [(NoProf, "noise", -1.0), (Bootstrap, "gpu_hours", float("inf")), (NoProf, "report_seconds", -1.0)],
 )
-def test_equation_3_1(pass_a, pass_b, sync, gamma, gpus):
-    a = ThroughputParameters(0.01, pass_a, sync, 0.01, 2 * sync, 0.02, gamma)
-    b = ThroughputParameters(0.02, pass_b, 0.0, 0.0, 0.0, 0.0, 1.0)
-    learned = _bootstrapped(b, a, 16)
-    for nodes in (1, 2):
-        wanted = b.throughput(1, 1, 16) / a.throughput(1, 1, 16) * a.throughput(nodes, gpus, 16)
-        assert learned.throughput(nodes, gpus, 16) == pytest.approx(float(wanted))
-
-
-@given(st.integers(1, 512), st.integers(1, 4096))
-def test_profiled_batches_grow_to_what_the_memory_holds(initial, largest):
-    batches = _profiled_batches(initial, largest)
-    assert 1 <= batches.size <= 10 and (np.diff(batches) > 0).all() and batches[-1] == largest
-
-
-def test_noise_must_make_sense():
-    with pytest.raises(ValueError, match="noise"):
-        NoProf(noise=-1.0)
-    with pytest.raises(ValueError, match="gpu_hours"):
-        Bootstrap(gpu_hours=float("inf"))
-
-
-def test_reports_may_come_more_often():
-    with pytest.raises(ValueError, match="report_seconds"):
-        NoProf(report_seconds=-1.0)
+def test_settings_that_make_no_sense_are_named(kind, setting, value):
+    with pytest.raises(ValueError, match=setting):
+        kind(**{setting: value})
 
 
 class OneAfterTheOther:
@@ -266,28 +198,45 @@ def test_of_what_was_remembered_only_ratios_of_types_are_trusted():
             )
 
 
-def heard(truth, shapes, before=None):
-    """What is learned of a job that ran on some GPUs of types, each so many times, with these models."""
-    known = Learned(PROFILES["bert"], tuple(truth), before or {})
-    for type, nodes, gpus, reports in shapes:
-        for batch in (8, 16, 32, 64):
-            seconds = float(truth[type].step_seconds(nodes, gpus, batch))
-            known.report(Configuration(nodes, gpus, type), batch, float(np.log(seconds)), reports)
-    known.fit({type for type, *_ in shapes})
-    return known
+CLUSTER_OVER = Cluster([GpuType("A", 4, 4), GpuType("B", 8, 1)])
+TRUTH = TrainingProfile("m", 10.0, 3e4, {"A": 1.0, "B": 3.0}, Scaling(16, (1, 20), 0.1, (0.3, 0.8)), levels=2)
 
 
-def test_memory_keeps_what_is_known_of_several_gpus_and_of_the_ratio_of_types():
-    t4 = ThroughputParameters(0.1, 0.01, 0.2, 0.0, 0.3, 0.0, 1.0)
-    truth = {"t4": t4, "a100": t4.scaled(0.25)}
-    memory = _Memory()
-    memory.take(heard(truth, [("t4", 1, 1, 5), ("t4", 1, 4, 5), ("t4", 2, 8, 5)]), ["t4"])
-    before = memory.models["t4"]
-    memory.take(heard(truth, [("t4", 1, 1, 100)]), ["t4"])  # more reports, of one GPU
-    assert memory.models["t4"] == before
-    wrong = {"t4": truth["t4"].scaled(2.0), "a100": truth["a100"]}
-    memory = _Memory()
-    memory.take(heard(wrong, [("t4", 1, 4, 5), ("a100", 1, 4, 5)]), ["t4", "a100"])
-    memory.take(heard(truth, [("t4", 1, 4, 9), ("a100", 1, 4, 9)]), ["t4"])
-    ratio = memory.models["t4"].grad_seconds(32) / memory.models["a100"].grad_seconds(32)
-    assert float(ratio) == pytest.approx(4.0, rel=0.05)
+def test_a_job_that_never_ran_seems_to_have_no_use_for_more_than_its_fair_share():
+    seen = _LinearBeyond(TRUTH, {}, 3)
+    for shape in CLUSTER_OVER.configurations:
+        one = TRUTH.curve(Configuration(1, 1, shape.type))[0]
+        assert seen.curve(shape)[0] == pytest.approx(one * min(shape.gpus, 3))
+
+
+def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
+    seen = _LinearBeyond(TRUTH, {"A": 4}, 1)
+
+    for level in range(2):
+        goodput = dict(
+            zip(CLUSTER_OVER.configurations, seen.goodput(CLUSTER_OVER.configurations, level), strict=True)
+        )
+        true = dict(
+            zip(CLUSTER_OVER.configurations, TRUTH.goodput(CLUSTER_OVER.configurations, level), strict=True)
+        )
+        for one in CLUSTER_OVER.configurations:
+            base = Configuration(1, 4, "A") if one.type == "A" else Configuration(1, 1, "B")
+            expected = true[one] if one.gpus <= base.gpus else true[base] * one.gpus / base.gpus
+            assert goodput[one] == pytest.approx(expected)
+            assert seen.curve(one)[level] == pytest.approx(expected)  # both ways to ask agree
+
+
+def test_a_job_that_runs_is_measured():
+    scenario = Scenario(CLUSTER_OVER, [JobSubmission("a", 0.0, "", "m")], {"m": TRUTH})
+    simulator = Simulator(scenario, Sia(), estimator=make_estimator("overestimate"))
+    known = []
+    for _ in simulator.run():
+        known += [job.seen.measured.copy() for job in simulator.jobs.values()]
+    assert known[0] == {}
+    largest = [max(one.values(), default=0) for one in known]
+    assert (np.diff(largest) >= 0).all() and largest[-1] >= 4
+
+
+def test_an_unknown_estimator_is_named():
+    with pytest.raises(ValueError, match="'psychic'.*oracle, bootstrap.*overestimate"):
+        make_estimator("psychic")

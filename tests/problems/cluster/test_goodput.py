@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel, best_batches
 from copter.problems.cluster.profiles.throughput import (
@@ -22,16 +22,6 @@ parameters = st.builds(
 )
 MODEL = TypeModel(ThroughputParameters(0.05, 0.002, 0.02, 0.001, 0.1, 0.002, 2.0), 64)
 PROFILE = GoodputProfile("job", 30.0, [100.0, 400.0], [200.0, 5000.0], {"t4": MODEL}, BatchLimits(32, 4096))
-CLUSTER = Cluster([GpuType("t4", 4, 4), GpuType("v100", 8, 1)])
-
-
-@given(st.floats(0.0, 1e7), st.integers(1, 500), st.floats(1.0, 100.0))
-def test_efficiency_is_the_gain_of_adascale_an_example(noise, initial, ratio):
-    batch = initial * ratio
-    gain = adascale_gain(noise, initial, batch)
-    assert gain * initial / batch == pytest.approx(efficiency(noise, initial, batch), rel=1e-9)
-    assert 1 - 1e-9 <= gain <= ratio * (1 + 1e-9)
-    assert learning_rate_factor("square-root", noise, initial, batch) == pytest.approx(ratio**0.5)
 
 
 def test_efficiency_by_hand():
@@ -78,15 +68,6 @@ def test_golden_section_finds_the_best_batch_of_a_dense_grid(
     assert found[0] == pytest.approx(own[0], rel=1e-6)
 
 
-def test_a_row_has_the_rates_of_each_configuration():
-    configurations = CLUSTER.configurations
-    for level in range(2):
-        columns, values = PROFILE.row(configurations, level)
-        assert {configurations[int(k)].type for k in columns} == {"t4"}
-        for column, value in zip(columns, values, strict=True):
-            assert PROFILE.curve(configurations[int(column)])[level] == pytest.approx(value, rel=1e-12)
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (4, 16)])
 @pytest.mark.parametrize("level", [0, 1])
 def test_the_chosen_batch_runs_at_the_goodput_that_was_promised(shape, level):
@@ -114,15 +95,6 @@ def test_a_fixed_batch_has_its_own_throughput():
     assert PROFILE.at_fixed_batch().curve(Configuration(1, 1, "t4")) == pytest.approx(
         1 / MODEL.parameters.step_seconds(1, 1, 32)
     )
-
-
-def test_a_smaller_largest_batch_never_helps():
-    limited = PROFILE.with_max_batch(64)
-    for configuration in CLUSTER.configurations:
-        assert (limited.curve(configuration) <= PROFILE.curve(configuration) * (1 + 1e-9)).all()
-    assert limited.best_batch(Configuration(4, 16, "t4"), 1).batch_size <= 64
-    with pytest.raises(ValueError, match="must be able to run the job"):
-        PROFILE.best_batch(Configuration(1, 8, "v100"), 0)
 
 
 def test_profiles_that_stand_for_no_job_are_refused():
@@ -158,3 +130,20 @@ def test_a_job_scales_differently_on_each_type():
     for type, table in (("rtx", 2.84), ("a100", 3.46), ("quad", 3.13)):
         one, four = (bert.clock(Configuration(1, gpus, type))[-1] for gpus in (1, 4))
         assert one / four == pytest.approx(table, rel=0.03)
+
+
+@pytest.mark.parametrize("size", [128, 512, 2048])
+@pytest.mark.parametrize(("nodes", "gpus"), [(1, 1), (1, 4), (2, 8)])
+def test_steps_a_second_are_those_of_the_throughput_model(size, nodes, gpus):
+    fixed = PROFILE.at_fixed_batch(size)
+    goodput = fixed.curve(Configuration(nodes, gpus, "t4"))
+    steps = np.array([fixed.steps(level) for level in range(2)])
+    passes = -(-size // (gpus * MODEL.max_local_batch))
+    seconds = MODEL.parameters.step_seconds(nodes, gpus, size / (gpus * passes), passes - 1)
+    assert goodput * steps == pytest.approx(np.full(2, 1.0 / float(seconds)), rel=1e-12)
+
+
+def test_a_job_that_adapts_counts_its_progress():
+    assert [PROFILE.steps(level) for level in range(2)] == [1.0, 1.0]
+
+    assert PROFILE.at_fixed_batch().steps(0) == pytest.approx(1.0)

@@ -1,4 +1,4 @@
-"""Measured profiles: interpolation by hand on a small folder, and run times of Pollux' shipped results."""
+"""Measured and built-in profiles, pipelines, services, and jobs within their users' limits."""
 
 import json
 
@@ -7,7 +7,14 @@ import pytest
 
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import batch_choice, job_profile
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
+from copter.problems.cluster.profiles.hybrid import HybridProfile, _pipeline, gpt_profile
+from copter.problems.cluster.profiles.tables import Replica, ReplicaProfile, ServiceProfile
+from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency
 from copter.problems.cluster.traces.pollux import read_pollux_measurements
+from copter.problems.cluster.workload import JobSubmission
 from support.real_data import DATA
 
 ARTIFACT = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator"
@@ -43,26 +50,6 @@ def test_steps_and_gradients_are_interpolated(folder):
     assert profile.gradients.gain(np.array([8.0, 12.0]))[0] == pytest.approx([1.0, 3 / (2 / 1.5 + 1)])
 
 
-def test_the_best_batch_is_the_best_of_all(folder):
-    profile = read_pollux_measurements(folder)["job"]
-    shape = Configuration(1, 2, "t4")
-    for level in range(2):
-        rates = {
-            local: gain / profile.times.seconds(1, 2, local)
-            for local, gain in enumerate(profile.gradients.gain(2.0 * np.arange(4, 9))[level], 4)
-        }
-        choice = profile.best_batch(shape, level)
-        assert choice.local_batch == max(rates, key=rates.__getitem__)
-        assert profile.curve(shape)[level] == pytest.approx(rates[choice.local_batch])
-        assert choice.learning_rate_factor == pytest.approx(
-            profile.gradients.gain(np.array([float(choice.batch_size)]))[level, 0]
-        )
-    configurations = Cluster([GpuType("t4", 4, 2), GpuType("v100", 4, 1)]).configurations
-    columns, values = profile.row(configurations, 0)
-    assert {configurations[int(k)] for k in columns} == {Configuration(1, 1, "t4"), Configuration(1, 2, "t4")}
-    assert values == pytest.approx([profile.curve(configurations[int(k)])[0] for k in columns])
-
-
 def test_a_fixed_batch(folder):
     profile = read_pollux_measurements(folder)["job"]
     fixed = profile.at_fixed_batch(16)
@@ -79,14 +66,12 @@ def test_a_fixed_batch(folder):
     "name, text, message",
     [
         ("placements.csv", "placement,local_bsz,step_time,sync_time\n1x,4,1,0\n", "line 2, placement"),
-        ("placements.csv", "placement,local_bsz,step_time,sync_time\n1,0,1,0\n", "line 2, local_bsz"),
         (
             "placements.csv",
             "placement,local_bsz,step_time,sync_time\n2,4,1,0\n",
             "must have an entry for one GPU",
         ),
         ("placements.csv", "placement,local_bsz,step_time,sync_time\n1,4,0,0\n", "must be positive"),
-        ("validation-8.csv", "progress,grad_sqr\n1,1\n", "grad_var"),
         ("validation-8.csv", "progress,grad_sqr,grad_var\n2,1,1\n1,1,1\n", "ascending"),
         ("validation-x.csv", "progress,grad_sqr,grad_var\n2,1,1\n", "must be a batch size"),
     ],
@@ -118,3 +103,141 @@ def test_jobs_that_did_not_wait_ran_as_long_as_in_the_shipped_results():
         ours = profile.clock(Configuration(-(-gpus // 4), gpus, "t4"))[-1] + profile.restart_seconds
         # Theirs are whole seconds.
         assert ours == pytest.approx(shortest, rel=0.01, abs=2.0)
+
+
+CONFIGURATIONS = Cluster([GpuType("rtx", 8, 3), GpuType("a100", 8, 2), GpuType("t4", 4, 2)]).configurations
+PROFILE = HybridProfile(
+    "h",
+    30.0,
+    [10.0, 20.0],
+    [100.0, 400.0],
+    {"rtx": _pipeline(4, 0.5, (1.0, 0.1, 2.0, 0.2), 1.0)},
+    BatchLimits(6, 24),
+)
+
+
+def test_a_pipeline_by_hand():
+    # Four stages, six microbatches of half a second: nine times half a second.
+    assert PROFILE.curve(Configuration(1, 4, "rtx"))[0] == pytest.approx(6 / 4.5 / 6)
+    # Two replicas on a node synchronise for a second; four on two nodes for 2.4.
+    eight, sixteen = PROFILE.curve(Configuration(1, 8, "rtx")), PROFILE.curve(Configuration(2, 16, "rtx"))
+    assert eight == pytest.approx(12 / 5.5 * efficiency(PROFILE.noise, 6, 12) / 6)
+    assert sixteen == pytest.approx(24 / 6.9 * efficiency(PROFILE.noise, 6, 24) / 6)
+    # Not of a multiple of four, and not of a batch above 24.
+    assert PROFILE.curve(Configuration(1, 2, "rtx"))[0] == 0
+    assert PROFILE.curve(Configuration(3, 24, "rtx"))[0] == 0
+    columns, values = PROFILE.row(CONFIGURATIONS, 1)
+    assert [CONFIGURATIONS[int(k)].gpus for k in columns] == [4, 8, 16]
+    assert values == pytest.approx([PROFILE.curve(CONFIGURATIONS[int(k)])[1] for k in columns])
+
+
+def test_a_fixed_batch_is_divided_among_the_replicas():
+    fixed = PROFILE.at_fixed_batch()
+    assert fixed.curve(Configuration(1, 4, "rtx")) == pytest.approx(PROFILE.curve(Configuration(1, 4, "rtx")))
+    # Two replicas with three microbatches each: six times half a second, and a second.
+    assert fixed.curve(Configuration(1, 8, "rtx"))[0] == pytest.approx(6 / 4.0 / 6)
+
+
+def test_the_gpt_of_the_thesis():
+    profile = gpt_profile()
+    gpus = {type: [] for type in ("rtx", "a100", "t4")}
+    for column in profile.row(CONFIGURATIONS, 0)[0]:
+        gpus[CONFIGURATIONS[int(column)].type].append(CONFIGURATIONS[int(column)].gpus)
+    assert gpus == {"rtx": [8, 16, 24], "a100": [2, 4, 8, 16], "t4": []}
+    # Section 3.5.3: throughput grows linearly with GPUs, as computation dominates.
+    for type, first, last, shape in (("a100", 2, 16, (2, 16)), ("rtx", 8, 24, (3, 24))):
+        model = profile.pipelines[type]
+        replicas = last // first
+        one, many = model.parameters.throughput(1, 1, 48), model.parameters.throughput(shape[0], replicas, 48)
+        assert many / one == pytest.approx(replicas, rel=0.05)
+
+
+MODEL = TypeModel(ThroughputParameters(0.05, 0.002, 0.02, 0.001, 0.1, 0.002, 2.0), 64)
+ADAPTIVE = GoodputProfile("m", 30.0, [100.0], [500.0], {"t4": MODEL}, BatchLimits(32, 4096))
+LINEAR = ReplicaProfile("m", 30.0, 100.0, {"t4": (1, 1.0)})
+CONFIGURATIONS_LIMITS = Cluster([GpuType("t4", 4, 4), GpuType("v100", 8, 2)]).configurations
+
+
+def _submission(**fields):
+    return JobSubmission("j", 0.0, "", "m", **fields)
+
+
+@pytest.mark.parametrize("application", [ADAPTIVE, LINEAR])
+def test_a_job_runs_within_the_limits_on_its_gpus(application):
+    profile = job_profile(_submission(min_gpus=2, max_gpus=8), application, "adaptive")
+    columns, values = profile.row(CONFIGURATIONS_LIMITS, 0)
+    assert CONFIGURATIONS_LIMITS.gpus[columns].tolist() == [2, 4, 8]
+    whole = application.goodput(CONFIGURATIONS_LIMITS, 0)
+    assert values == pytest.approx(whole[columns])
+    for column, configuration in enumerate(CONFIGURATIONS_LIMITS):
+        inside = configuration.type == "t4" and 2 <= configuration.gpus <= 8
+        assert profile.curve(configuration)[0] == pytest.approx(whole[column] if inside else 0.0)
+    fixed = profile.at_fixed_batch()
+    assert fixed.curve(Configuration(1, 1, "t4"))[0] == 0 < fixed.curve(Configuration(1, 2, "t4"))[0]
+
+
+def test_a_service_runs_where_it_answers_in_time():
+    replicas = {"t4": Replica(2, 10.0, 0.3), "v100": Replica(1, 30.0, 0.05)}
+    service = ServiceProfile("s", 5.0, 3600.0, replicas, demand=35.0, bound=0.5)
+    # 35 requests a second are four replicas of two t4, or two v100.
+    runs = {CONFIGURATIONS_LIMITS[int(k)] for k in service.row(CONFIGURATIONS_LIMITS, 0)[0]}
+    assert {c.gpus for c in runs if c.type == "t4"} == {8, 12, 16}
+    assert {c.gpus for c in runs if c.type == "v100"} == {2, 4, 8, 16}
+    assert service.clock(Configuration(2, 8, "t4"))[-1] == 3600.0
+    strict = ServiceProfile("s", 5.0, 3600.0, replicas, demand=35.0, bound=0.1)
+    assert strict.curve(Configuration(4, 16, "t4"))[0] == 0.0
+    assert strict.curve(Configuration(1, 2, "v100"))[0] == 1.0
+    with pytest.raises(ValueError, match="bound = 0.01 s"):
+        ServiceProfile("s", 5.0, 3600.0, replicas, demand=35.0, bound=0.01)
+    with pytest.raises(ValueError, match="demand"):
+        ServiceProfile("s", 5.0, 3600.0, replicas, demand=0.0, bound=0.5)
+
+
+def test_a_job_trains_with_the_batch_of_its_level_where_there_is_one():
+    two = GoodputProfile("m", 30.0, [100.0, 200.0], [5.0, 5e5], {"t4": MODEL}, BatchLimits(32, 4096))
+    eight = Configuration(2, 8, "t4")
+    assert batch_choice(two, eight, 10.0) == two.best_batch(eight, 0)
+    assert batch_choice(two, eight, 150.0) == two.best_batch(eight, 1) != two.best_batch(eight, 0)
+    assert batch_choice(two.with_gpus(1, 4), eight, 10.0) is None
+    assert batch_choice(LINEAR, eight, 10.0) is None
+
+
+MEASUREMENTS = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator" / "traces"
+TABLES = DATA / "cluster" / "suhasjs_continuous-scheduling" / "derived_npz"
+NAMES = tuple(builtin_goodput_profiles())
+
+
+@pytest.fixture(scope="module")
+def measurements():
+    return read_pollux_measurements(MEASUREMENTS)
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not MEASUREMENTS.is_dir(), reason="needs Pollux' measurements")
+@pytest.mark.parametrize("name", NAMES)
+def test_built_in_jobs_run_as_long_as_measured_ones(measurements, name):
+    measured = measurements[name]
+    built_in = builtin_goodput_profiles()[name]
+    ratio = [
+        built_in.clock(shape._replace(type="t4"))[-1] / measured.clock(shape)[-1]
+        for shape in Cluster([GpuType(measured.type, 4, 16)]).configurations
+    ]
+    assert np.median(np.abs(np.log(ratio))) < 0.11
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not TABLES.is_dir(), reason="needs the tables of Sia's authors")
+@pytest.mark.parametrize("name", NAMES)
+def test_built_in_jobs_run_as_long_as_in_the_tables(name):
+    built_in = builtin_goodput_profiles()[name]
+    for type, theirs in {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}.items():
+        with np.load(TABLES / f"{name}.npz", allow_pickle=False) as file:
+            its = file["gpu_type"] == theirs
+            length = np.diff(file["progress"].astype(float), prepend=0.0)
+            seconds = length @ (1.0 / file["goodput"][:, its].astype(float))
+            nodes, gpus = file["num_nodes"][its], file["num_gpus"][its]
+        ours = [
+            built_in.clock(Configuration(int(n), int(count), type))[-1]
+            for n, count in zip(nodes, gpus, strict=True)
+        ]
+        assert np.median(np.abs(np.log(ours / seconds))) < 0.05

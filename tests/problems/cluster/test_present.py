@@ -15,7 +15,6 @@ from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.simulation.ahead import Ahead
 from copter.problems.cluster.simulation.present import Present, PresentJob
-from copter.problems.cluster.simulation.resize import Coddl
 from copter.problems.policies.first_come import FirstCome
 from support.policy_cases import cluster_of, random_scenario, scenario_of
 
@@ -102,31 +101,6 @@ def test_starts_played_ahead_are_those_of_the_simulation(case):
     assert seen["later"] > 50 and seen["now"] > 50, seen
 
 
-def test_playing_ahead_ends_when_nothing_more_can_start():
-    class Never:
-        name, kind, round_seconds = "never", "rigid", 60.0
-
-        def schedule(self, now):
-            return {name: job.allocation for name, job in now.jobs.items() if job.allocation is not None}
-
-    jobs = scenario(("run", 1, 1000.0, 90.0), ("wait", 1, 100.0, 95.0), ("large", 9, 100.0, 95.0))
-    present = Present(500.0, {"run": running(), "wait": PresentJob(), "large": PresentJob()})
-    ahead = Ahead(jobs, Never(), present)
-    assert ahead.rejected == ("large",) and ahead.play_starts() == "idle" and not ahead.starts
-    assert ahead.records[-1].time > 1100.0
-    times = []
-    ahead = Ahead(jobs, Never(), present)
-    assert ahead.play_starts(lambda: len(times) == 3, lambda time, _: times.append(time)) == "stopped"
-    assert times == [500.0, 560.0, 620.0]
-    later = []
-    first = Ahead(jobs, make_policy("fcfs", round_seconds=60.0), present)
-    assert first.play_starts(look=lambda time, _: later.append(time), until=690.0) == "started"
-    assert first.starts == {"wait": 500.0} and later[-1] == 740.0
-    events = FirstCome(round_seconds=None)
-    events.schedule = Never().schedule
-    assert Ahead(jobs, events, present).play_starts() == "idle"
-
-
 def running(work=1000.0, gpus=1, **fields):
     """A present at 500 s in which j0 holds GPUs and has run for 400 s."""
     held = Configuration(gpus, gpus, "t0")
@@ -136,18 +110,6 @@ def running(work=1000.0, gpus=1, **fields):
 def scenario(*jobs, gpus=2):
     """Jobs as (name, GPUs, work, time)."""
     return scenario_of(cluster_of(gpus), [(name, (1.0,), n, work, time) for name, n, work, time in jobs])
-
-
-def test_a_running_job_keeps_its_progress_and_times_are_those_of_the_present():
-    present = Present(500.0, {"run": running(gpus=2), "wait": PresentJob()})
-    jobs = scenario(("run", 2, 1000.0, 90.0), ("wait", 2, 100.0, 95.0), ("late", 1, 50.0, 550.0))
-    simulator = Simulator(jobs, make_policy("fcfs", round_seconds=60.0), present=present).play()
-    found = outcome(simulator)
-    assert found["run"][:2] == (100.0, 1100.0)
-    assert found["wait"][:2] == (1100.0, 1220.0)  # the round at 500 + 10 rounds, and 20 s of restart
-    assert found["late"][0] == 1220.0
-    assert simulator.segments[0].begin == 100.0 and simulator.records[0].time == 500.0
-    assert simulator.records[0].arrived == 2 and simulator.records[0].starts == 0
 
 
 def test_the_policy_is_first_asked_at_a_given_time():
@@ -183,13 +145,10 @@ def test_nodes_that_are_down_stay_out_of_use():
 @pytest.mark.parametrize(
     ("present", "message"),
     [
-        (lambda: Present(-1.0, {}), "time = -1.0: must be finite and not negative"),
         (lambda: Present(5.0, {}, asks=4.0), "asks = 4.0: must be finite and not before time = 5.0"),
         (lambda: Present(5.0, {"run": running()}, after={"run": ["b"]}), "after: job 'run': must not be in"),
-        (lambda: Present(5.0, {"other": running()}), "present: job 'other': must be in the scenario"),
         (lambda: Present(5.0, {"run": running(progress=2000.0)}), "job 'run': progress = 2000.0: must be"),
         (lambda: Present(5.0, {"run": running(gpus=3)}), "job 'run': held = .*: must be GPUs that work"),
-        (lambda: Present(5.0, {}, down={"t9": frozenset({0})}), "down: type 't9': must be one of"),
         (
             lambda: Present(5.0, {"run": PresentJob(held=Placement("t0", ((0, 1),)))}),
             "job 'run': held = .*: must be a Configuration",
@@ -213,21 +172,3 @@ def test_nodes_of_a_present_are_checked_with_a_placer():
             Simulator(jobs, make_policy("fcfs"), placer=SiaPlacer(), present=present)
     with pytest.raises(ValueError, match="events: one is at 4 s: must not be before the present"):
         Simulator(jobs, make_policy("fcfs"), events=[NodeChange(4.0, "t0", 1)], present=Present(5.0, {}))
-
-
-def test_a_job_with_two_allocations_has_no_present():
-    class Grows:
-        name, kind, round_seconds = "grows", "strong-scaling", 60.0
-
-        def schedule(self, now):
-            return {name: now.cluster.packed("t0", 1 if now.time < 60.0 else 2) for name in now.jobs}
-
-    profile = CountProfile("p", 100.0, 1000.0, [1, 2], {"t0": [1.0, 2.0]})
-    jobs = Scenario(cluster_of(2), [JobSubmission("j", 0.0, "", "p", "strong-scaling")], {"p": profile})
-    simulator = Simulator(jobs, Grows(), resize=Coddl(prepare_seconds=90.0))
-    played = simulator.run()
-    next(played)
-    assert simulator.present().jobs["j"].held == Configuration(1, 1, "t0")
-    next(played)
-    with pytest.raises(ValueError, match="job 'j': its new GPUs prepare until 150 s"):
-        simulator.present()

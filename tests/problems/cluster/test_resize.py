@@ -1,16 +1,19 @@
-"""What changes cost, by models of the papers, against hand-worked progress and fine steps of time."""
+"""Costs of changes by hand and in fine steps of time; failures; distributed jobs that share a node."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster import Cluster, GpuType, JobSubmission, Placement, Scenario, Simulator
+from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.jobs import Timer
-from copter.problems.cluster.policy import ClusterState, Placement
+from copter.problems.cluster.nodes import draw_failures
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.tables import CountProfile, TableProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
-from copter.problems.cluster.simulation.resize import Coddl, DispatchRestart, FixedDelay
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.simulation.resize import Coddl, DispatchRestart, FixedDelay, SharedNodes
 
 CLUSTER = Cluster([GpuType("a", 4, 4)])
 ONE, TWO, FOUR = (CLUSTER.packed("a", gpus) for gpus in (1, 2, 4))
@@ -39,22 +42,6 @@ def change(job, timer, model, time, new):
         model.seconds(job, new, now),
         model.overlap(job, new, now),
     )
-
-
-def test_a_job_runs_on_while_coddl_prepares_gpus():
-    job, timer = job_of(linear())
-    model = Coddl(pause=1.0)
-    change(job, timer, model, 0.0, ONE)  # a full start: 30 s
-    change(job, timer, model, 50.0, FOUR)  # progress 20; pauses to 51, one GPU to 80, then four
-    assert job.progress == 20.0
-    timer.time = 80.0
-    assert job.progress == pytest.approx(20 + 29)
-    timer.time = 90.0
-    assert job.progress == pytest.approx(20 + 29 + 4 * 10)
-    assert job.finish_at == pytest.approx(80 + (1000 - 49) / 4)
-    change(job, timer, model, 90.0, TWO)  # smaller: a pause only
-    timer.time = 100.0
-    assert job.progress == pytest.approx(89 + 2 * 9)
 
 
 @pytest.mark.parametrize(("cancellation", "joins"), [(True, 65.0), (False, 80.0)])
@@ -137,3 +124,56 @@ def test_fixed_delay():
     assert FixedDelay().seconds(job, ONE, state(0.0, job)) == 30.0
     with pytest.raises(ValueError, match="seconds = -1"):
         FixedDelay(-1)
+
+
+TYPES = [GpuType("a", 4, 30), GpuType("b", 8, 20)]
+
+
+def test_failures_have_the_mean_time_and_never_overlap():
+    failures = draw_failures(TYPES, 2000.0, np.random.default_rng(0), mean_hours=50.0, repair_hours=10.0)
+    assert [one.time for one in failures] == sorted(one.time for one in failures)
+    assert len(failures) == pytest.approx(50 * 2000 / 60, rel=0.1)  # a cycle is 60 h
+    assert np.mean([one.repair_seconds for one in failures]) == pytest.approx(36000, rel=0.1)
+    back = {}
+    for one in failures:
+        assert one.time >= back.get((one.type, one.node), 0.0)
+        back[one.type, one.node] = one.time + one.repair_seconds
+    assert len(back) == 50
+
+
+@pytest.mark.parametrize("wrong", ["mean_hours", "repair_hours"])
+def test_times_must_be_positive(wrong):
+    with pytest.raises(ValueError, match=f"{wrong} = 0"):
+        draw_failures(TYPES, 1.0, np.random.default_rng(0), **({"mean_hours": 1.0} | {wrong: 0.0}))
+
+
+class OnNodes:
+    name, kind, round_seconds = "on-nodes", "adaptive", 100.0
+
+    def __init__(self, **places):
+        self.places = {name: Placement("a", nodes) for name, nodes in places.items()}
+
+    def schedule(self, now):
+        return {name: self.places[name] for name in now.jobs}
+
+
+@pytest.mark.parametrize("slowdown", [0.0, 0.5])
+def test_both_run_slower_until_one_is_gone(slowdown):
+    """One unit a second and GPU; x has 450 units, y 1,000, and their nodes overlap; z is on one node."""
+    apps = {
+        name: CountProfile(name, 0.0, work, [2], {"a": [2.0]}) for name, work in (("s", 450), ("l", 1000))
+    }
+    jobs = [JobSubmission(name, 0.0, "", app) for name, app in (("x", "s"), ("y", "l"), ("z", "l"))]
+    policy = OnNodes(x=((0, 1), (1, 1)), y=((1, 1), (2, 1)), z=((1, 2),))
+    scenario = Scenario(Cluster([GpuType("a", 4, 3)]), jobs, apps)
+    simulator = Simulator(scenario, policy, placer=SiaPlacer(), interference=SharedNodes(slowdown))
+    list(simulator.run())
+    results = {job.name: job for job in simulator.job_results()}
+    if slowdown:  # x ends at 450, y makes the other 550 at full speed
+        assert [results[name].finished for name in "xyz"] == pytest.approx([450, 450 + 275, 500])
+    else:
+        assert [results[name].finished for name in "xyz"] == pytest.approx([225, 500, 500])
+    for job in results.values():
+        held = [one for one in simulator.segments if one.job == job.name]
+        assert len(held) == 1 and held[0].begin == 0.0 and held[0].end == job.finished
+        assert job.gpu_seconds == pytest.approx(2 * job.finished)

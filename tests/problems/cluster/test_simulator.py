@@ -13,10 +13,10 @@ from copter.problems.cluster import (
     Scenario,
     Simulator,
 )
-from copter.problems.cluster.nodes import NodeChange, NodeFailure
+from copter.problems.cluster.nodes import NodeFailure
 from copter.problems.cluster.placement import Placed
 from copter.problems.cluster.policy import Placement
-from copter.problems.cluster.profiles.tables import ReplicaProfile, TableProfile
+from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.cluster.simulation.simulator import StarvationError
 
 ONE, TWO = Configuration(1, 1, "T4"), Configuration(1, 2, "T4")
@@ -61,16 +61,6 @@ def test_a_job_waits_for_the_round_restarts_and_completes_at_its_exact_time():
     assert (segment.begin, segment.end, segment.gpus, segment.restart_seconds) == (60.0, 170.0, 1, 10.0)
 
 
-def test_a_change_of_gpus_costs_a_restart_and_progress_is_kept():
-    simulator = Simulator(
-        scenario(0.0), Scripted(lambda now: {name: ONE if now.time < 60 else TWO for name in now.jobs})
-    )
-    job = play(simulator)["j0"]
-    # 50 s of progress by 60, restart until 70, 50 more at twice the speed
-    assert (job.finished, job.restarts) == (95.0, 1)
-    assert job.gpu_seconds == 60.0 + 2 * 35.0
-
-
 def test_at_events_the_policy_is_asked_when_something_happens_or_when_it_said():
     def answer(now):
         if now.time == 5.0:
@@ -81,16 +71,6 @@ def test_at_events_the_policy_is_asked_when_something_happens_or_when_it_said():
     jobs = play(Simulator(scenario(5.0, 50.0), policy))
     assert policy.asked == [5.0, 20.0, 50.0, 115.0]
     assert (jobs["j0"].finished, jobs["j1"].started, jobs["j1"].finished) == (115.0, 115.0, 225.0)
-
-
-def test_levels_change_the_speed_on_the_way():
-    profile = TableProfile("t", 0.0, [60.0, 100.0], [ONE], [[2.0], [0.5]])
-    one = scenario(0.0)
-    seen = []
-    policy = Scripted(lambda now: {n: ONE for n in now.jobs if seen.append((j := now.jobs[n]).level) or j})
-    job = play(Simulator(Scenario(one.cluster, one.jobs, {"p": profile}), policy))["j0"]
-    assert job.finished == 60.0 / 2.0 + 40.0 / 0.5
-    assert seen == [0, 1]
 
 
 def test_what_a_policy_sees_of_a_job():
@@ -128,13 +108,6 @@ def test_nodes_that_fail_take_progress_back_to_the_checkpoint():
     assert [segment.place for segment in simulator.segments] == [((0, 1),), ((1, 1),)]
 
 
-def test_nodes_that_come_are_there_from_the_next_round_on():
-    seen = []
-    policy = Scripted(lambda now: seen.append(now.cluster.gpus) or {name: ONE for name in now.jobs})
-    play(Simulator(scenario(0.0), policy, events=[NodeChange(30.0, "T4", 3)]))
-    assert seen == [2, 6]
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -142,40 +115,22 @@ def test_nodes_that_come_are_there_from_the_next_round_on():
         ({"j0": Configuration(1, 1, "V100")}, "no GPU type 'V100'"),
         ({"j0": Configuration(1, 3, "T4")}, "3 GPUs do not fit on 1 nodes"),
         ({"j0": TWO, "j1": ONE}, "3 GPUs of type 'T4': must be at most 2"),
+        ({"rigid": ONE}, "is rigid: 1 GPUs: must be 2"),
+        ({"j0": 4}, "4: must be a Configuration"),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_named(answer, said):
-    simulator = Simulator(scenario(0.0, 0.0), Scripted(lambda now: answer))
+    plain = scenario(0.0, 0.0)
+    rigid = JobSubmission("rigid", 0.0, "c", "p", "rigid", 2)
+    case = Scenario(plain.cluster, [*plain.jobs, rigid], plain.profiles)
+    simulator = Simulator(case, Scripted(lambda now: answer))
     with pytest.raises(PolicyError, match=said):
-        play(simulator)
-
-
-def test_a_rigid_job_takes_its_count_and_no_other():
-    simulator = Simulator(scenario(0.0, kind="rigid", gpus=2), Scripted(lambda now: {"j0": ONE}))
-    with pytest.raises(PolicyError, match="is rigid: 1 GPUs: must be 2"):
         play(simulator)
 
 
 def test_a_policy_that_starves_jobs_is_stopped():
     with pytest.raises(StarvationError, match="j0"):
         play(Simulator(scenario(0.0), Scripted(lambda now: {}, round_seconds=None)))
-
-
-def test_a_job_that_fits_nowhere_is_rejected_and_the_others_run():
-    both = scenario(0.0)
-    large = JobSubmission("large", 0.0, "c", "p", "rigid", 16)
-    simulator = Simulator(
-        Scenario(both.cluster, [*both.jobs, large], both.profiles),
-        Scripted(lambda now: {name: ONE for name in now.jobs}),
-    )
-    assert simulator.rejected == ("large",)
-    assert list(play(simulator)) == ["j0"]
-
-
-def test_a_run_that_is_stopped_reports_jobs_as_they_are():
-    simulator = Simulator(scenario(0.0), Scripted(lambda now: {"j0": ONE}), max_hours=1 / 60)
-    job = play(simulator)["j0"]
-    assert math.isnan(job.finished) and (job.run_seconds, job.gpu_seconds) == (50.0, 60.0)
 
 
 @pytest.mark.parametrize("round_seconds", [60.0, None])
@@ -196,13 +151,6 @@ def test_contention_is_over_time_where_the_policy_is_asked_at_events():
     assert jobs["j0"].contention == pytest.approx((100 * 0.5 + 300 * 1.0) / 400)
 
 
-def test_jobs_that_a_policy_does_not_admit_are_rejected():
-    policy = Scripted(lambda now: dict.fromkeys(now.jobs, ONE))
-    policy.admits = lambda job, cluster: job.name != "j1"
-    simulator = Simulator(scenario(0.0, 0.0), policy)
-    assert list(play(simulator)) == ["j0"] and simulator.rejected == ("j1",)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [({"kind": "elastic"}, "kind = 'elastic'"), ({"round_seconds": 0.0}, "round_seconds = 0.0")],
@@ -212,8 +160,3 @@ def test_a_policy_that_is_none_is_named(changes, said):
     vars(policy).update(changes)
     with pytest.raises(PolicyError, match=said):
         Simulator(scenario(0.0), policy)
-
-
-def test_an_answer_of_another_kind_is_named():
-    with pytest.raises(PolicyError, match="4: must be a Configuration"):
-        play(Simulator(scenario(0.0), Scripted(lambda now: {"j0": 4})))

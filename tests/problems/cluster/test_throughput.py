@@ -26,13 +26,6 @@ def test_a_step_by_hand():
     assert PARAMETERS.throughput(1, 1, 10, 1) == pytest.approx(20 / 0.4)
 
 
-@given(parameters, st.integers(1, 16), st.integers(1, 4), st.integers(1, 500))
-def test_a_step_takes_between_the_longer_part_and_both_after_each_other(model, nodes, per_node, local):
-    grad, sync = model.grad_seconds(local), model.sync_seconds(nodes, nodes * per_node)
-    seconds = model.step_seconds(nodes, nodes * per_node, local)
-    assert max(grad, sync) * (1 - 1e-12) <= seconds <= (grad + sync) * (1 + 1e-12)
-
-
 @pytest.mark.parametrize(
     "field, value", [("alpha_grad", -1.0), ("beta_node", np.inf), ("gamma", 0.5), ("gamma", 11.0)]
 )
@@ -70,21 +63,6 @@ def test_a_fit_of_exact_times_predicts_them(seed):
     assert np.sqrt(np.mean(error**2)) < 0.03
 
 
-def test_the_gradient_of_the_fit_is_exact():
-    from scipy.optimize import approx_fprime
-
-    from copter.problems.cluster.estimation import fit
-
-    nodes, gpus, local, seconds = _grid(PARAMETERS)
-    noisy = seconds * np.exp(np.random.default_rng(0).normal(0, 0.2, seconds.size))
-    data = fit._checked(nodes, gpus, local, noisy, 0.8 * noisy)
-    at = np.array([0.7, 1.2, 0.4, 0.3, 0.9, 0.2, 3.0])
-    value, gradient = fit._objective(at, data, np.ones(7))
-    numeric = approx_fprime(at, lambda x: fit._objective(x, data, np.ones(7))[0], 1e-7)
-    assert value > 0
-    assert gradient == pytest.approx(numeric, abs=1e-5)
-
-
 @pytest.mark.parametrize(
     "shapes, zero",
     [
@@ -105,13 +83,6 @@ def test_a_job_is_believed_to_scale_perfectly_until_it_has_run_so(shapes, zero):
     }
     assert sync >= zero
     assert fitted.grad_seconds(16) == pytest.approx(PARAMETERS.grad_seconds(16), rel=0.05)
-
-
-def test_measurements_that_cannot_be_fitted_are_refused():
-    with pytest.raises(ValueError, match="seconds must be positive"):
-        fit_throughput([1], [1], [8], [0.0])
-    with pytest.raises(ValueError, match="shapes"):
-        fit_throughput([1, 1], [1], [8], [0.1])
 
 
 @pytest.mark.data

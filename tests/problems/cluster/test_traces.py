@@ -1,20 +1,29 @@
-"""Generators and readers of traces: their counts and shares, their seeds, and what readers refuse."""
+"""Generators and readers of traces, what readers refuse, and the sizes of tuned jobs."""
 
+import json
+import tarfile
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from copter.errors import InputError
+from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.presets import cluster_by_name
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import SettingsError
-from copter.problems.cluster.traces import by_name, trace_names
-from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES, _by_hour, _draw, in_scripts
+from copter.problems.cluster.traces import TunedJobs, by_name, trace_names
+from copter.problems.cluster.traces.elasticflow import TRACES, _read_throughputs, _read_trace
+from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES, _draw
+from copter.problems.cluster.traces.gavel import FOLDER as GAVEL
+from copter.problems.cluster.traces.gavel import _GavelJob, _read_gavel_throughputs, _read_gavel_trace
 from copter.problems.cluster.traces.helios import _read_helios
-from copter.problems.cluster.traces.philly import FILE, TracedJob, _read_philly, _sample
+from copter.problems.cluster.traces.philly import FILE, _read_philly, _sample
 from copter.problems.cluster.traces.pollux import FOLDER
-from copter.problems.cluster.traces.tuned import size_of
-from copter.problems.cluster.workload import read_workload
+from copter.problems.cluster.traces.tuned import constrained, size_of
+from copter.problems.cluster.workload import JobSubmission, read_workload
+from copter.problems.shockwave import generate
 from support.real_data import DATA
 
 CLUSTER = cluster_by_name("heterogeneous-64")
@@ -48,16 +57,6 @@ def test_shares_and_rates_are_those_of_the_family(name):
     assert found == pytest.approx(np.array(family.rate) / sum(family.rate), abs=0.02)
 
 
-def test_scripts_submit_runs_of_jobs():
-    rng = np.random.default_rng(1)
-    times, runs = in_scripts(9000, (1, 3), rng, 3.0)
-    assert (np.diff(times) >= 0).all()
-    assert np.bincount(runs).mean() == pytest.approx(3.0, rel=0.05)
-    gaps = [np.diff(np.sort(times[runs == run])).max(initial=0.0) for run in range(50)]
-    assert np.median(gaps) < 300.0  # a minute on average between two of a run
-    assert _by_hour(0, (1, 1), rng).size == 0
-
-
 def test_settings_and_names_that_are_none_are_refused(tmp_path):
     with pytest.raises(ValueError, match="unknown trace 'nothing': must be one of .*philly"):
         by_name("nothing", CLUSTER)
@@ -76,53 +75,31 @@ def test_sizes_go_by_gpu_hours():
     ]  # fmt: skip
 
 
-def test_samples_fold_the_days_and_leave_out_short_and_huge_jobs():
-    hour, day = 3600.0, 86_400.0
-    trace = [
-        TracedJob(3 * day + 2.5 * hour, 600.0, 1, "a"),
-        TracedJob(9.9 * hour, 7200.0, 2, "b"),
-        TracedJob(11 * hour, 600.0, 1, "too late in the day"),
-        TracedJob(3 * hour, 59.0, 1, "too short"),
-        TracedJob(3 * hour, 1001 * hour, 1, "too long"),
-    ]
-    models = {"S": ("small",), "M": ("medium",)}
-    jobs = _sample(trace, 10, np.random.default_rng(0), models)
-    assert [(job.application, job.time / hour, job.tenant) for job in jobs] == [
-        ("small", pytest.approx(0.5), "a"),
-        ("medium", pytest.approx(7.9), "b"),
-    ]
+HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
+PHILLY_HEAD = "timestamp,duration,num_gpus,gpu_time,cluster"
+POLLUX_HEAD = "name,time,application,num_replicas,batch_size"
+
+
+def helios_line(gpus=2, submitted="2020-04-02 01:30:00", seconds="7200"):
+    return f"1,u1,vcA,{gpus},4,1,COMPLETED,{submitted},x,x,{seconds},0"
 
 
 @pytest.mark.parametrize(
-    ("line", "field"),
+    ("read", "head", "line", "field"),
     [
-        ("yesterday,60,1,60,a", "timestamp"),
-        ("2017-10-09 07:01:55,60,0,0,a", "num_gpus"),
-        ("2017-10-09 07:01:55,60,2,60,a", "gpu_time"),
-        ("2017-10-09 07:01:55,-1,2,60,a", "duration"),
+        (_read_philly, PHILLY_HEAD, "yesterday,60,1,60,a", "timestamp"),
+        (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,60,2,60,a", "gpu_time"),
+        (_read_philly, PHILLY_HEAD, "2017-10-09 07:01:55,-1,2,60,a", "duration"),
+        (read_workload, POLLUX_HEAD, "a,1,ncf,1,few", "batch_size"),
+        (_read_helios, HELIOS, helios_line(seconds="long"), "duration"),
+        (_read_helios, HELIOS, helios_line(submitted="today"), "submit_time"),
     ],
 )
-def test_philly_lines_that_make_no_sense_are_refused(tmp_path, line, field):
-    path = tmp_path / "philly.csv"
-    path.write_text(f"timestamp,duration,num_gpus,gpu_time,cluster\n{line}\n")
+def test_lines_that_make_no_sense_are_refused(tmp_path, read, head, line, field):
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{head}\n{line}\n")
     with pytest.raises(InputError, match=f"line 2, {field}"):
-        _read_philly(path)
-
-
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        ("a,1,gpt,4,64", "application"),
-        ("a,1,ncf,0,64", "num_replicas"),
-        ("a,1,ncf,1,few", "batch_size"),
-        ("a,1,ncf,1,64\na,1,ncf,1,64", "name"),
-    ],
-)
-def test_pollux_lines_that_make_no_sense_are_refused(tmp_path, line, field):
-    path = tmp_path / "workload-1.csv"
-    path.write_text(f"name,time,application,num_replicas,batch_size\n{line}\n")
-    with pytest.raises(InputError, match=f"line [23], {field}"):
-        read_workload(path, {"ncf"})
+        read(path)
 
 
 @with_data
@@ -177,13 +154,6 @@ def test_the_authors_own_workloads_are_tuned_by_them(name, jobs):
     assert len(scenario.jobs) == jobs and all(job.tuned_gpus and job.batch_size for job in scenario.jobs)
 
 
-HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
-
-
-def helios_line(gpus=2, submitted="2020-04-02 01:30:00", seconds="7200"):
-    return f"1,u1,vcA,{gpus},4,1,COMPLETED,{submitted},x,x,{seconds},0"
-
-
 def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
     path = tmp_path / "HeliosData" / "data" / "Saturn" / "cluster_log.csv"
     path.parent.mkdir(parents=True)
@@ -198,16 +168,204 @@ def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
     assert [job.time for job in later] == [1800.0, 7200.0]
 
 
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        (helios_line(-1), "gpu_num"),
-        (helios_line(seconds="long"), "duration"),
-        (helios_line(submitted="today"), "submit_time"),
-    ],
+with_data_others = pytest.mark.skipif(
+    not (DATA / "cluster" / TRACES).exists(), reason="needs the real traces"
 )
-def test_helios_lines_that_make_no_sense_are_refused(tmp_path, line, field):
-    path = tmp_path / "cluster_log.csv"
-    path.write_text(f"{HELIOS}\n{line}\n")
-    with pytest.raises(InputError, match=f"line 2, {field}"):
-        _read_helios(path)
+A100 = cluster_by_name("elasticflow-64")
+
+
+def run_seconds(scenario, job):
+    """Seconds that a job takes on the GPUs that it asked for."""
+    best = 0.0
+    for type in scenario.cluster.names:
+        configuration = scenario.cluster.packed(type, job.tuned_gpus or job.gpus)
+        best = max(best, scenario.profiles[job.application].curve(configuration)[0])
+    return scenario.profiles[job.application].work / best
+
+
+def archive(tmp_path, text):
+    (tmp_path / "cluster01.csv").write_text(text)
+    path = tmp_path / "raw-traces.tar.gz"
+    with tarfile.open(path, "w:gz") as file:
+        file.add(tmp_path / "cluster01.csv", "cluster01.csv")
+    return path
+
+
+def test_generated_jobs_have_the_durations_and_sizes_of_the_trace():
+    scenario = by_name("elasticflow", A100, seed=1, jobs=2000)
+    assert scenario.jobs == by_name("elasticflow", A100, seed=1, jobs=2000).jobs
+    share = sum(job.tuned_gpus == 1 for job in scenario.jobs) / 2000
+    assert share == pytest.approx(0.755, abs=0.03)
+    seconds = sorted(run_seconds(scenario, job) for job in scenario.jobs)
+    assert seconds[1000] == pytest.approx(8604.0, rel=0.1)  # e^9.06
+
+
+def test_elasticflow_files_are_read(tmp_path):
+    path = archive(tmp_path, "job_id,submission_time,duration,num_gpu\nb,20,60,8\na,10,30.5,1\n")
+    assert [(job.time, job.seconds, job.gpus) for job in _read_trace(path, 1)] == [(10, 30.5, 1), (20, 60, 8)]
+    with pytest.raises(InputError, match=r"cluster02\.csv"):
+        _read_trace(path, 2)
+    path = archive(tmp_path, "job_id,submission_time,duration,num_gpu\na,10,long,1\n")
+    with pytest.raises(InputError, match="line 2, duration"):
+        _read_trace(path, 1)
+
+
+def test_elasticflow_throughputs_leave_out_what_does_not_run(tmp_path):
+    (tmp_path / "m.csv").write_text("global_batch_size,1,2,4,8\n64,1.5,2.5,,0\n128,nan,1.0,1.5,2.0\n")
+    first, second = _read_throughputs(tmp_path)
+    assert (first.model, first.batch_size, first.gpus.tolist()) == ("m", 64, [1, 2])
+    assert (second.gpus.tolist(), second.throughput.tolist()) == ([2, 4, 8], [1.0, 1.5, 2.0])
+
+
+def test_gavel_files_are_read(tmp_path):
+    path = tmp_path / "a.trace"
+    line = ["LM (batch size 5)", "run", "dir", "--steps", "1", "100", "2", "1", "-1.0", "7.5"]
+    path.write_text("\t".join(line) + "\n")
+    assert _read_gavel_trace(path) == [_GavelJob("LM (batch size 5)", 100, 2, 7.5)]
+    path.write_text("\t".join([*line[:5], "many", *line[6:]]) + "\n")
+    with pytest.raises(InputError, match="line 1, steps"):
+        _read_gavel_trace(path)
+    path.write_text("a line\n")
+    with pytest.raises(InputError, match="has 1 fields: must be at least 10"):
+        _read_gavel_trace(path)
+
+
+def test_gavel_throughputs_are_read(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"v100": {"('LM', 2)": {"null": 3.0, "('LM', 2)": [1.0, 1.0]}}}))
+    assert _read_gavel_throughputs(path) == {"v100": {("LM", 2): 3.0}}
+    path.write_text(json.dumps({"v100": {"LM": {"null": 3.0}}}))
+    with pytest.raises(InputError, match=r"v100\.LM"):
+        _read_gavel_throughputs(path)
+
+
+def test_gavel_needs_its_files(tmp_path):
+    cluster = cluster_by_name("gavel-36")
+    with pytest.raises(ValueError, match="must be the folder"):
+        by_name("gavel", cluster)
+    with pytest.raises(InputError, match="does not exist"):
+        by_name("gavel", cluster, data=tmp_path)
+
+
+def test_pai_jobs_are_those_of_the_generator():
+    cluster = cluster_by_name("pai-64")
+    scenario = by_name("pai", cluster, seed=2, hours=6)
+    assert len(scenario.jobs) == round(2000 / 512 * cluster.gpus / 4)
+    assert scenario.jobs == by_name("pai", cluster, seed=2, hours=6).jobs
+    assert scenario.cluster is cluster
+
+
+def test_shockwave_jobs_are_those_of_its_generator():
+    scenario = by_name("shockwave", cluster_by_name("shockwave-64"), seed=1)
+    jobs = generate(220, seed=1, arrival_seconds=27.0)
+    assert [(job.name, job.time, job.gpus) for job in scenario.jobs] == [
+        (job.name, job.arrival, job.gpus) for job in jobs
+    ]
+    large = by_name("shockwave", cluster_by_name("shockwave-64"), seed=1, sizes=True)
+    hours = [run_seconds(large, job) * job.gpus / 3600 for job in large.jobs]
+    assert max(hours) > 40  # more than 8 GPUs for 5 hours
+
+
+@with_data_others
+@pytest.mark.data
+def test_real_shockwave_jobs_are_those_of_the_file():
+    cluster = cluster_by_name("shockwave-32")
+    scenario = by_name("shockwave", cluster, 5, DATA)
+    assert len(scenario.jobs) == 120
+    assert scenario.jobs == by_name("shockwave", cluster, 6, DATA).jobs
+
+
+@with_data_others
+@pytest.mark.data
+def test_real_elasticflow_jobs_run_for_their_time_on_their_gpus():
+    trace = _read_trace(DATA / "cluster" / TRACES, 3)
+    scenario = by_name("elasticflow", A100, 0, DATA, jobs=10**6, number=3)
+    assert len(scenario.jobs) == len(trace)
+    for traced, job in zip(trace[::97], scenario.jobs[::97], strict=True):
+        assert run_seconds(scenario, job) == pytest.approx(traced.seconds)
+        assert job.tuned_gpus <= traced.gpus
+
+
+@with_data_others
+@pytest.mark.data
+def test_real_gavel_jobs_run_at_the_measured_speed():
+    cluster = cluster_by_name("gavel-36")
+    scenario = by_name("gavel", cluster, 0, DATA)
+    speeds = _read_gavel_throughputs(DATA / "cluster" / GAVEL / "simulation_throughputs.json")
+    job = scenario.jobs[0]
+    assert (job.category, job.gpus, len(scenario.jobs)) == ("ResNet-18 (batch size 128)", 4, 96)
+    rate = scenario.profiles[job.application].curve(cluster.packed("v100", 4))[0]
+    assert rate == speeds["v100"]["ResNet-18 (batch size 128)", 4]
+
+
+@with_data_others
+@pytest.mark.data
+def test_real_pai_jobs_are_those_of_the_file():
+    cluster = cluster_by_name("pai-512")
+    assert len(by_name("pai", cluster, 0, DATA).jobs) == 2000
+
+
+CLUSTER_TUNED = Cluster([GpuType("a", 4, 4), GpuType("b", 4, 1)])
+
+
+def profile(speeds, hours=1.0, **others):
+    return CountProfile("p", 10.0, 3600.0 * hours, [1, 2, 4, 8, 16], {"a": speeds, **others})
+
+
+def test_valid_counts_have_half_to_four_fifths_of_the_ideal_speedup():
+    tuned = TunedJobs(CLUSTER_TUNED)
+    # Shares of the ideal speedup: 1, 0.9, 0.75, 0.5, 0.3.
+    assert tuned.choices(profile([1.0, 1.8, 3.0, 4.0, 4.8])) == [(4, None), (8, None)]
+
+
+def test_counts_stay_below_the_limit_of_the_cluster():
+    linear = profile([1.0, 2.0, 4.0, 8.0, 16.0])
+    assert TunedJobs(CLUSTER_TUNED).most_gpus == 16
+    assert TunedJobs(Cluster([GpuType("a", 4, 16)])).most_gpus == 64
+    assert TunedJobs(CLUSTER_TUNED, most_gpus=4).choices(linear)[0][0] <= 4
+
+
+def test_jobs_that_take_too_long_are_tuned_on_the_next_type():
+    slow, fast = [0.1, 0.15, 0.25, 0.4, 0.8], [0.5, 0.8, 1.2, 0.0, 0.0]  # shares 0.75 .. 0.5 and 0.8, 0.6
+    tuned = TunedJobs(CLUSTER_TUNED)
+    assert [gpus for gpus, _ in tuned.choices(profile(slow, 1.0, b=fast))] == [2, 4, 8, 16]
+    assert tuned.choices(profile(slow, 9.5, b=fast)) == [(16, None)]  # 11.9 h; 8 take 23.8
+    assert tuned.choices(profile(slow, 10.0, b=fast)) == [(4, None)]  # 8.3 h; 2 take 12.5
+    assert tuned.choices(profile(slow, 100.0, b=fast)) == [(4, None)]  # none: the middle of the range
+
+
+def test_sizes_of_the_authors_published_workloads():
+    """Of their first samples of Philly and Helios; all but those with shares within the error of the fits."""
+    tuned, known = TunedJobs(cluster_by_name("heterogeneous-64")), builtin_goodput_profiles()
+    published = {
+        "bert": {(6, 384), (8, 384), (12, 384), (16, 384)},
+        "cifar10": {(6, 2048), (8, 2048)},
+        "deepspeech2": {(6, 320)},
+        "yolov3": {(4, 64)},
+        "imagenet": {(10, 1600), (14, 3200)},
+    }
+    for model, sizes in published.items():
+        assert sizes <= set(tuned.choices(known[model]))
+
+
+def test_shares_of_jobs_are_constrained():
+    jobs = [JobSubmission(f"j{k}", 0.0, "x", "p", batch_size=64, tuned_gpus=4) for k in range(1000)]
+    changed = constrained(jobs, np.random.default_rng(0), strong_scaling=0.3, rigid=0.2)
+    kinds = Counter(job.kind for job in changed)
+    assert kinds["rigid"] == pytest.approx(200, abs=40)
+    assert kinds["strong-scaling"] == pytest.approx(300, abs=40)
+    assert {job.gpus for job in changed if job.kind == "rigid"} == {4}
+    with pytest.raises(ValueError, match="their sum at most 1"):
+        constrained(jobs, np.random.default_rng(0), strong_scaling=0.8, rigid=0.3)
+
+
+def test_jobs_get_a_valid_pair_and_keep_a_count_of_their_own():
+    known = {"p": profile([1.0, 1.8, 3.0, 4.0, 4.8])}
+    jobs = [JobSubmission(f"j{k}", 0.0, "x", "p") for k in range(40)]
+    jobs += [
+        JobSubmission("rigid", 0.0, "x", "p", "rigid", 1),
+        JobSubmission("t", 0.0, "x", "p", tuned_gpus=2),
+    ]
+    tuned = TunedJobs(CLUSTER_TUNED).tune(jobs, known, np.random.default_rng(0))
+    assert {job.tuned_gpus for job in tuned[:40]} == {4, 8}
+    assert tuned[40:] == jobs[40:]

@@ -11,12 +11,11 @@ import pytest
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.errors import SolverError
-from copter.problems.load_balancing import LoadBalancer, LoadBalancingError
+from copter.problems.load_balancing import LoadBalancingError
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.rebalancer import Rebalancer, request
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement
-from support.commands import invoke, words
 
 STAND_IN = '''
 """The part of Rebalancer's interface that the worker uses; it moves one shard, or all if told."""
@@ -117,51 +116,6 @@ def test_the_problem_has_the_shards_the_memory_and_the_band(worker):
     assert found["server"].tolist() == [1, 1, 0, 1] and found["moves_evaluated"] == 7 and found["cut"]
 
 
-def test_the_next_round_begins_where_the_last_one_ended_and_changes_only_loads_that_changed(worker):
-    _, before = ask(worker, FLEET)
-    loads = FLEET.loads.copy()
-    loads[3] = 2.0
-    fleet = ShardFleet(loads, FLEET.sizes, FLEET.memory, FLEET.tolerance)
-    values = request(FLEET.loads, fleet, None)
-    assert values["changed"].tolist() == [3] and values["loads"].tolist() == [2.0]
-    _, problem = ask(worker, fleet)
-    assert problem.assignment == {"server 0": ["shard 2"], "server 1": ["shard 0", "shard 1", "shard 3"]}
-    assert problem.dimensions["load"] == before.dimensions["load"] | {"shard 3": 0.4}
-    assert limits(problem)["above"][0] == pytest.approx(FLEET.band[1] * 1.1)  # the unit is the first mean
-
-
-def test_a_mean_far_from_the_unit_gives_a_new_unit(worker):
-    fleet = ShardFleet(100.0 * FLEET.loads, FLEET.sizes, FLEET.memory, FLEET.tolerance)
-    _, problem = ask(worker, fleet)
-    assert list(problem.dimensions["load"].values()) == [1.2, 0.4, 0.2, 0.2]
-    assert limits(problem)["above"][0] == pytest.approx(FLEET.band[1])
-    nothing = ShardFleet(0.0 * FLEET.loads, FLEET.sizes, FLEET.memory, FLEET.tolerance)
-    _, problem = ask(worker, nothing, fleet)
-    assert set(problem.dimensions["load"].values()) == {0.0} and limits(problem)["below"][0] == 0.0
-
-
-def test_the_stages_share_the_time_in_whole_seconds(worker):
-    def stages(seconds):
-        _, problem = ask(worker, FLEET, seconds=seconds)
-        specs = [
-            given[0]["localSearchSolverSpec"] for name, given, _ in problem.calls if name == "add_solver"
-        ]
-        return [(len(one["moveTypeList"]), one.get("solveTime")) for one in specs]
-
-    assert stages(None) == [(1, None), (2, None)]
-    assert stages(16.0) == [(1, 8), (2, 8)] and stages(0.5) == [(1, 1), (2, 1)]
-    worker.stages = worker.stages[:1]
-    assert stages(16.0) == [(1, 16)]
-
-
-def test_a_shard_with_replicas_begins_on_the_server_of_its_largest_share(stand_in):
-    rebalancer = Rebalancer(Path(sys.executable), FLEET, LAST, swaps=False)
-    found = rebalancer.solve(FLEET, deadline=5.0)
-    rebalancer.close()
-    assert found.placement.server.tolist() == [1, 1, 0, 1]  # shard 0 moves
-    assert (found.placement.share == 1.0).all() and found.edit_seconds > 0.0
-
-
 @pytest.mark.parametrize("name", ["rebalancer", "rebalancer-swap"])
 def test_a_record_says_what_was_moved_and_whether_the_loads_are_in_the_band(stand_in, name):
     settings = SolverSettings(name, 1e-2, 5.0, environments=environments())
@@ -183,11 +137,6 @@ def test_an_answer_above_the_memory_is_refused(stand_in, monkeypatch):
 def test_an_environment_without_the_package_is_told():
     with pytest.raises(SolverError, match="Rebalancer: ModuleNotFoundError: No module named 'rebalancer'"):
         Rebalancer(Path(sys.executable), FLEET, LAST, swaps=False)
-
-
-def test_the_command_names_the_missing_environment():
-    result = invoke("bench", "load-balancing", "--solvers", "rebalancer", code=2)
-    assert "no environment of rebalancer; docs/how-to/suite.md" in words(result)
 
 
 def test_lognormal_loads_leave_room_for_whole_shards():
@@ -216,13 +165,3 @@ def test_rebalancer_balances_whole_shards(name):
     assert all(record["imbalance"] < 0.5 for record in records)
     if name == "rebalancer-swap":
         assert all(record["in_band"] for record in records)
-
-
-def test_the_balancer_reports_whether_its_loads_are_in_the_band():
-    from copter.problems.load_balancing.balancer import ShardDomain
-
-    balancer = LoadBalancer()
-    balancer.add_server("a", 2)
-    balancer.add_shard("x", 1.0, server="a")
-    done = balancer.measure(balancer.placement())
-    assert ShardDomain(balancer).figures(done)["in_band"] is True

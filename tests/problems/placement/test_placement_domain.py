@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from copter.problems.placement.rounds.example import example
-from support.ticking import tick
 
 
 def waiting_tasks() -> Any:
@@ -29,27 +28,6 @@ def state(placement: Any) -> Any:
     return places, arrays, [list(queue) for queue in running._queue]
 
 
-def test_what_is_found_takes_effect_when_it_is_accepted() -> None:
-    placement = waiting_tasks()
-    before = state(placement)
-    done = placement.find(10)
-    assert state(placement) == before and done.placed
-    assert {move.who for move in done.moves} == done.placed.keys() | done.moved.keys()
-    placement.accept(done)
-    places = state(placement)[0]
-    assert all(places[id] == place for id, place in (done.placed | done.moved).items())
-    assert int(placement.running.waiting.sum()) == done.waiting
-
-
-def test_a_round_is_what_was_found() -> None:
-    one, other = waiting_tasks(), waiting_tasks()
-    done = one.find(10)
-    one.accept(done)
-    again = other.round(moves=10)
-    assert (again.placed, again.moved, again.value) == (done.placed, done.moved, done.value)
-    assert state(one) == state(other)
-
-
 def test_an_error_in_the_middle_moves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     placement = waiting_tasks()
     before, real = state(placement), placement._start
@@ -63,21 +41,3 @@ def test_an_error_in_the_middle_moves_nobody(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(RuntimeError, match="in the middle"):
         placement.round(moves=10)
     assert state(placement) == before
-
-
-def test_a_late_round_places_nobody_and_tasks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    placement = waiting_tasks()
-    before = state(placement)
-    clock = tick(monkeypatch, 0.0)
-    real = placement._filled
-
-    def slow(*given: Any) -> Any:
-        clock.now += 10.0
-        return real(*given)
-
-    placement._filled = slow
-    done = placement.round(moves=10, deadline=1.0)
-    assert not done.placed and not done.moved and done.waiting == 7
-    assert state(placement) == before
-    del placement._filled
-    assert placement.round(moves=10, deadline=1.0).placed

@@ -2,13 +2,10 @@
 
 import itertools
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from copter.clock import Clock, running
-from copter.errors import NotOptimalError
 from copter.problems.placement import (
     Apart,
     PlacementError,
@@ -20,7 +17,6 @@ from copter.problems.placement import (
 )
 from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.rounds import mixes
-from copter.solution import Status
 from support.placement_exact import best_placement, single_task_bound
 
 MODELS = ("", "A", "B")
@@ -144,69 +140,6 @@ def test_a_search_that_ends_early_says_what_it_may_have_missed(nodes):
     assert (found.bound > found.value * 1.01).any()  # else it ended in time
 
 
-def test_it_does_not_matter_how_many_servers_a_thread_takes_at_once(monkeypatch):
-    servers, kinds = drawn(5, n=40)
-    free, fleet = Free.of(servers), fleet_of(servers, kinds)
-    gain, most = np.random.default_rng(5).uniform(0.0, 1.0, len(kinds)), np.full(len(kinds), 5)
-    whole = mixes.best_mixes(free, fleet, np.arange(40), gain, most)
-    monkeypatch.setattr(mixes, "_AT_ONCE", 3)
-    for mine, its in zip(whole, mixes.best_mixes(free, fleet, np.arange(40), gain, most), strict=True):
-        np.testing.assert_array_equal(mine, its)
-
-
-def test_a_search_after_the_deadline_is_short_and_its_bounds_still_hold():
-    shorter = 0
-    for seed in range(6):
-        servers, kinds = drawn(seed, n=40, kinds=20)
-        fleet, rng = fleet_of(servers, kinds), np.random.default_rng(seed)
-        free, gain, most = Free.of(servers), rng.uniform(0.5, 2.0, 20), np.full(20, 30)
-        whole = mixes.best_mixes(free, fleet, np.arange(40), gain, most, 10**5)
-        with running(Clock(60.0)):  # the clock is looked at, and there is time
-            timed = mixes.best_mixes(free, fleet, np.arange(40), gain, most, 10**5)
-        for mine, its in zip(whole, timed, strict=True):
-            np.testing.assert_array_equal(mine, its)
-        over = Clock(0.0)
-        with running(over), over.patient():  # a slow machine must not interrupt the search
-            late = mixes.best_mixes(free, fleet, np.arange(40), gain, most, 10**5)
-        assert (late.value <= whole.value + 1e-9).all() and (late.bound >= whole.value - 1e-9).all()
-        assert late.value.sum() > 0.8 * whole.value.sum()
-        shorter += int((late.bound > whole.bound + 1e-9).any())
-    assert shorter > 3
-
-
-def test_a_solve_that_the_deadline_cuts_leaves_what_was_found():
-    servers, kinds = drawn(3, n=12, kinds=8)
-    rounds = PlacementRounds(servers, kinds, gap=1e-6)
-    rounds.submit(range(60), np.arange(60) % 8)
-    real = rounds._relaxation.solver
-
-    class Late:
-        def __getattr__(self, name):
-            return getattr(real, name)
-
-        def solve(self, program, *, raise_error=False):
-            raise NotOptimalError(replace(real.solve(program), status=status, reason="by the test"))
-
-    rounds._relaxation.solver = Late()
-    status = Status.DEADLINE
-    assert len(rounds.round().placed) > 10
-    rounds.submit(range(60, 120), np.arange(60) % 8)
-    status = Status.UNPROVED
-    with pytest.raises(NotOptimalError):
-        rounds.round()
-
-
-def test_servers_that_choose_together_take_each_task_once():
-    servers, kinds = drawn(7)
-    free, fleet = Free.of(servers), fleet_of(servers, kinds)
-    most = np.full(len(kinds), 2)
-    before, there = free.copy(), most.copy()
-    found = mixes.fill(free, fleet, np.arange(len(servers)), np.ones(len(kinds)), most)
-    np.testing.assert_array_equal(np.bincount(found.kinds, minlength=len(kinds)), there - most)
-    assert (most >= 0).all() and all((array >= 0).all() for array in free)
-    assert before.cpu.sum() - free.cpu.sum() == fleet.cpu[found.kinds].sum()
-
-
 # ---- rounds ----------------------------------------------------------------------------------------------
 
 
@@ -254,31 +187,6 @@ def test_a_large_cluster_is_within_the_gap():
         rounds.finish([runs[k] for k in rng.permutation(len(runs))[: len(runs) // 50]])
         rounds.submit([f"{number}-{k}" for k in range(30)], rng.integers(12, size=30))
     assert done.waiting > 0
-
-
-def test_units_of_value_do_not_matter():
-    one, other = busy(2), busy(2)
-    other.__init__(other.running.servers, other.running.kinds, values=1e6 * one.values)
-    other.submit([f"t{one}" for one in range(60)], np.random.default_rng(1002).integers(12, size=60))
-    mine, its = one.round(), other.round()
-    assert its.value == pytest.approx(1e6 * mine.value, rel=0.02)
-    assert its.bound == pytest.approx(1e6 * mine.bound, rel=0.02)
-
-
-def test_a_server_that_is_full_changes_nothing():
-    def rounds(full):
-        servers, kinds = drawn(4)
-        if full:
-            names = (*servers.names, "zz")
-            more = [
-                np.append(array, 0) for array in (servers.cpu, servers.memory, servers.gpus, servers.model)
-            ]
-            servers = Servers(names, *more, servers.models)
-        its = PlacementRounds(servers, kinds, values=np.arange(1.0, 13.0))
-        its.submit(range(50), np.arange(50) % 12)
-        return its.round()
-
-    assert rounds(False).value == pytest.approx(rounds(True).value, rel=0.01)
 
 
 def test_what_waits_longest_goes_first():
@@ -351,17 +259,6 @@ def test_a_drained_server_is_empty_as_soon_as_moves_allow():
     assert not rounds.round(moves=1).moved
 
 
-def test_nothing_moves_unless_it_may():
-    rounds = busy(8)
-    rounds.round()
-    before = {id: rounds.running.place_of(id) for id in rounds.running._slot}
-    rounds.drain(rounds.running.servers.names[:6])
-    done = rounds.round()
-    assert not done.moved
-    assert all(rounds.running.place_of(id) == place for id, place in before.items() if place)
-    assert all(place.server >= 6 for place in done.placed.values())
-
-
 # ---- errors ----------------------------------------------------------------------------------------------
 
 
@@ -371,16 +268,10 @@ def test_nothing_moves_unless_it_may():
         (lambda rounds: rounds.submit(["t1"], 0), "'t1' exists already"),
         (lambda rounds: rounds.submit(["x", "x"], 0), "ids: must be different"),
         (lambda rounds: rounds.submit(["x"], 12), "kind = 12: must be in \\[0, 12\\)"),
-        (lambda rounds: rounds.submit(["x"], [-1]), "kind = -1: must be in"),
-        (lambda rounds: rounds.submit(["x"], [0.5]), "must be integers"),
         (lambda rounds: rounds.submit(["x", "y"], [1]), "must be \\(2,\\)"),
         (lambda rounds: rounds.finish(["t1", "nobody"]), "no task 'nobody'"),
-        (lambda rounds: rounds.finish(["t1", "t1"]), "ids: must be different"),
-        (lambda rounds: rounds.place("t1", 0), "'t1' exists already"),
         (lambda rounds: rounds.round(moves=-1), "moves = -1"),
         (lambda rounds: rounds.fail(["s000", "nowhere"]), "no server 'nowhere'"),
-        (lambda rounds: rounds.drain(["nowhere"]), "no server 'nowhere'"),
-        (lambda rounds: rounds.restore(["nowhere"]), "no server 'nowhere'"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_has_changed(wrong, said):
@@ -391,12 +282,6 @@ def test_what_is_wrong_is_said_and_nothing_has_changed(wrong, said):
         wrong(rounds)
     assert pickle.dumps(rounds.running) == before
     check(rounds)
-
-
-@pytest.mark.parametrize("values", [[1.0], [np.nan] * 12, [0.0] * 12, [np.inf] * 12])
-def test_values_that_are_none(values):
-    with pytest.raises(PlacementError, match="values"):
-        PlacementRounds(*drawn(0), values=values)
 
 
 # ---- tasks that must not be close --------------------------------------------------------------------------
@@ -451,17 +336,6 @@ def test_a_group_is_spread_over_zones():
     assert rounds.place("one more", 0, Apart("another", most=2, zones=zones)) is not None
 
 
-@pytest.mark.parametrize(
-    ("apart", "said"), [(Apart("g", 0), "most = 0"), (Apart("g", 1, ["a"]), "1 zones: must be 12")]
-)
-def test_groups_that_cannot_be(apart, said):
-    rounds = busy(0)
-    with pytest.raises(PlacementError, match=said):
-        rounds.submit(["new"], 0, apart)
-    assert "new" not in rounds.running
-    check(rounds)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_groups_run_together_on_one_server_or_in_one_zone(seed):
     servers, kinds = drawn(seed, n=12, kinds=4)
@@ -485,31 +359,6 @@ def test_groups_run_together_on_one_server_or_in_one_zone(seed):
         assert there and all(len(ats) == 1 for ats in there.values())
         gone = [id for id in running._slot if rng.random() < 0.3]
         rounds.finish(gone)
-
-
-def test_a_group_of_a_zone_leaves_a_drained_server_one_by_one_and_a_new_first_one_chooses_anew():
-    names = tuple("abcd")
-    cpu, memory, none = np.full(4, 4000), np.full(4, 65536), np.zeros(4, int)
-    servers = Servers(names, cpu, memory, none, none, ("",))
-    zones = ["x", "x", "y", "y"]
-    rounds = PlacementRounds(servers, [TaskKind(1000, 1024, 0, 0, ())])
-    group = Together("job", zones)
-    rounds.submit(["t0", "t1"], 0, group)
-    rounds.round()
-    places = {rounds.running.place_of(id).server for id in ("t0", "t1")}
-    zone = {zones[server] for server in places}
-    assert len(zone) == 1
-    rounds.drain([names[server] for server in places])
-    for _ in range(3):
-        rounds.round(moves=1)
-    after = {rounds.running.place_of(id).server for id in ("t0", "t1")}
-    assert {zones[server] for server in after} == zone and (len(places) == 2 or not places & after)
-    lost = rounds.fail(names)
-    assert sorted(lost) == ["t0", "t1"]
-    other = [name for name, its in zip(names, zones, strict=True) if its not in zone]
-    rounds.restore(other)
-    rounds.round()
-    assert {zones[rounds.running.place_of(id).server] for id in ("t0", "t1")} != zone
 
 
 def plain(cpu, kinds, **options):
@@ -537,15 +386,6 @@ def test_a_task_of_a_group_that_may_not_run_keeps_no_room_from_others():
     assert set(rounds.round().placed) == {"a", "c"}
 
 
-def test_a_task_limited_by_zone_leaves_a_drained_server_within_its_zone():
-    rounds = plain([2000] * 2, [(1000, 1000)])
-    rounds.submit(["a"], 0, Apart("g", 1, ["z", "z"]))
-    rounds.round()
-    before = rounds.running.place_of("a").server
-    rounds.drain([f"s{before}"])
-    assert rounds.round(moves=9).moved["a"].server == 1 - before
-
-
 @pytest.mark.parametrize(
     ("gpus", "said"), [(0b101, "on GPUs 0 and 2"), (0b10, "on GPU 1"), (0, "without GPUs")]
 )
@@ -566,13 +406,9 @@ def test_a_task_that_does_not_fit_is_named_with_its_gpus(gpus, said):
     ],
 )
 def test_servers_that_cannot_be_are_refused(change, why):
-    given = {
-        "names": ("a", "b"),
-        **{name: np.zeros(2, int) for name in ("cpu", "memory", "gpus", "model")},
-        "models": ("",),
-    }
+    given = {name: np.zeros(2, int) for name in ("cpu", "memory", "gpus", "model")}
     with pytest.raises(PlacementError, match=why):
-        PlacementRounds(Servers(**(given | change)), [])
+        PlacementRounds(Servers(**({"names": ("a", "b"), "models": ("",)} | given | change)), [])
 
 
 def test_kinds_gaps_and_groups_that_cannot_be_are_refused():
@@ -583,8 +419,16 @@ def test_kinds_gaps_and_groups_that_cannot_be_are_refused():
         with pytest.raises(PlacementError, match="gap = "):
             plain([1000], [(1, 1)], gap=gap)
     rounds = plain([1000], [(1, 1)])
-    with pytest.raises(PlacementError, match="must be hashable"):
-        rounds.submit(["a"], 0, Apart(["x"]))
+    for group, said in (
+        (Apart(["x"]), "hashable"),
+        (Apart("g", 0), "most = 0"),
+        (Apart("g", 1, "ab"), "2 zones"),
+    ):
+        with pytest.raises(PlacementError, match=said):
+            rounds.submit(["a"], 0, group)
     assert not len(rounds.running)
+    for values in ([1.0, 1.0], [np.nan], [0.0], [np.inf]):
+        with pytest.raises(PlacementError, match="values"):
+            plain([1000], [(1, 1)], values=values)
     with pytest.raises(PlacementError, match="milli = 0"):
         PlacementRounds(rounds.running.servers, [TaskKind(1, 1, 1, 0, ())])

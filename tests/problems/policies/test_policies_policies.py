@@ -1,13 +1,25 @@
-"""The baselines in the simulator: shares become rounds, no GPU idles, the same run twice is the same."""
+"""Baselines of rigid jobs in the simulator: shares become rounds; first come, Optimus, Tiresias by hand."""
 
+import json
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.jobs import Timer
+from copter.problems.cluster.nodes import NodeChange
 from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.policies import Mechanism, look
+from copter.problems.cluster.simulation.jobs import SimulatedJob
+from copter.problems.cluster.workload import JobSubmission
+from copter.problems.policies import FirstCome, Mechanism, Optimus, Tiresias, look
+from support.amounts import examples
+from support.commands import invoke, words
 from support.policy_cases import cluster_of, random_scenario, round_of, scenario_of, simulate, state_of
 
 NAMES = (
@@ -54,16 +66,6 @@ def test_rounds_follow_the_shares(share):
     assert held["a", "t0"] / total == pytest.approx(share, abs=0.02)
 
 
-def test_blind_shares_follow_too():
-    jobs = [(name, (1.0,), 1, 1e6, 0.0) for name in ("a", "b", "c")]
-    source = Fixed({"a": [0.5], "b": [0.3], "c": [0.2]})
-    run = simulate(scenario_of(cluster_of(1), jobs), source, max_hours=60.0)
-    held = hours_by_type(run)
-    total = sum(held.values())
-    for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.2)):
-        assert held[name, "t0"] / total == pytest.approx(share, abs=0.03)
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_no_gpu_idles_while_a_job_fits(name, seed):
@@ -90,37 +92,10 @@ def test_no_gpu_idles_while_a_job_fits(name, seed):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_run_twice_is_the_same(name):
-    first, second = (simulate(random_scenario(3), make_policy(name)) for _ in range(2))
-    assert first.segments == second.segments
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_job_alone_runs_on_its_quickest_type(name):
     run = simulate(scenario_of(cluster_of(2, 2), [("a", (1.0, 2.0), 2, 1000.0, 0.0)]), make_policy(name))
     assert run.job_results()[0].jct == pytest.approx(20.0 + 500.0)
     assert {segment.type for segment in run.segments} == {"t1"}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_more_gpus_than_jobs_need(name):
-    scenario = random_scenario(4, count=6, gpus=(20, 20))
-    for job in simulate(scenario, make_policy(name)).job_results():
-        assert job.restarts <= 1
-
-
-def test_shortest_first_has_the_least_average_jct():
-    averages = {}
-    for name in NAMES:
-        run = simulate(random_scenario(5, count=40), make_policy(name))
-        averages[name] = np.mean([job.jct for job in run.job_results()])
-    assert min(averages, key=averages.__getitem__) == "srpt"
-
-
-def test_jobs_that_no_node_can_run_now_wait():
-    cluster = cluster_of(2, 0)
-    states = [state_of("a", [0.0, 1.0]), state_of("b", [1.0, 1.0], gpus=2)]
-    assert round_of(cluster, states).names == ["b"]
 
 
 def test_a_job_moves_only_if_that_is_worth_the_restart():
@@ -140,7 +115,134 @@ def test_adaptive_jobs_are_refused_by_name():
         look(ClusterState(0.0, 0, 360.0, cluster_of(1), {"a": state}))
 
 
-def test_settings_reach_policies_and_wrong_ones_are_named():
-    assert make_policy("themis", filter=0.5, round_seconds=120.0).round_seconds == 120.0
-    with pytest.raises(ValueError, match="themis.*solver"):
-        make_policy("themis", solver="copter")
+TINY = ["run", "sia", "--gpus", "64", "--jobs-per-day", "240", "--hours", "0.5", "--max-hours", "0.6"]
+
+
+def test_a_job_that_does_not_fit_blocks_those_behind_it():
+    sizes = {"first": 2, "large": 3, "small": 1}
+    jobs = [(name, (1.0,), gpus, 500.0, float(k)) for k, (name, gpus) in enumerate(sizes.items())]
+    run = simulate(scenario_of(cluster_of(3), jobs), FirstCome(round_seconds=60.0))
+    first, large, small = run.job_results()
+    assert (first.started, first.finished) == (0.0, 520.0)
+    assert (large.started, large.finished) == (540.0, 1060.0)
+    assert small.started == 1080.0
+
+
+def test_jobs_start_in_order_and_never_restart():
+    run = simulate(random_scenario(3), FirstCome())
+    jobs = run.job_results()
+    assert [job.started for job in jobs] == sorted(job.started for job in jobs)
+    assert sum(job.restarts for job in jobs) == 0
+
+
+def test_a_job_takes_the_type_with_room_on_which_it_is_fastest():
+    jobs = [(name, (1.0, 2.0), 1, 5000.0, float(k)) for k, name in enumerate("abc")]
+    run = simulate(scenario_of(cluster_of(2, 1), jobs), FirstCome(round_seconds=60.0))
+    types = {segment.job: segment.type for segment in run.segments}
+    assert types == {"a": "t1", "b": "t0", "c": "t0"}
+
+
+def test_a_job_that_is_not_rigid_is_refused():
+    state = state_of("a", (1.0,))
+    state.gpus, state.kind = None, "adaptive"
+    with pytest.raises(PolicyError, match="job 'a': kind = adaptive: must be rigid"):
+        FirstCome().schedule(ClusterState(0.0, 0, 60.0, cluster_of(1), {"a": state}))
+
+
+def test_the_table_of_a_run_compares_with_first_come_first_served():
+    shown = words(invoke(*TINY))
+    assert "Sia (copter)" in shown and "first come, first served" in shown and "mean GPUs in use" in shown
+    figures = json.loads(invoke(*TINY, "--json").stdout)
+    fixed = figures["first_come_first_served"]
+    assert set(fixed) <= set(figures) and fixed["jobs_submitted"] == figures["jobs_submitted"]
+    assert fixed["restarts_per_job"] == 0.0
+
+
+GPUS = 6
+
+
+def state_of_optimus(name, curve, work, types=("t0",), kind="strong-scaling", gpus=None):
+    """A job with a throughput for each number of GPUs from 1 on; None where it does not run."""
+    counts = [k for k, value in enumerate(curve, 1) if value]
+    profile = CountProfile(name, 0.0, work, counts, {type: [v for v in curve if v] for type in types})
+    submission = JobSubmission(name, 0.0, "", name, kind, gpus)
+    return SimulatedJob(submission, profile, kind, Timer())
+
+
+def answer(cluster, *states):
+    jobs = {state.name: state for state in states}
+    return Optimus().schedule(ClusterState(0.0, 0, 60.0, cluster, jobs))
+
+
+@st.composite
+def curves(draw):
+    """Throughput n^a: seconds left are convex in n."""
+    power = draw(st.sampled_from([0.2, 0.5, 0.8, 1.0]))
+    return [n**power for n in range(1, GPUS + 1)], draw(st.floats(10.0, 1000.0))
+
+
+@given(jobs=st.lists(curves(), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=examples(60))
+def test_the_time_left_in_all_is_least(jobs):
+    states = [state_of_optimus(f"j{k}", curve, work) for k, (curve, work) in enumerate(jobs)]
+    given_ = answer(Cluster([GpuType("t0", GPUS, 1)]), *states)
+    total = sum(work / curve[given_[f"j{k}"].gpus - 1] for k, (curve, work) in enumerate(jobs))
+    best = min(
+        sum(work / curve[n - 1] for n, (curve, work) in zip(counts, jobs, strict=True))
+        for counts in product(range(1, GPUS + 1), repeat=len(jobs))
+        if sum(counts) <= GPUS
+    )
+    assert total == pytest.approx(best)
+
+
+def test_a_job_does_not_grow_past_a_number_that_makes_it_slower():
+    """Five GPUs are slower than four, so it never gets to eight, where it is fastest: one GPU at a time."""
+    curve = [1.0, 1.9, 2.7, 3.5, 3.0, 3.6, 4.2, 5.0]
+    assert answer(Cluster([GpuType("t0", 4, 2)]), state_of_optimus("a", curve, 100.0))["a"].gpus == 4
+
+
+def test_a_job_is_put_on_the_type_with_more_room():
+    cluster = Cluster([GpuType("t0", 1, 2), GpuType("t1", 1, 4)])
+    given_ = answer(cluster, state_of_optimus("a", [1.0, 2.0, 3.0, 4.0], 100.0, types=("t0", "t1")))
+    assert given_["a"] == (4, 4, "t1")
+
+
+def held(simulator):
+    """When each job held GPUs, from and to, in order."""
+    spans = {}
+    for one in sorted(simulator.segments, key=lambda one: one.begin):
+        spans.setdefault(one.job, []).append((one.begin, one.end))
+    return spans
+
+
+def test_a_job_that_has_had_its_service_makes_way():
+    """Restarts of 20 s: the first job is at its limit of 600 GPU-seconds after 10 rounds."""
+    jobs = [("long", (1.0,), 1, 2000.0, 0.0), ("short", (1.0,), 1, 100.0, 0.0)]
+    spans = held(simulate(scenario_of(cluster_of(1), jobs), Tiresias(limits=(600.0,))))
+    assert spans["long"][0] == (0.0, 600.0)
+    assert spans["short"] == [(600.0, 720.0)]
+    assert spans["long"][1:] == [(720.0, 720.0 + 20.0 + 1420.0)]
+
+
+def test_in_a_queue_the_first_come_first_and_small_ones_fill_up():
+    jobs = [("a", (1.0,), 2, 500.0, 0.0), ("b", (1.0,), 2, 500.0, 1.0), ("c", (1.0,), 1, 500.0, 2.0)]
+    spans = held(simulate(scenario_of(cluster_of(3), jobs), Tiresias()))
+    assert spans["a"] == [(0.0, 520.0)]
+    assert spans["c"] == [(60.0, 580.0)]  # passes b, which does not fit
+    assert spans["b"] == [(540.0, 1060.0)]
+
+
+def test_an_earlier_job_takes_its_gpus_back():
+    """The wide job came first: when there is room for it again it goes before the narrow ones."""
+    jobs = [("wide", (1.0,), 3, 3000.0, 0.0), ("thin", (1.0,), 1, 3000.0, 30.0)]
+    events = [NodeChange(120.0, "t0", 2), NodeChange(540.0, "t0", 3)]
+    simulator = simulate(scenario_of(cluster_of(3), jobs), Tiresias(), events=events)
+    spans = held(simulator)
+    assert spans["wide"][0] == (0.0, 120.0)
+    assert spans["thin"][0] == (120.0, 540.0)
+    assert spans["wide"][1][0] == 540.0
+
+
+def test_limits_must_ascend():
+    with pytest.raises(ValueError, match="ascending"):
+        Tiresias(limits=(600.0, 60.0))

@@ -192,35 +192,6 @@ def test_it_says_what_stands_in_the_way():
     assert played.policy.why("nobody") == [] and played.policy.why("high") == []
 
 
-def test_another_job_with_the_name_of_one_that_left():
-    played = Played(Queue(), 8)
-    played.submit("big", 8)
-    played.round()
-    played.submit("a", 1)
-    played.round()
-    played.end("a")
-    played.submit("a", 4)
-    played.end("big")
-    assert played.round()[0] == {"a"}
-
-
-def test_a_job_that_nothing_can_run_takes_no_reservation():
-    played, number = Played(Queue(reserve_seconds=100.0), 8), itertools.count()
-    played.submit("never", 16)
-    for _ in range(8):
-        played.submit(f"small-{next(number)}", 1, work=200.0)
-    played.round()
-    played.submit("big", 8, work=1000.0)
-    for k in range(40):
-        given, _ = played.round()
-        if "big" in given:
-            break
-        for name in [name for name in given if name.startswith("small")][:2]:
-            played.end(name)
-            played.submit(f"small-{next(number)}", 1, work=5000.0 + 100.0 * k)
-    assert "big" in given
-
-
 def test_a_reservation_stops_nobody_and_gives_way_to_a_higher_priority():
     played = Played(Queue(reserve_seconds=100.0), 8)
     played.submit("K", 4, work=3000.0, priority=2)

@@ -49,13 +49,6 @@ def test_allox_begins_a_schedule_with_the_least_average_completion_time(rows, cl
     assert heads.tolist() in best_heads(seconds, queues)
 
 
-def test_allox_takes_the_types_that_shorten_most():
-    """Two GPUs: the quick one is worth more to the job that it speeds up more."""
-    a, b = state_of("a", [1.0, 1.2], work=100.0), state_of("b", [1.0, 4.0], work=100.0)
-    shares = AlloX(filter=1.0).shares(round_of(cluster_of(1, 1), [a, b]))
-    assert shares.tolist() == [[1.0, 0.0], [0.0, 1.0]]
-
-
 def test_allox_lets_a_job_on_one_gpu_run_to_its_end():
     policy, cluster = AlloX(), cluster_of(1)
     long = state_of("long", [1.0], work=5000.0)

@@ -92,33 +92,6 @@ def test_finish_time_fairness_is_the_best_there_is(states, gpus, age):
     assert high * (1 - TOLERANCE) <= ours <= high * (1 + 5e-3)
 
 
-def test_equal_jobs_on_one_type_share_it_evenly():
-    now = round_of(cluster_of(2), [state_of(f"j{k}", [1.0]) for k in range(4)])
-    for source in (MaxMinFairness(), Makespan(), FinishTimeFairness()):
-        assert source.shares(now)[:, 0] == pytest.approx(0.5, abs=2e-3)
-
-
-def test_types_go_to_the_jobs_that_gain_most_from_them():
-    """One GPU of each type; the second is four times as fast for a, and no faster for b."""
-    now = round_of(cluster_of(1, 1), [state_of("a", [1.0, 4.0]), state_of("b", [1.0, 1.0])])
-    for source in (MaxMinFairness(), MaxSumThroughput(), Makespan(), FinishTimeFairness()):
-        x = source.shares(now)
-        assert x[0, 1] > x[0, 0] and x[1, 0] > x[1, 1]
-
-
-def test_a_job_keeps_its_history_for_finish_time_fairness():
-    """D_j counts what the job has done at the speed of its share then."""
-    policy, cluster = FinishTimeFairness(), cluster_of(1)
-    a, b = state_of("a", [1.0], work=1000.0), state_of("b", [1.0], work=1000.0)
-    now = round_of(cluster, [a, b])
-    assert policy._seconds_alone(now, np.array([0.5, 0.5])) == pytest.approx([2000.0, 2000.0])
-    a.roll_back(0.0)
-    a._progress = 500.0
-    later = round_of(cluster, [a], time=500.0)
-    # 500 units at half the speed, and 500 to go on all of the cluster.
-    assert policy._seconds_alone(later, np.array([1.0])) == pytest.approx([1500.0])
-
-
 def test_gpus_that_come_back_are_used_again():
     policy, states = MaxMinFairness(), [state_of(f"j{k}", [1.0]) for k in range(4)]
     assert policy.shares(round_of(cluster_of(4), states)).sum() == pytest.approx(4.0, abs=1e-3)

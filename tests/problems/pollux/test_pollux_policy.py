@@ -1,20 +1,25 @@
-"""Pollux on small clusters: limits, rigid and pinned jobs, several types, determinism."""
+"""Pollux on small clusters and in the cloud, its fitness by hand, and the results that its authors ship."""
+
+import json
 
 import numpy as np
 import pytest
 
+from copter.bench.reproduction import Effort
+from copter.errors import InputError
 from copter.problems.cluster import make_policy
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import Timer
-from copter.problems.cluster.nodes import NodeFailure
 from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
-from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.simulation.jobs import SimulatedJob
+from copter.problems.cluster.traces.pollux import FOLDER
 from copter.problems.cluster.workload import JobSubmission, Scenario
-from copter.problems.pollux import WEIGHTED_MEAN, Pollux
-from support.policy_cases import simulate
+from copter.problems.pollux import POWER_MEAN, WEIGHTED_MEAN, Fitness, Pollux
+from copter.problems.pollux.artifact import Artifact
+from copter.problems.pollux.cloud import AutoscalingPollux
+from copter.problems.pollux.fitness import utility
+from support.policy_cases import simulate, state_of
+from support.real_data import DATA
 
 T4 = Cluster([GpuType("t4", 4, 4)])
 MIXED = Cluster([GpuType("t4", 4, 2), GpuType("a100", 8, 1)])
@@ -51,60 +56,9 @@ def test_jobs_begin_with_one_gpu_and_at_most_double(cluster, fitness):
     assert max(one.gpus for one in simulator.segments) > 2
 
 
-def test_no_node_is_shared_by_two_distributed_jobs():
-    simulator = simulate(scenario(MIXED, 10), Pollux(seed=3), placer=SiaPlacer())
-    times = sorted({one.begin for one in simulator.segments})
-    wide = [one for one in simulator.segments if one.nodes > 1]
-    assert wide
-    for time in times:
-        on = [(one.type, node) for one in wide if one.begin <= time < one.end for node, _ in one.place]
-        assert len(on) == len(set(on))
-
-
 def test_the_same_seed_gives_the_same_simulation_and_another_one_does_not():
     runs = [simulate(scenario(T4), Pollux(seed=seed), placer=SiaPlacer()).segments for seed in (5, 5, 6)]
     assert runs[0] == runs[1] != runs[2]
-
-
-def test_a_rigid_job_gets_its_gpus_or_none():
-    rigid = JobSubmission("rigid", 0.0, "", "train", "rigid", 6)
-    simulator = simulate(scenario(T4, jobs=[rigid]), Pollux(), placer=SiaPlacer())
-    assert {one.gpus for one in simulator.segments if one.job == "rigid"} == {6}
-    assert simulator.completed == 9
-
-
-def test_a_job_that_must_not_be_preempted_keeps_what_it_got():
-    pinned = JobSubmission("pinned", 0.0, "", "train", preemptible=False)
-    simulator = simulate(scenario(T4, jobs=[pinned]), Pollux(), placer=SiaPlacer())
-    assert len([one for one in simulator.segments if one.job == "pinned"]) == 1
-
-
-def test_nothing_is_put_on_a_node_that_failed():
-    failures = [NodeFailure(300.0, "t4", 1, 900.0)]
-    simulator = simulate(scenario(T4), Pollux(), placer=SiaPlacer(), events=failures)
-    assert simulator.completed == 8
-    for one in simulator.segments:
-        if one.begin < 1200.0 and one.end > 300.0:
-            assert 1 not in [node for node, _ in one.place]
-
-
-def test_a_job_that_runs_on_four_gpus_only_gets_four():
-    profile = CountProfile("four", 30.0, 500.0, [4], {"t4": [2.0]})
-    four = JobSubmission("four", 0.0, "", "four")
-    simulator = simulate(scenario(T4, 3, jobs=[four], profiles={"four": profile}), Pollux())
-    assert {one.gpus for one in simulator.segments if one.job == "four"} == {4}
-
-
-def test_of_two_types_the_one_with_more_gpus_is_kept_and_of_equals_the_faster():
-    policy, timer = Pollux(), Timer()
-    job = SimulatedJob(JobSubmission("j", 0.0, "", "train"), training("train"), "adaptive", timer)
-    nodes = [("t4", 0), ("t4", 1), ("a100", 0)]
-    policy.problem([job], MIXED, nodes)
-    more = policy._settle(job, np.array([3, 1, 2], np.int8), nodes)
-    assert more == ("t4", ((0, 3), (1, 1)))
-    equal = policy._settle(job, np.array([0, 2, 2], np.int8), nodes)
-    assert equal == ("a100", ((0, 2),))
-    assert policy._settle(job, np.array([0, 0, 0], np.int8), nodes) is None
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -137,15 +91,123 @@ def test_one_job_alone_grows_to_the_best_shape():
     assert (last.nodes, last.gpus) == (best.nodes, best.gpus)
 
 
-def test_figures_are_those_of_the_answer():
-    policy, timer = Pollux(), Timer()
-    job = SimulatedJob(JobSubmission("j", 0.0, "", "train"), training("train"), "adaptive", timer)
-    answer = policy.schedule(ClusterState(0.0, 0, 60.0, T4, {"j": job}))
-    assert answer["j"].configuration == Configuration(1, 1, "t4")
-    assert policy.figures["utility"] == pytest.approx(1 / 16)
-
-
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="generations = 0"):
         Pollux(generations=0)
     assert make_policy("pollux", seed=4).name == "pollux"
+
+
+def test_weights_fall_with_the_root_of_gpu_time_after_four_hours():
+    hour = 3600.0
+    weights = [WEIGHTED_MEAN.weight(hours * hour) for hours in (0.0, 3.0, 4.0, 16.0, 400.0)]
+    assert weights == pytest.approx([1.0, 1.0, 1.0, 0.5, 0.1])
+    assert POWER_MEAN.weight(400 * hour) == 1.0
+
+
+@pytest.mark.parametrize(("power", "mean"), [(-1.0, 1.6), (0.0, 2.0), (1.0, 2.5), (2.0, 8.5**0.5)])
+def test_power_means_of_one_and_four(power, mean):
+    assert Fitness(power=power)([1.0, 4.0]) == pytest.approx(mean, rel=2e-3)
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.0, 0.5, 1.0])
+def test_the_sum_that_is_maximized_orders_allocations_as_the_fitness_does(power):
+    fitness = Fitness(power=power)
+    samples = np.random.default_rng(0).uniform(0.0, 4.0, (40, 5))
+    by_sum = np.argsort([fitness.value(speedups).sum() for speedups in samples])
+    assert by_sum.tolist() == np.argsort([fitness(list(speedups)) for speedups in samples]).tolist()
+
+
+def test_a_restart_costs_a_quarter_or_a_share_that_falls_with_age():
+    timer = Timer()
+    job = state_of("a", [1.0], time=0.0, timer=timer)
+    job.seen.restart_seconds = 30.0
+    job.enter()
+    speedup = np.array([2.0])
+    timer.time = 90.0
+    assert WEIGHTED_MEAN.restarted(speedup, job) == [2.0]  # it has not begun: nothing restarts
+    assert POWER_MEAN.restarted(speedup, job) == [2.0]
+    job.give(90.0, Configuration(1, 1, "t0"))
+    job.restarts = 2
+    timer.time = 270.0
+    assert WEIGHTED_MEAN.restarted(speedup, job) == [1.75]
+    assert POWER_MEAN.restarted(speedup, job) == pytest.approx([2.0 * (270 - 60) / 300])
+
+
+def test_utility_is_speedup_by_gpus():
+    assert utility([1.0, 3.0, 2.0], 8) == 0.75
+    assert utility([], 0) == 0.0
+
+
+def model(work):
+    """Its gradient noise, and with it the use of GPUs, grows by a factor of 50."""
+    return TrainingProfile("m", 30.0, work, {"t4": 1.0}, Scaling(64.0, (2.0, 100.0), 0.02, (0.02, 0.2)))
+
+
+def scenario_cloud(work=100_000.0):
+    return Scenario(Cluster([GpuType("t4", 4, 1)]), [JobSubmission("j", 0.0, "", "m")], {"m": model(work)})
+
+
+def sizes(**settings):
+    policy = AutoscalingPollux(max_nodes=8, patience=3, generations=10, population=20, **settings)
+    simulator = simulate(scenario_cloud(), policy, placer=SiaPlacer())
+    return [record.there["t4"] // 4 for record in simulator.records], simulator
+
+
+def test_nodes_follow_the_efficiency_of_large_batches():
+    nodes, simulator = sizes()
+    assert nodes[0] == 1 and simulator.completed == 1
+    assert nodes[len(nodes) // 3] < nodes[-1] <= 8
+
+
+def test_a_range_that_always_holds_changes_nothing():
+    assert set(sizes(low=0.0, high=10.0)[0]) == {1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [({"min_nodes": 0}, "min_nodes = 0"), ({"low": 0.9}, "low = 0.9"), ({"patience": 0}, "patience = 0")],
+)
+def test_settings_of_the_cloud_are_checked(settings, text):
+    with pytest.raises(ValueError, match=text):
+        AutoscalingPollux(**settings)
+
+
+ROOT = DATA / "cluster" / FOLDER
+needs_data = pytest.mark.skipif(not ROOT.exists(), reason="needs Pollux' artifact")
+
+
+def shipped(result, workload):
+    return json.loads((ROOT / "results-jobload" / result / "summary.json").read_text())["jcts"][workload]
+
+
+def played(simulator):
+    return simulator.play().job_results()
+
+
+@pytest.mark.data
+@needs_data
+def test_tiresias_completes_jobs_when_the_authors_simulator_does():
+    artifact, theirs = Artifact(Effort(seeds=1, data=DATA)), shipped("tiresias-1.0", "workload-1")
+    ours = {record.name: record.jct for record in played(artifact.simulator("tiresias", artifact.jobs(1)))}
+    assert ours.keys() == theirs.keys()
+    assert np.mean(list(ours.values())) == pytest.approx(np.mean(list(theirs.values())), rel=0.05)
+    ratios = [ours[name] / theirs[name] for name in ours]
+    assert np.quantile(ratios, 0.1) > 0.9 and np.quantile(ratios, 0.9) < 1.1
+
+
+@pytest.mark.long
+@pytest.mark.data
+@needs_data
+def test_under_pollux_jobs_of_one_gpu_take_the_shipped_times_to_the_second():
+    """They wait for the round, start for 30 s, and run: nothing else decides."""
+    artifact, theirs = Artifact(Effort(seeds=1, data=DATA)), shipped("pollux-1.0", "workload-3")
+    records = played(artifact.simulator("pollux", artifact.jobs(3)[:20], population=50))
+    small = {record.name: record.jct for record in records if record.application == "ncf"}
+    assert len(small) >= 5
+    for name, jct in small.items():
+        assert jct == pytest.approx(theirs[name], abs=2.0)
+
+
+def test_a_folder_without_the_artifact_is_named(tmp_path):
+    with pytest.raises(InputError, match="petuum"):
+        Artifact(Effort(data=tmp_path))

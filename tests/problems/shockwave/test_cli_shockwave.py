@@ -1,16 +1,11 @@
 """`copter run shockwave` and `copter bench shockwave`: documents, folders, errors; and the MILP baseline."""
 
-import csv
 import json
-import math
-from itertools import islice
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from copter.bench.result_files import SolverResult
-from copter.bench.settings import SolverSettings
 from copter.problems.cluster.registry import make_policy
 from copter.problems.shockwave import (
     BASELINES,
@@ -18,25 +13,17 @@ from copter.problems.shockwave import (
     ORACLE,
     PREDICTORS,
     RELAXATIONS,
-    Settings,
-    build_window,
     generate,
     make_relaxation,
     plan_problem,
     replay,
-    snapshot,
-    solve_waterfilling,
     write_jobs,
 )
-from copter.problems.shockwave import course as bench
 from copter.problems.shockwave.awareness import make_knowledge
-from copter.problems.shockwave.course import _busy_rounds
-from copter.problems.shockwave.exact import ExactPlan, solve_milp
+from copter.problems.shockwave.exact import solve_milp
 from copter.problems.shockwave.predictor import RULES
-from copter.solution import Status
-from copter.solvers.milp import MilpAnswer, MilpEffort
 from support.amounts import examples
-from support.commands import invoke, words
+from support.commands import invoke
 from support.shockwave_cases import brute_force, windows
 
 
@@ -50,84 +37,6 @@ def trace_file(trace, tmp_path_factory):
     path = tmp_path_factory.mktemp("trace") / "jobs.json"
     write_jobs(path, trace)
     return path
-
-
-def test_run_folder_holds_rounds_jobs_plans_and_plots(trace, trace_file, tmp_path):
-    folder = tmp_path / "run"
-    options = f"--jobs {trace_file} --gpus 8 --policy shockwave,max-min,srpt --out {folder}".split()
-    result = invoke("run", "shockwave", *options)
-    assert "6 jobs on 8 GPUs" in words(result)
-    expected = replay(trace, 8, make_policy("srpt"))
-    summary = json.loads((folder / "summary.json").read_text())
-    assert list(summary["policies"]) == ["shockwave", "gavel", "srpt"]
-    srpt = summary["policies"]["srpt"]
-    for name, value in expected.metrics.as_row().items():
-        assert srpt[name] == pytest.approx(value)
-    with (folder / "jobs.csv").open() as file:
-        jobs = [row for row in csv.DictReader(file) if row["policy"] == "srpt"]
-    assert [row["name"] for row in jobs] == [job.name for job in trace]
-    for row, job in zip(jobs, expected.jobs, strict=True):
-        assert float(row["finished"]) == pytest.approx(job.finished)
-        assert float(row["ftf"]) == pytest.approx(job.ftf)
-    with (folder / "rounds.csv").open() as file:
-        rounds = [row for row in csv.DictReader(file) if row["policy"] == "srpt"]
-    assert [int(row["running"]) for row in rounds] == [record.running for record in expected.rounds]
-    with (folder / "plans.csv").open() as file:
-        plans = list(csv.DictReader(file))
-    assert len(plans) == summary["policies"]["shockwave"]["plans"] > 0
-    assert all(float(row["bound"]) >= float(row["objective"]) - 1e-12 for row in plans)
-    pictures = ("schedule-shockwave", "schedule-gavel", "schedule-srpt", "ftf_cdf", "makespan")
-    for name in pictures:
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    about = (folder / "README.txt").read_text()
-    assert all(path.name in about for path in folder.iterdir() if path.name != "README.txt")
-
-
-def test_run_prints_one_json_object_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    options = "--n-jobs 8 --gpus 4 --policy themis,shockwave --hours 0.2 --solver copter --json".split()
-    result = invoke("run", "shockwave", *options)
-    summary = json.loads(result.stdout)
-    arrived = [job for job in generate(8, arrival_seconds=1344.0 / 4) if job.arrival <= 720.0]
-    assert summary["jobs"] == len(arrived) > 0
-    assert summary["policies"]["shockwave"]["makespan"] > 0
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--policy", "shockwve"], "did you mean shockwave"),
-        (["--policy", ","], "must be at least one policy"),
-        (["--solver", "cvxpy"], "no solver is called 'cvxpy'"),
-        (["--predictor", "oracel"], "did you mean oracle"),
-        (["--mode", "lasy"], "did you mean lazy"),
-        (["--noise", "1.5"], "--noise"),
-        (["--jobs", "nowhere.json"], "is not a file"),
-        (["--power", "-1"], "not negative"),
-        (["--hours", "0"], "greater than 0"),
-        (["--gpus", "0"], "--gpus"),
-    ],
-)
-def test_wrong_arguments_exit_with_2_and_say_what_to_do(options, said):
-    result = invoke("run", "shockwave", *options, code=2)
-    assert said in words(result)
-
-
-def test_options_of_the_generator_do_not_go_with_a_trace(trace_file, tmp_path):
-    for option in ("--n-jobs", "--arrival-seconds"):
-        result = invoke("run", "shockwave", "--jobs", trace_file, option, 5, code=2)
-        assert "is for generated jobs only" in words(result)
-    bad = tmp_path / "bad.json"
-    bad.write_text('{"jobs": 3}')
-    assert "must hold a list of jobs" in str(invoke("run", "shockwave", "--jobs", bad, code=1).exception)
-
-
-def test_jobs_that_all_need_more_gpus_are_refused(tmp_path):
-    path = tmp_path / "large.json"
-    write_jobs(path, generate(3, seed=1, gpu_mix={4: 1.0}))
-    result = invoke("run", "shockwave", "--jobs", path, "--gpus", 2, code=2)
-    assert "2: must be at least 4, the GPUs of the smallest job" in words(result)
 
 
 def test_settings_of_a_plan_reach_the_policies(trace, trace_file):
@@ -188,48 +97,3 @@ def test_branch_and_bound_finds_the_best_plan(window):
     largest = max(abs(problem.value).max(), problem.makespan_weight * problem.remaining.max(initial=0.0))
     assert problem.objective(counts) == pytest.approx(best, rel=1e-6, abs=1e-6 * largest)
     assert exact.bound >= best - 1e-6 * max(largest, abs(best))
-
-
-def test_a_round_without_any_plan_is_counted_as_such(monkeypatch):
-    nothing = MilpAnswer(None, Status.DEADLINE, "time limit", -math.inf, math.inf, 0)
-    none = ExactPlan(None, math.inf, nothing, MilpEffort(3, 2, 1, 0.1, 0.2))
-    monkeypatch.setattr(bench, "solve_milp", lambda *problem, **limits: none)
-    course = bench.PlanCourse(20, 8, rounds=1)
-    nothing, ours = (
-        SolverResult(name, records=list(course.play(SolverSettings(name)).records))
-        for name in ("highs-milp", "copter")
-    )
-    course.compare([nothing, ours])
-    assert nothing.records[0]["status"] == "deadline"
-    assert all(math.isnan(nothing.records[0][name]) for name in ("answer_objective", "best_gap", "idle"))
-    assert ours.records[0]["shortfall"] == 0.0
-    assert ours.records[0]["best_gap"] == pytest.approx(ours.records[0]["answer_gap"], rel=1e-6)
-
-
-def test_busy_rounds_keep_the_number_of_jobs_and_lose_no_time():
-    rounds = list(islice(_busy_rounds(40, 16, seed=2), 40))
-    assert [state.name for state in rounds[0].jobs] == [state.name for state in snapshot(40, 16, seed=2).jobs]
-    names = set()
-    for before, after in zip(rounds, rounds[1:], strict=False):
-        assert len(after.jobs) == 40 and after.time == before.time + 120.0
-        assert len({state.name for state in after.jobs}) == 40
-        known = {state.name: state for state in before.jobs}
-        for state in after.jobs:
-            if state.name in known:
-                last = known[state.name]
-                passed = state.run_seconds + state.waited_seconds - last.run_seconds - last.waited_seconds
-                assert passed == pytest.approx(120.0)
-                assert state.running == (state.run_seconds > last.run_seconds)
-            else:
-                assert state.run_seconds == 0.0
-        assert sum(state.gpus for state in after.jobs if state.running) <= 16
-        names |= {state.name for state in after.jobs}
-    assert len(names) > 40
-
-
-def test_relaxation_is_the_same_whatever_the_limit_on_the_shim():
-    course = bench.PlanCourse(60, 16, rounds=1, settings=Settings(rounds=20, shim_seconds=0.0))
-    record = next(course.play(SolverSettings("water-filling")).records)
-    relaxation = solve_waterfilling(build_window(snapshot(60, 16)))
-    assert -record["objective"] == pytest.approx(relaxation.objective)
-    assert record["answer_objective"] >= record["bound"]

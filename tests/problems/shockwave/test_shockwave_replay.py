@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from copter.bench.reproduction import Effort
 from copter.errors import InputError
 from copter.problems.cluster.registry import make_policy
 from copter.problems.shockwave import (
@@ -16,19 +17,24 @@ from copter.problems.shockwave import (
     Proactive,
     Regime,
     RegimeJob,
+    Shockwave,
     read_jobs,
     read_published,
     replay,
     schedule_matrix,
 )
-from support.shockwave_cases import PUBLISHED, needs_data, result_path, static, trace_path
+from copter.problems.shockwave.reproductions import predictions
+from support.shockwave_cases import DATA, PUBLISHED, needs_data, result_path, static, trace_path
 from support.shockwave_cases import jobs as some_jobs
 
 
 class Rigid:
-    """Runs what fits of what it chooses."""
+    """Runs what fits of the jobs that a function chooses; by default of all, in order of arrival."""
 
     kind, round_seconds, name = "rigid", 120.0, "rigid"
+
+    def __init__(self, choose=lambda now: list(now.jobs.values())):
+        self.choose = choose
 
     def schedule(self, now):
         (gpus,) = now.cluster.types
@@ -40,48 +46,22 @@ class Rigid:
         return wanted
 
 
-class Ordered(Rigid):
-    """Runs whatever fits, in order of arrival."""
-
-    def choose(self, now):
-        return list(now.jobs.values())
+def told(*answers):
+    """Run the jobs of each round's answer."""
+    return Rigid(lambda now: [now.jobs[name] for name in answers[min(now.index, len(answers) - 1)]])
 
 
-class Random(Rigid):
-    """Runs a random set of jobs that fit, always at least one."""
-
-    def __init__(self, seed):
-        self._rng = np.random.default_rng(seed)
-
-    def choose(self, now):
-        jobs = list(now.jobs.values())
-        order = self._rng.permutation(len(jobs))
-        return [jobs[k] for k in order[: int(self._rng.integers(1, len(jobs) + 1))]]
-
-
-class Names(Rigid):
-    """Answers what it is told."""
-
-    def __init__(self, *answers):
-        self._answers = answers
-
-    def choose(self, now):
-        return [now.jobs[name] for name in self._answers[min(now.index, len(self._answers) - 1)]]
-
-
-def test_one_job_alone_takes_its_run_time():
-    result = replay([static("a", 500.0, gpus=2, arrival=30.0)], 4, Ordered())
-    (job,) = result.jobs
-    # It waits for the next round; the very first one with jobs has no dispatch.
-    assert (job.finished, job.jct, job.starts) == (620.0, 590.0, 1)
-    assert job.ftf == pytest.approx(590 / 500)
-    assert result.metrics.makespan == 590.0
-    assert result.metrics.utilisation == pytest.approx(2 * 500 / (4 * 590))
+def at_random(seed):
+    """Run random jobs, at least one."""
+    rng = np.random.default_rng(seed)
+    return Rigid(
+        lambda now: rng.permutation(list(now.jobs.values()))[: int(rng.integers(1, len(now.jobs) + 1))]
+    )
 
 
 def test_restarts_cost_time_but_not_in_a_short_last_round():
     # Rounds 0, 2 and 4: 120 s, 100 s after a restart, and 50 s that end long before the round does.
-    result = replay([static("a", 270.0)], 1, Names(["a"], [], ["a"], [], ["a"]))
+    result = replay([static("a", 270.0)], 1, told(["a"], [], ["a"], [], ["a"]))
     (job,) = result.jobs
     assert job.finished == 4 * 120 + 50
     assert job.starts == 3
@@ -92,7 +72,7 @@ def test_restarts_cost_time_but_not_in_a_short_last_round():
 
 def test_contention_is_that_of_the_trace_or_of_the_life():
     jobs = [static("a", 240.0), static("b", 120.0)]
-    result = replay(jobs, 1, Names(["a"], ["a"], ["b"], ["b"]))
+    result = replay(jobs, 1, told(["a"], ["a"], ["b"], ["b"]))
     first, second = result.jobs
     assert first.finished == 240.0
     assert first.ftf == pytest.approx(240 / (240 * 2)) and first.ftf_live == pytest.approx(240 / (240 * 2))
@@ -110,52 +90,44 @@ def test_progress_goes_through_regimes():
     job = RegimeJob("a", 0.0, 1, Mode.GNS, (Regime(16, 2, 50.0), Regime(32, 10, 10.0)))
     seen = []
 
-    class Watch(Ordered):
-        def choose(self, now):
-            one = now.jobs["a"]
-            gpu = now.cluster.packed("rtx5000", 1)
-            seen.append(
-                (
-                    one.progress,
-                    one.speed(gpu),
-                    one.remaining_seconds(gpu),
-                    one.seen.steps(min(one.level, one.seen.n_levels - 1)),
-                )
-            )
-            return super().choose(now)
+    def watch(now):
+        one, gpu = now.jobs["a"], now.cluster.packed("rtx5000", 1)
+        steps = one.seen.steps(min(one.level, one.seen.n_levels - 1))
+        seen.append((one.progress, one.speed(gpu), one.remaining_seconds(gpu), steps))
+        return [one]
 
     job = replace(job, samples=1600)
-    replay([job], 1, Watch())
+    replay([job], 1, Rigid(watch))
     assert np.array(seen) == pytest.approx(np.array([(0, 0.02, 600, 100), (4, 0.1, 80, 50)]))
     seen.clear()
     # Who is agnostic to changes goes by the first speed for ever; the job itself does not.
-    result = replay([job], 1, Watch(), estimator=Agnostic())
+    result = replay([job], 1, Rigid(watch), estimator=Agnostic())
     assert np.array(seen) == pytest.approx(np.array([(0, 0.02, 600, 100), (4, 0.02, 400, 100)]))
     assert result.metrics.makespan == pytest.approx(200.0)
     seen.clear()
     # Who is proactive goes by the speed that makes the run time left right.
-    replay([job], 1, Watch(), estimator=Proactive())
+    replay([job], 1, Rigid(watch), estimator=Proactive())
     assert np.array(seen)[:, 2] == pytest.approx([200.0, 80.0])
 
 
 def test_no_jobs_and_jobs_larger_than_the_cluster():
-    assert replay([], 4, Ordered()).metrics.makespan == 0.0
-    result = replay([static("big", 100.0, gpus=5), static("a", 100.0)], 4, Ordered())
+    assert replay([], 4, Rigid()).metrics.makespan == 0.0
+    result = replay([static("big", 100.0, gpus=5), static("a", 100.0)], 4, Rigid())
     assert result.rejected == ("big",)
     assert [job.name for job in result.jobs] == ["a"]
-    assert replay([static("big", 100.0, gpus=5)], 4, Ordered()).rounds == ()
+    assert replay([static("big", 100.0, gpus=5)], 4, Rigid()).rounds == ()
 
 
 @pytest.mark.parametrize("arguments", [{"gpus": 0}, {"round_seconds": 10.0}, {"restart_seconds": -1.0}])
 def test_impossible_settings_are_refused(arguments):
     with pytest.raises(ValueError, match=r"gpus|round_seconds"):
-        replay([static("a", 10.0)], **({"gpus": 1, "policy": Ordered()} | arguments))
+        replay([static("a", 10.0)], **({"gpus": 1, "policy": Rigid()} | arguments))
 
 
 @given(jobs=some_jobs(most=8), gpus=st.integers(4, 8), seed=st.integers(0, 99))
 @settings(deadline=None)
 def test_work_is_conserved_whatever_the_policy(jobs, gpus, seed):
-    result = replay(jobs, gpus, Random(seed))
+    result = replay(jobs, gpus, at_random(seed))
     assert sorted(job.name for job in result.jobs) == sorted(job.name for job in jobs)
     _, ran = schedule_matrix(result)
     assert ran.sum() == sum(record.running for record in result.rounds)
@@ -185,11 +157,7 @@ def test_malformed_results_are_named(tmp_path):
         "finish_time_fairness_themis_list": [0.6],
     }
     trace = [static("a", 10.0)]
-    for change, where in (
-        ({"jct_list": [1.0, 2.0]}, "jct_list"),
-        ({"jct_list": 3}, "jct_list"),
-        ({"makespan": "x"}, "makespan"),
-    ):
+    for change, where in (({"jct_list": [1.0, 2.0]}, "jct_list"), ({"makespan": "x"}, "makespan")):
         path.write_text(json.dumps(good | change))
         with pytest.raises(InputError, match=where):
             read_published(path, trace)
@@ -229,3 +197,35 @@ def test_replays_are_near_the_authors(name):
     assert ours.average_jct == pytest.approx(published.average_jct, rel=0.10)
     assert ours.utilisation == pytest.approx(published.utilisation, abs=0.03)
     assert ours.worst_ftf == pytest.approx(published.worst_ftf, rel=0.20)
+
+
+AUTHORS = {"rounds": 20, "power": 12.0}
+"""Settings of the authors' run on 32 GPUs."""
+
+
+def by_place(figures):
+    return {(figure.row, figure.column): figure.ours for figure in figures}
+
+
+@needs_data
+@pytest.mark.data
+def test_the_last_round_rule_makes_short_plans_fair():
+    """T = 20 and k = 12: as printed four times as many unfair jobs as the authors', with the rule as few."""
+    jobs = read_jobs(trace_path(120))
+    authors = read_published(result_path("shockwave"), jobs).metrics
+    printed, ours = (
+        replay(jobs, 32, Shockwave(reactive=False, ending=ending, **AUTHORS)).metrics
+        for ending in (0.0, 100.0)
+    )
+    assert printed.unfair_fraction > 3.0 * authors.unfair_fraction
+    assert ours.unfair_fraction < authors.unfair_fraction + 0.02 and ours.worst_ftf < authors.worst_ftf
+    assert ours.average_jct < 0.95 * printed.average_jct
+
+
+@needs_data
+@pytest.mark.data
+def test_predictions_on_the_traces():
+    effort = Effort(data=DATA, quick=True)
+    errors = by_place(predictions(effort, gpus=[32]))
+    mean = {rule: errors[f"on average: {rule}", "regimes"] for rule in ("restatement", "bayesian", "greedy")}
+    assert mean["restatement"] < mean["bayesian"] < mean["greedy"]

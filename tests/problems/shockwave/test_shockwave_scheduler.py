@@ -40,12 +40,6 @@ def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
     assert [solve.index for solve in policy.planner.solves] == [0, 3, 11, 14, 22]
 
 
-def test_windows_shorter_than_eight_rounds_are_planned_anew_at_their_end():
-    policy = Shockwave(rounds=3)
-    replay([static("a", 7 * 120.0)], 1, policy)
-    assert [solve.index for solve in policy.planner.solves] == [0, 3, 6]
-
-
 @given(jobs=some_jobs(most=8), gpus=st.integers(4, 8))
 @settings(deadline=None, max_examples=examples(20))
 def test_all_jobs_complete_and_no_gpu_idles_while_a_job_fits(jobs, gpus):
@@ -60,21 +54,6 @@ def test_all_jobs_complete_and_no_gpu_idles_while_a_job_fits(jobs, gpus):
     assert (np.where(there & ~ran, sizes[:, None], gpus + 1) > gpus - sizes @ ran).all()
     for solve in policy.planner.solves:
         assert solve.plan.bound >= solve.plan.objective - 1e-12 * max(1.0, abs(solve.plan.objective))
-
-
-def test_one_job_more_gpus_than_jobs_and_one_too_large():
-    assert replay([static("a", 700.0, gpus=3)], 8, Shockwave()).metrics.makespan == 700.0
-    jobs = [static("big", 700.0, gpus=9), *generate(5, seed=1, arrival_seconds=0.0)]
-    result = replay(jobs, 64, Shockwave())
-    # 9 of 64 fit; on 8 GPUs the job is rejected.
-    assert result.rejected == () and all(job.starts == 1 for job in result.jobs)
-    assert replay(jobs[:1], 8, Shockwave()).rejected == ("big",)
-
-
-def test_a_job_runs_in_the_same_rounds_again():
-    jobs = generate(10, seed=9, arrival_seconds=60.0)
-    first, second = (replay(jobs, 4, Shockwave()) for _ in range(2))
-    assert (schedule_matrix(first)[1] == schedule_matrix(second)[1]).all()
 
 
 def ahead_of(trace, gpus, ours, names, makespan):

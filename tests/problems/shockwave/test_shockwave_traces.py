@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.errors import InputError
-from copter.problems.shockwave import Mode, Regime, RegimeJob, generate, read_jobs, write_jobs
+from copter.problems.shockwave import Mode, Regime, generate, read_jobs, write_jobs
 from copter.problems.shockwave.generator import _MODELS, HOURS, SIZE_MIX
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, trace_path
@@ -49,20 +49,11 @@ def test_written_jobs_come_back(tmp_path_factory, jobs):
     ("content", "where", "why"),
     [
         ("{", "file", "JSON"),
-        ({}, "file", "list"),
-        ([3], "job 0", "object"),
         ([{k: v for k, v in ENTRY.items() if k != "mode"}], "job 0.mode", "missing"),
-        ([ENTRY | {"mode": "other"}], "job 0.mode", "'other'"),
         ([ENTRY | {"scale_factor": 1.5}], "job 0.scale_factor", "1.5"),
-        ([ENTRY | {"scale_factor": True}], "job 0.scale_factor", "True"),
-        ([ENTRY | {"scale_factor": 0}], "job 0", "at least 1"),
         ([ENTRY | {"arrival_s": -1}], "job 0", "arrival"),
-        ([ENTRY | {"arrival_s": float("nan")}], "job 0", "arrival"),
         ([ENTRY | {"num_epochs": 8}], "job 0.num_epochs", "7"),
-        ([ENTRY | {"regimes_bs_nepochs_epochsec": []}], "job 0", "regimes"),
         ([ENTRY | {"regimes_bs_nepochs_epochsec": [[1, 2]]}], "epochsec[0]", "seconds"),
-        ([ENTRY | {"regimes_bs_nepochs_epochsec": [[16, 7, 0.0]]}], "epochsec[0]", "positive"),
-        ([ENTRY | {"regimes_bs_nepochs_epochsec": [[16, 7, "x"]]}], "epochsec[0]", "'x'"),
         ([ENTRY | {"mode": "static"}], "job 0", "static"),
         ([ENTRY | {"name": "a"}, ENTRY | {"name": "a"}], "job 'a'", "job names must be unique"),
     ],
@@ -73,11 +64,6 @@ def test_malformed_traces_are_named(tmp_path, content, where, why):
         read_jobs(path)
     assert str(path) in str(caught.value)
     assert where in str(caught.value) and why in str(caught.value)
-
-
-def test_missing_trace_is_named(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
-        read_jobs(tmp_path / "nothing.json")
 
 
 @given(seed=st.integers(0, 1000), count=st.integers(0, 60))
@@ -136,11 +122,6 @@ def test_sizes_of_the_paper_by_gpu_hours():
 def test_generator_refuses(arguments):
     with pytest.raises(ValueError, match=r"must not|must be|weights"):
         generate(**arguments)
-
-
-def test_jobs_without_regimes_are_refused():
-    with pytest.raises(ValueError, match="regimes"):
-        RegimeJob("a", 0.0, 1, Mode.GNS, ())
 
 
 @needs_data

@@ -1,4 +1,6 @@
-"""Program (11) and its relaxation: data by hand, certificates, and cvxpy on a model of its own."""
+"""Program (11) and its relaxation: data by hand, certificates, cvxpy, and window after window by copter."""
+
+from itertools import islice
 
 import cvxpy as cp
 import numpy as np
@@ -15,10 +17,11 @@ from copter.problems.shockwave import (
     snapshot,
     solve_waterfilling,
 )
-from copter.problems.shockwave.course import clarabel_relaxation
+from copter.problems.shockwave.course import _busy_rounds, clarabel_relaxation
+from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.window import _FLOOR, Window
 from support.amounts import examples
-from support.shockwave_cases import now, state, static, windows
+from support.shockwave_cases import now, state, windows
 from support.shockwave_reference import Outlook, window_of
 
 SPEEDS_UP = RegimeJob("up", 0.0, 1, Mode.GNS, (Regime(16, 4, 60.0), Regime(32, 8, 30.0)))
@@ -98,37 +101,6 @@ def test_waterfilling_is_certified_and_feasible(window):
     certified(window)
 
 
-def two_jobs(valued, other, gpus, lam, capacity):
-    """A job of weight 1 and one of weight 0, two rounds; each is (epochs, seconds of one) by regime."""
-    outlooks = [
-        Outlook(np.array(e), np.array(s), float(np.dot(e, s)), float(np.dot(e, s)))
-        for e, s in (valued, other)
-    ]
-    return window_of(
-        "ab",
-        np.array(gpus),
-        np.array([1.0, 0.0]),
-        np.zeros(2),
-        np.array([sum(valued[0]), sum(other[0])], float),
-        outlooks,
-        rounds=2,
-        capacity=capacity,
-        round_seconds=120.0,
-        lam=lam,
-    )
-
-
-@pytest.mark.parametrize("lam", [0.0, 1e-6])
-def test_a_job_that_nobody_values_is_not_forced_where_the_makespan_is_worth_less(lam):
-    """The makespan is worth less than what any forced round costs: the largest h is the answer."""
-    window = two_jobs(([8.0], [75.0]), ([120.0], [75.0]), [2, 1], lam, 2)
-    assert certified(window).rounds == pytest.approx([2.0, 0.0], abs=1e-9)
-    # Where it is worth more, the long job gets both rounds.
-    assert certified(two_jobs(([8.0], [75.0]), ([120.0], [75.0]), [2, 1], 1e3, 2)).rounds[1] == pytest.approx(
-        2.0
-    )
-
-
 def degenerate(seed):
     """Windows where things coincide: equal run times, tiny segments, budgets just used up, no weights."""
     rng = np.random.default_rng(seed)
@@ -161,66 +133,16 @@ def degenerate(seed):
     )
 
 
-def ends_of_segments(seed):
-    """Three jobs, the first with a kink in its utility where it is likely to stop."""
-    rng = np.random.default_rng(seed)
-    outlooks = []
-    for k in range(3):
-        epochs = np.round(rng.uniform(0.5, 6.0, 2), 1)
-        seconds = np.round(np.sort(rng.uniform(20.0, 200.0, 2)))
-        seconds = seconds if k == 0 else np.full(2, seconds[0])
-        outlooks.append(Outlook(epochs, seconds, float(epochs @ seconds), float(epochs @ seconds)))
-    total = np.array([o.epochs.sum() for o in outlooks])
-    weights, gpus = np.array([3.0, 1.0, 1.0]), np.array([2, 1, 1])
-    return window_of(
-        "abc",
-        gpus,
-        weights,
-        np.zeros(3),
-        total,
-        outlooks,
-        rounds=6,
-        capacity=2,
-        round_seconds=120.0,
-        lam=0.1,
-    )
-
-
-@pytest.mark.parametrize("seeds", [(153, 221), range(40)])
-def test_a_job_that_stops_at_the_end_of_a_segment_is_not_taken_for_forced(seeds):
-    """Rounding puts it a hair into the next one, where its marginal value is less than the price."""
-    for seed in seeds:
-        certified(ends_of_segments(seed))
-
-
 @pytest.mark.parametrize("block", range(4))
 def test_waterfilling_is_certified_where_things_coincide(block):
     for seed in range(100 * block, 100 * (block + 1)):
         certified(degenerate(seed))
 
 
-def test_gpu_time_just_used_up_at_the_end_of_a_segment_still_has_its_price():
-    window = Window(
-        names=("j0", "j1"),
-        gpus=np.array([3, 3]),
-        weights=np.array([1.0, 0.0]),
-        base=np.array([1e-6, 1e-6]),
-        remaining=np.array([204.0, 598.0]),
-        total_seconds=np.array([204.0, 598.0]),
-        segment_start=np.array([0, 1, 3]),
-        segment_rounds=np.array([1.7, 11 / 6, 3.15]),
-        segment_gain=np.array([0.5, 0.4, 0.1]),
-        regime_start=np.array([0, 1, 3]),
-        regime_rounds=np.array([1.7, 11 / 6, 3.15]),
-        regime_gain=np.array([0.5, 0.4, 0.1]),
-        rounds=5,
-        capacity=4,
-        round_seconds=120.0,
-        lam=0.1,
-    )
-    relaxed = solve_waterfilling(window)
-    assert relaxed.capacity_price > 0  # any price up to the first job's worth fills the time; one certifies
-    assert relaxed.bound == pytest.approx(relaxed.objective, rel=1e-9)
+@pytest.mark.parametrize("setting", [{"lam": -1.0}, {"lam": np.inf}, {"rounds": 0}])
+def test_impossible_windows_are_refused(setting):
+    with pytest.raises(ValueError, match="must be (finite and not negative|positive)"):
+        build_window(snapshot(4, 4, seed=0), **setting)
 
 
 @given(window=windows(), seed=st.integers(0, 99))
@@ -289,69 +211,34 @@ def test_large_windows_agree_with_cvxpy(jobs):
     assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
 
 
-def test_one_job_has_the_window_to_itself():
-    window = build_window(now([state(static("a", 9000.0, gpus=3))], 4))
-    relaxed = solve_waterfilling(window)
-    assert relaxed.rounds == pytest.approx([20.0])
-    assert relaxed.bound == pytest.approx(relaxed.objective)
+CLOSE = 1e-5
 
 
-def test_more_gpus_than_jobs():
-    jobs = [static(f"j{k}", 500.0 * (k + 1), gpus=2) for k in range(3)]
-    window = build_window(now([state(job) for job in jobs], 100))
-    assert solve_waterfilling(window).rounds == pytest.approx([500 / 120, 1000 / 120, 1500 / 120])
+def check(window, relaxed):
+    """Feasible, certified, and as good as water-filling says."""
+    exact = solve_waterfilling(window)
+    scale = abs(exact.objective)
+    assert (relaxed.rounds >= 0).all() and (relaxed.rounds <= window.most_rounds * (1 + 1e-12)).all()
+    assert float(window.gpus @ relaxed.rounds) <= window.capacity * window.rounds * (1 + 1e-12)
+    assert relaxed.objective == pytest.approx(window.relaxed_objective(relaxed.rounds), rel=1e-12)
+    assert relaxed.bound - relaxed.objective <= CLOSE * scale + 1e-12
+    assert relaxed.objective <= exact.bound + 1e-9 * scale + 1e-15
+    assert relaxed.bound >= exact.objective - 1e-9 * scale - 1e-15
 
 
-def test_a_job_larger_than_the_cluster_gets_nothing_and_takes_nothing():
-    jobs = [static("big", 900.0, gpus=9), static("a", 9000.0)]
-    relaxed = solve_waterfilling(build_window(now([state(job) for job in jobs], 4)))
-    assert relaxed.rounds == pytest.approx([0.0, 20.0])
-    assert relaxed.bound == pytest.approx(relaxed.objective)
+@given(sequence=st.lists(windows(most=8, rounds=5), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=examples(40))
+def test_any_windows_one_after_another(sequence):
+    """Jobs of the same name come, go and change all they have, the cluster too."""
+    solve = RelaxationProgram(CLOSE)
+    for window in sequence:
+        check(window, solve(window))
 
 
-def nothing_to_do(weights, gpus=1, lam=1.0):
-    """Two jobs: the first has no epoch left, so that no round is worth anything to it."""
-    outlooks = [
-        Outlook(np.zeros(1), np.array([50.0]), 0.0, 100.0),
-        Outlook(np.array([90.0]), np.array([50.0]), 4500.0, 4500.0),
-    ]
-    return window_of(
-        ["idle", "a"],
-        np.array([1, 1]),
-        np.array(weights),
-        np.array([2.0, 0.0]),
-        np.array([2.0, 90.0]),
-        outlooks,
-        rounds=10,
-        capacity=gpus,
-        round_seconds=120.0,
-        lam=lam,
-    )
-
-
-@pytest.mark.parametrize("weights", [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
-@pytest.mark.parametrize("lam", [0.0, 1.0])
-def test_zero_utilities_and_zero_budgets(weights, lam):
-    window = nothing_to_do(weights, lam=lam)
-    relaxed = solve_waterfilling(window)
-    assert relaxed.rounds[0] == pytest.approx(0.0, abs=1e-6)
-    # GPU time that nobody values is still used where it helps the makespan or costs nothing.
-    if weights[1] or lam:
-        assert relaxed.rounds[1] == pytest.approx(10.0, rel=1e-5)
-    assert relaxed.bound == pytest.approx(relaxed.objective, rel=1e-6, abs=1e-9)
-
-
-def test_a_window_without_jobs():
-    window = build_window(now([], 4))
-    relaxed = solve_waterfilling(window)
-    assert relaxed.rounds.size == 0 and relaxed.bound == relaxed.objective == 0.0
-
-
-@pytest.mark.parametrize(
-    "change", [{"weights": [-1.0, 1.0]}, {"weights": [np.inf, 1.0]}, {"weights": [1.0, 1.0], "lam": -1.0}]
-)
-def test_impossible_windows_are_refused(change):
-    with pytest.raises(ValueError, match="not negative"):
-        nothing_to_do(**change)
-    with pytest.raises(ValueError, match="capacity"):
-        nothing_to_do([1.0, 1.0], gpus=0)
+@pytest.mark.parametrize(("jobs", "gpus"), [(40, 8), (150, 32), (30, 64)])
+def test_rounds_of_a_busy_cluster(jobs, gpus):
+    solve = RelaxationProgram(CLOSE)
+    for busy in islice(_busy_rounds(jobs, gpus, seed=3), 5):
+        window = build_window(busy)
+        check(window, solve(window))
+        assert len(solve.program) == 1 + np.count_nonzero(np.diff(window.segment_start))

@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from copter.problems.cluster.profiles.analytic import Scaling
 from copter.problems.sia import builtin_cluster, builtin_profiles, generate
 from copter.problems.sia.generator import _HOURLY, _JOB_MIX, _TRAINING, _arrival_times
 
@@ -14,16 +13,6 @@ def test_same_seed_same_jobs():
     options = {"rigid": 0.2, "strong_scaling": 0.2, "non_preemptible": 0.1}
     assert generate(64, 500, seed=7, **options).jobs == generate(64, 500, seed=7, **options).jobs
     assert generate(64, 500, seed=7).jobs != generate(64, 500, seed=8).jobs
-
-
-def test_number_and_time_of_jobs():
-    jobs = generate(64, 1000, hours=12.0, seed=1).jobs
-    assert len(jobs) == 500
-    times = [job.time for job in jobs]
-    assert times == sorted(times)
-    assert 0 <= times[0]
-    assert times[-1] < 12 * 3600
-    assert len({job.name for job in jobs}) == len(jobs)
 
 
 def test_mix_of_applications():
@@ -61,37 +50,6 @@ def test_training_jobs_lack_two_types():
         if name in _TRAINING:
             assert columns.size == 1293  # every configuration of its types
             assert profile.n_levels == 8
-
-
-@pytest.mark.parametrize("name", sorted(_TRAINING))
-def test_goodput_rises_with_progress_and_gains_less_from_each_gpu(name):
-    profile, found = builtin_profiles()[name], builtin_cluster(512).configurations
-    rows = np.array([profile.goodput(found, level) for level in range(profile.n_levels)])
-    assert (np.diff(rows, axis=0) >= -1e-12).all()
-    azure = [found.index((1, gpus, "azure")) for gpus in (1, 2, 4, 8)]
-    per_gpu = rows[:, azure] / [1, 2, 4, 8]
-    assert (np.diff(per_gpu, axis=1) < 0).all()
-
-
-def test_rates_are_the_rows_read_down():
-    profile, found = builtin_profiles()["bert"], builtin_cluster(512).configurations
-    column = found.index((2, 16, "azure"))
-    rows = [profile.goodput(found, level)[column] for level in range(profile.n_levels)]
-    assert profile.curve(found[column]).tolist() == rows
-    assert not profile.curve(found[found.index((1, 1, "a10-pcie"))]).any()
-
-
-def test_one_gpu_without_noise_has_speedup_one():
-    one = np.array([1])
-    assert Scaling(32, (1, 10), 0.2, (0.1, 0.5)).speedup(one, one, 0.0)[0] == pytest.approx(1.0)
-
-
-def test_fixed_batch_does_not_depend_on_progress():
-    profile, found = builtin_profiles()["cifar10"], builtin_cluster(512).configurations
-    fixed = profile.at_fixed_batch()
-    assert fixed.n_levels == 1
-    assert fixed.at_fixed_batch() is fixed
-    assert (fixed.goodput(found, 0) <= profile.goodput(found, 7) + 1e-12).all()
 
 
 def test_kinds_have_the_shares_asked_for():

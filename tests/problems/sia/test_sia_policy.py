@@ -1,20 +1,17 @@
-"""The Sia policy: what each kind of job may choose, and nodes that come and go."""
+"""The Sia policy: what each kind of job may choose, nodes that come and go, how a choice is taken over."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
-from copter.problems.sia import (
-    Cluster,
-    Configuration,
-    GpuType,
-    InfeasibleRoundError,
-    ReplicaProfile,
-    SiaJob,
-)
+from copter.problems.sia import Cluster, Configuration, GpuType, InfeasibleRoundError, SiaJob, SiaPolicy
+from copter.shims.choose_one import Choice
 from copter.solvers.registry import make_solver
+from support.amounts import examples
 from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
 # ---- what a job may choose ---------------------------------------------------------------------------
@@ -30,21 +27,6 @@ def test_a_job_starts_with_its_smallest_and_at_most_doubles():
     assert seen == [1, 2, 4, 8, 16, 16]
 
 
-def test_a_job_that_needs_two_gpus_starts_with_two():
-    policy = make(BIG)
-    policy.submit(SiaJob("J", ReplicaProfile("m", 0.0, 1.0, {"A": (2, 5.0), "B": (4, 9.0)})))
-    policy.apply(60.0)
-    assert gpus(policy, "J") == [None, ("A", 2), ("B", 4)]
-    assert policy.program.requests["J"].costs[1] == pytest.approx(2.0**-0.5)
-
-
-def test_no_limit_gives_every_configuration():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    policy.apply(60.0)
-    assert len(columns(policy, "J")) == 1 + len(BIG.configurations)
-
-
 def test_a_job_without_gpus_starts_again_from_its_smallest():
     policy = make(BIG)
     policy.submit(SiaJob("J", RISING))
@@ -56,19 +38,6 @@ def test_a_job_without_gpus_starts_again_from_its_smallest():
     assert policy.program.requests["J"].costs == pytest.approx([LAM, 1.0, 1.0])  # no discount without GPUs
 
 
-def test_zero_goodput_is_no_column():
-    policy = make(PAIR, scale_up_limit=None)
-    policy.submit(SiaJob("J", table([0.0, 1.0, 0.0, 2.0, 0.0])))
-    policy.apply(60.0)
-    assert gpus(policy, "J") == [None, ("A", 2), ("B", 2)]
-
-
-def test_a_job_that_nothing_can_run_waits():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([0.0] * 5)))
-    assert policy.round(milp(), 60.0).allocation == {"J": None}
-
-
 def test_restarting_jobs_are_pinned_until_they_run():
     policy = make(PAIR)
     policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
@@ -77,27 +46,6 @@ def test_restarting_jobs_are_pinned_until_they_run():
     assert gpus(policy, "J") == [("A", 1)]
     policy.apply(160.0)
     assert gpus(policy, "J") == [None, ("A", 1), ("A", 2), ("B", 1), ("B", 2)]
-
-
-def test_a_scheduler_may_say_when_a_restart_ends():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
-    force(policy, 60.0, J=Configuration(1, 1, "A"))
-    policy.update("J", restarting_until=70.0)
-    policy.apply(120.0)
-    assert len(columns(policy, "J")) > 1
-
-
-def test_a_first_start_is_no_restart_and_a_later_move_is():
-    policy = make(PAIR, scale_up_limit=None)
-    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
-    force(policy, 60.0, J=Configuration(1, 1, "A"))
-    policy.apply(1000.0)
-    assert policy.program.requests["J"].costs[3] == pytest.approx((1000 / 1100) ** -0.5)
-    force(policy, 1000.0, J=Configuration(1, 1, "B"))
-    policy.apply(2000.0)
-    assert policy.program.requests["J"].costs[1] == pytest.approx((1900 / 2100) ** -0.5)
-    assert policy.program.requests["J"].costs[3] == pytest.approx(1.0)
 
 
 def test_rigid_jobs_choose_among_types():
@@ -120,18 +68,6 @@ def test_strong_scaling_jobs_are_given_their_throughput():
     assert policy.program.requests["J"].costs[1:] == pytest.approx(-throughput / throughput.min())
 
 
-def test_non_preemptible_jobs_keep_what_they_have():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0]), preemptible=False))
-    policy.submit(SiaJob("K", table([1.0, 9.0, 1.0, 1.0, 1.0])))
-    policy.apply(60.0)
-    assert None in columns(policy, "J")  # it waits like any other until it runs
-    force(policy, 60.0, J=Configuration(1, 1, "A"), K=Configuration(1, 1, "A"))
-    for now in (120.0, 5000.0):
-        assert policy.round(milp(), now).allocation["J"] == Configuration(1, 1, "A")
-        assert gpus(policy, "J") == [("A", 1)]
-
-
 def test_reserved_jobs_are_given_gpus():
     # Without the reservation the best answer leaves J without GPUs: lambda is small and K is worth more.
     policy = make(Cluster([GpuType("A", 1, 1)]), p=1.0, lam=0.0)
@@ -152,13 +88,6 @@ def test_reservations_that_do_not_fit_are_an_error():
         policy.round(milp(), 60.0)
 
 
-def test_a_reservation_that_nothing_can_run_is_an_error():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([0.0] * 5), reserved=True))
-    with pytest.raises(InfeasibleRoundError, match="'J' is reserved"):
-        policy.round(milp(), 60.0)
-
-
 def test_a_shim_that_leaves_a_pinned_job_out_is_an_error_and_changes_nothing():
     policy = make(PAIR)
     for name in ("J", "K"):
@@ -171,41 +100,6 @@ def test_a_shim_that_leaves_a_pinned_job_out_is_an_error_and_changes_nothing():
 
 
 # ---- nodes come and go -------------------------------------------------------------------------------
-
-
-def test_nodes_change_capacity_and_configurations():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    policy.apply(60.0)
-    policy.set_nodes("A", 2)
-    policy.apply(120.0)
-    assert policy.program.resources["A"] == (-np.inf, 8.0)
-    assert ("A", 12) not in gpus(policy, "J")
-    policy.set_nodes("A", 4)
-    policy.apply(180.0)
-    assert policy.program.resources["A"] == (-np.inf, 16.0)
-    assert ("A", 16) in gpus(policy, "J")
-    assert policy.program.requests["J"].costs[1] == pytest.approx(1.0)
-
-
-def test_a_job_whose_configuration_is_gone_has_none():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    force(policy, 60.0, J=Configuration(3, 12, "A"))
-    policy.set_nodes("A", 2)
-    policy.apply(120.0)
-    assert policy.allocation == {"J": None}
-
-
-def test_a_job_keeps_its_configuration_when_others_go():
-    policy = make(BIG, scale_up_limit=None)
-    policy.submit(SiaJob("J", RISING))
-    force(policy, 60.0, J=Configuration(1, 8, "B"))
-    policy.set_nodes("A", 1)
-    policy.apply(600.0)
-    assert policy.allocation == {"J": Configuration(1, 8, "B")}
-    column = columns(policy, "J").index(Configuration(1, 8, "B"))
-    assert policy.program.requests["J"].costs[column] == pytest.approx(8**-0.5)
 
 
 def test_pins_of_restarts_are_released_when_nodes_vanish():
@@ -283,3 +177,51 @@ def test_a_baseline_s_time_is_its_own_clock():
     done = policy.round(make_solver("copter"), 120.0)
     assert done.edit_seconds >= done.store_seconds > 0
     assert done.certify_seconds == pytest.approx(0.0, abs=1e-9)
+
+
+def policy_of(seed):
+    """A policy after two rounds of random choices: jobs that run, wait, restart, and must have GPUs."""
+    rng = np.random.default_rng(seed)
+    policy = SiaPolicy(PAIR, scale_up_limit=None)
+    for k in range(6):
+        goodput = np.sort(rng.uniform(1.0, 5.0, 5))
+        policy.submit(SiaJob(f"job {k}", table(goodput, seconds=float(rng.choice([0.0, 90.0])))))
+    policy.submit(SiaJob("reserved", table(np.arange(1.0, 6.0)), reserved=True))
+    for now in (0.0, 60.0):
+        policy.apply(now)
+        policy.assign(drawn(policy, rng), now)
+        policy.complete(policy.program.request_ids[0])
+        policy.submit(SiaJob(f"late {now}", table(np.arange(1.0, 6.0))))
+    policy.apply(120.0)
+    return policy, rng
+
+
+def drawn(policy, rng):
+    """A random column of every job; capacities do not matter to who takes a choice over."""
+    program = policy.program
+    sizes = {job: int(program.store.requests.n_columns[slot]) for job, slot in program.slot_of.items()}
+    return {job: int(rng.integers(size)) for job, size in sizes.items()}
+
+
+def by_slot(policy, columns):
+    program = policy.program
+    array = np.full(program.store.requests.size, -1)
+    for job, column in columns.items():
+        array[program.slot_of[job]] = column
+    return Choice.of_program(program, array)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(25), deadline=None)
+def test_arrays_and_mappings_decide_the_same(seed):
+    (one, rng), (other, _) = policy_of(seed), policy_of(seed)
+    columns = drawn(one, rng)
+    choices, before = one.choices(), one.allocation
+    wanted = {}
+    for job, column in columns.items():
+        picked = int(choices[job].columns[column])
+        wanted[job] = one.cluster.configurations[picked] if picked >= 0 else None
+    changes = one.assign(columns, 120.0)
+    assert other.assign(by_slot(other, columns), 120.0) == changes
+    assert one.allocation == other.allocation == wanted
+    assert changes == {job: wanted[job] for job in wanted if wanted[job] != before[job]}

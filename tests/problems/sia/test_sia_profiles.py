@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
-from copter.problems.sia import (
-    Cluster,
-    Configuration,
-    CountProfile,
-    GpuType,
-    ReplicaProfile,
-    TableProfile,
-)
+from copter.problems.sia import Cluster, Configuration, CountProfile, GpuType, ReplicaProfile, TableProfile
 
 CLUSTER = Cluster([GpuType("A", 2, 2), GpuType("B", 4, 1)])
 CONFIGURATIONS = CLUSTER.configurations  # A: 1, 2, 4; B: 1, 2, 4
@@ -49,34 +42,14 @@ def test_table_gives_what_is_on_its_grid_and_in_the_cluster():
     assert profile.curve(CONFIGURATIONS[4]).tolist() == [0.0, 0.0]
 
 
-def test_a_table_follows_the_cluster():
-    cluster = CLUSTER.copy()
-    profile = TableProfile("m", 0.0, [1.0], [Configuration(2, 4, "A")], [[5.0]])
-    assert profile.goodput(cluster.configurations, 0)[2] == 5.0
-    cluster.set_nodes("A", 1)
-    assert not profile.goodput(cluster.configurations, 0).any()
-    cluster.set_nodes("A", 2)
-    assert profile.goodput(cluster.configurations, 0)[2] == 5.0
-
-
 def test_counts_ignore_nodes_and_end_at_the_largest():
     profile = CountProfile("m", 0.0, 1.0, [1, 2, 4], {"A": [1.0, 2.0, 3.0], "B": [5.0, 6.0, 7.0]}, max_gpus=2)
     assert profile.goodput(CONFIGURATIONS, 0).tolist() == [1.0, 2.0, 0.0, 5.0, 6.0, 0.0]
 
 
-def test_counts_that_were_not_measured_do_not_exist():
-    profile = CountProfile("m", 0.0, 1.0, [1, 4], {"A": [1.0, 3.0]})
-    assert profile.goodput(CONFIGURATIONS, 0).tolist() == [1.0, 0.0, 3.0, 0.0, 0.0, 0.0]
-
-
 def test_replicas_are_whole():
     profile = ReplicaProfile("m", 0.0, 1.0, {"A": (2, 10.0), "B": (1, 4.0)}, max_replicas=2)
     assert profile.goodput(CONFIGURATIONS, 0).tolist() == [0.0, 10.0, 20.0, 4.0, 8.0, 0.0]
-
-
-def test_levels_begin_where_the_last_one_ends():
-    profile = table([[1.0] * 4] * 3, [10.0, 20.0, 30.0])
-    assert profile.level(np.array([0.0, 9.9, 10.0, 19.9, 20.0, 30.0])).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_progress_through_levels_by_hand():
@@ -85,11 +58,6 @@ def test_progress_through_levels_by_hand():
     assert profile.clock(CONFIGURATIONS[0]).tolist() == [0.0, 20.0, 25.0]
     ran = [advance(profile, begin, 12.0) for begin in (0.0, 5.0, 15.0)]
     assert ran == [pytest.approx(end) for end in [(6.0, 12.0), (14.0, 12.0), (20.0, 2.5)]]
-
-
-def test_no_progress_where_the_job_cannot_run():
-    profile = table([[1.0, 0.0, 1.0, 1.0]], [10.0])
-    assert advance(profile, 3.0, 60.0) == (3.0, 60.0)
 
 
 @given(
@@ -113,22 +81,13 @@ def test_advance_is_the_sum_of_its_parts(levels, share, seconds):
     assert spent == pytest.approx(seconds - left, rel=1e-6, abs=1e-6)
 
 
-def test_fixed_batch_of_a_table_is_its_first_level():
-    fixed = table([[2.0, 1.0, 9.0, 9.0], [8.0, 3.0, 9.0, 9.0]], [10.0, 20.0]).at_fixed_batch()
-    assert fixed.n_levels == 1
-    assert fixed.work == 20.0
-    assert fixed.goodput(CONFIGURATIONS, 0)[:2].tolist() == [1.0, 2.0]
-
-
 @pytest.mark.parametrize(
     ("goodput", "progress", "message"),
     [
-        ([[1.0] * 4], [0.0], "positive and ascending"),
         ([[1.0] * 4] * 2, [2.0, 1.0], "positive and ascending"),
         ([[1.0] * 4], [np.inf], "must be finite"),
         ([[1.0] * 3], [1.0], r"goodput of shape \(1, 3\): must be \(1, 4\)"),
         ([[1.0, -1.0, 1.0, 1.0]], [1.0], "not negative"),
-        ([[1.0, np.nan, 1.0, 1.0]], [1.0], "must be finite"),
         ([["a"] * 4], [1.0], "must be numbers"),
     ],
 )

@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.problems.sia import (
-    Cluster,
-    Configuration,
-    GpuType,
-    SiaError,
-    SiaJob,
-)
+from copter.problems.sia import Cluster, Configuration, GpuType, SiaError, SiaJob
+from copter.problems.sia.columns import Objective
 from copter.program.program import ContinualProgram
 from copter.store.compiled import compile_program
 from support.amounts import examples
-from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
+from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, make, milp, table
 
 # ---- the objective -----------------------------------------------------------------------------------
 
@@ -43,14 +38,6 @@ def test_costs_by_hand_with_a_restart_factor():
     expected = (0.8 + 0.1) ** -0.5 * np.array([1.0, 4.0, 2.0, 4.0, 16.0]) ** -0.5
     expected[1] = 4.0**-0.5
     assert policy.program.requests["J"].costs == pytest.approx([LAM, *expected])
-
-
-def test_row_minimum_is_taken_over_all_configurations_whatever_the_limit():
-    policy = make(PAIR, p=1.0)
-    policy.submit(SiaJob("J", table([5.0, 8.0, 4.0, 2.0, 1.0])))
-    policy.apply(60.0)
-    assert gpus(policy, "J") == [None, ("A", 1), ("B", 1)]
-    assert policy.program.requests["J"].costs == pytest.approx([LAM, -5.0, -4.0])
 
 
 def thesis_objective(p, goodput, factor, current, choice):
@@ -144,20 +131,6 @@ def test_a_quiet_round_is_one_bulk_update():
     policy.program.verbs.clear()
     policy.apply(1060.0)
     assert policy.program.verbs == {"update_requests": 1}
-
-
-def test_new_levels_cost_one_bulk_update():
-    policy = make(PAIR, program=Counting(), scale_up_limit=None)
-    profile = table([[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 3.0, 3.0, 4.0, 5.0]])
-    for k in range(3):
-        policy.submit(SiaJob(k, profile))
-    policy.apply(60.0)
-    policy.program.verbs.clear()
-    policy.update(1, level=1)
-    policy.apply(120.0)
-    assert policy.program.verbs == {"update_requests": 2}  # costs; then scales and overrides
-    assert policy.program.requests[1].costs[2] == pytest.approx(3**-0.5)
-    assert policy.program.requests[0].costs[2] == pytest.approx(2**-0.5)
 
 
 def test_templates_without_users_are_dropped():
@@ -285,6 +258,9 @@ def test_events_that_make_no_sense():
         policy.submit(SiaJob("R", table([1.0] * 5), kind="rigid"))
     with pytest.raises(ValueError, match="scale_up_limit"):
         make(PAIR, scale_up_limit=0.5)
+    for p, lam in ((0.0, 1.1), (np.nan, 1.1), (-0.5, -1.0), (-0.5, np.inf)):
+        with pytest.raises(ValueError, match="must be finite"):
+            Objective(p, lam)
 
 
 def test_a_job_that_left_before_its_first_round_was_never_there():

@@ -1,15 +1,18 @@
-"""The replay: times by hand, and what must hold in every round."""
+"""The replay: times by hand, figures against dense arrays, and rounds that are not recorded."""
 
+from __future__ import annotations
+
+import json
 import math
 
 import numpy as np
 import pytest
 
+from copter.bench.settings import SolverSettings
 from copter.problems.sia import (
     Cluster,
     GpuType,
     JobSubmission,
-    NodeChange,
     Replay,
     ReplicaProfile,
     Scenario,
@@ -17,12 +20,15 @@ from copter.problems.sia import (
     SteadyReplay,
     generate,
 )
+from copter.problems.sia.course import ClosedSia, Size, record_sia
+from copter.problems.sia.replay import _SAME
 from copter.solvers.registry import make_solver
+from support.commands import invoke
 from support.sia_cases import Exact
 
 
-def run(scenario, policy_options=None, **options):
-    policy = SiaPolicy(scenario.cluster, shim=Exact(), **(policy_options or {}))
+def run(scenario, **options):
+    policy = SiaPolicy(scenario.cluster, shim=Exact())
     replay = Replay(scenario, make_solver("highs-milp"), policy=policy, **options)
     list(replay.run())
     return replay
@@ -31,9 +37,9 @@ def run(scenario, policy_options=None, **options):
 ONE = Cluster([GpuType("A", 1, 1)])
 
 
-def one_gpu(*times, work=100.0, restart=30.0):
+def one_gpu(*times):
     jobs = [JobSubmission(f"J{k}", time, "SiaJob", "m") for k, time in enumerate(times)]
-    return Scenario(ONE, jobs, {"m": ReplicaProfile("m", restart, work, {"A": (1, 1.0)})})
+    return Scenario(ONE, jobs, {"m": ReplicaProfile("m", 30.0, 100.0, {"A": (1, 1.0)})})
 
 
 def test_times_by_hand():
@@ -51,27 +57,6 @@ def test_times_by_hand():
     assert summary["utilisation"] == 1.0
 
 
-def test_the_second_job_waits_for_the_first():
-    replay = run(one_gpu(0.0, 1.0))
-    first, second = replay.job_results()
-    assert first.finished == pytest.approx(130.0)
-    assert second.started == pytest.approx(180.0)
-    assert second.finished == pytest.approx(310.0)
-    assert max(record.queue for record in replay.records) == 1
-    assert replay.summary()["max_queue"] == 1
-
-
-def test_a_longer_restart_than_a_round():
-    (job,) = run(one_gpu(0.0, restart=150.0)).job_results()
-    assert job.finished == pytest.approx(250.0)
-
-
-def test_time_without_jobs_is_skipped():
-    replay = run(one_gpu(0.0, 100_000.0))
-    assert len(replay.records) < 10
-    assert replay.job_results()[1].started == pytest.approx(100_020.0)
-
-
 def test_hours_and_max_hours():
     scenario = one_gpu(0.0, 3700.0)
     assert run(scenario, hours=1.0).summary()["jobs_completed"] == 1
@@ -81,12 +66,6 @@ def test_hours_and_max_hours():
     assert summary["jobs_completed"] == 0
     assert math.isnan(summary["average_jct_hours"])
     assert math.isnan(stopped.job_results()[0].finished)
-
-
-def test_no_jobs():
-    summary = run(Scenario(ONE, [], {})).summary()
-    assert summary["jobs_completed"] == 0
-    assert summary["rounds"] == 0
 
 
 def test_unknown_applications_and_duplicate_names_are_errors():
@@ -99,150 +78,103 @@ def test_unknown_applications_and_duplicate_names_are_errors():
         run(scenario, hours=0.0)
 
 
-SMALL = {"gpus": 64, "jobs_per_day": 300, "hours": 2.0, "seed": 5}
-
-
-@pytest.fixture(scope="module")
-def small():
-    return run(generate(**SMALL))
-
-
-def test_all_jobs_complete_within_what_there_is(small):
-    summary = small.summary()
-    assert summary["jobs_completed"] == len(small.jobs) == 25
-    for record in small.records:
-        assert record.queue + record.running >= record.completed
-        assert 0 <= record.utilisation <= 1
-        assert all(0 <= share <= 1 for share in record.utilisation_by_type.values())
-        assert record.n_rows == 7 + record.queue + record.running
-    results = small.job_results()
-    for job in results:
-        assert job.submitted <= job.started < job.finished
-        assert job.jct == pytest.approx(job.finished - job.submitted)
-    given = sum(record.utilisation for record in small.records) * small.policy.cluster.gpus * 60
-    assert sum(job.gpu_seconds for job in results) <= given + 1e-6
-    assert summary["restarts_per_job"] == pytest.approx(np.mean([job.restarts for job in results]))
-    assert summary["makespan_hours"] * 3600 == pytest.approx(
-        max(job.finished for job in results) - results[0].submitted
-    )
-
-
-def test_records_are_flat_rows(small):
-    row = small.records[0].as_row()
-    assert "utilisation_by_type" not in row
-    assert row["utilisation_azure"] == small.records[0].utilisation_by_type["azure"]
-    assert set(row) == set(small.records[-1].as_row())
-
-
-@pytest.mark.long
-def test_p_above_zero_completes_too():
-    replay = run(generate(**SMALL), policy_options={"p": 0.5})
-    assert replay.summary()["jobs_completed"] == 25
-
-
-def test_limited_jobs_in_a_replay():
-    scenario = generate(**SMALL, rigid=0.4, non_preemptible=0.5)
-    limited = {job.name: job for job in scenario.jobs if job.kind == "rigid" or not job.preemptible}
-    assert limited
-    policy = SiaPolicy(scenario.cluster, shim=Exact())
-    replay = Replay(scenario, make_solver("highs-milp"), policy=policy)
-    held = {}
-    for _ in replay.run():
-        for name, configuration in policy.allocation.items():
-            job = limited.get(name)
-            if job is None or configuration is None:
-                continue
-            assert job.gpus in (None, configuration.gpus)
-            if not job.preemptible:
-                assert held.setdefault(name, configuration) == configuration
-    assert replay.summary()["jobs_completed"] == 25
-    for job in replay.job_results():
-        if job.name in limited and not limited[job.name].preemptible:
-            assert job.restarts == 0
-
-
-def test_nodes_that_go_and_come_back():
-    scenario = generate(gpus=128, jobs_per_day=800, hours=1.0, seed=3)
-    changes = [
-        NodeChange(1200.0, "dgx-ext", 1),
-        NodeChange(1200.0, "aws", 2),
-        NodeChange(2400.0, "dgx-ext", 2),
-    ]
-    replay = run(scenario, node_changes=changes, max_hours=1.0)
-    by_time = {record.time: record for record in replay.records}
-    assert replay.policy.cluster.capacity["aws"] == 8
-    assert replay.policy.cluster.capacity["dgx-ext"] == 16
-    assert max(by_time[t].utilisation_by_type["aws"] for t in by_time) <= 1
-    assert replay.completed > 0
-
-
 # ---- steady rounds -----------------------------------------------------------------------------------
 
 
-def steady(rounds=5, **options):
-    replay = SteadyReplay(256, 30, rounds, make_solver("highs-milp"), churn=0.1, seed=1, **options)
-    replay.policy._shim = Exact()
-    return replay
-
-
 def test_a_steady_cluster_keeps_its_number_of_jobs():
-    replay = steady()
+    replay = SteadyReplay(256, 30, 5, make_solver("highs-milp"), churn=0.1, seed=1)
+    replay.policy._shim = Exact()
     records = list(replay.run())
     assert [record.queue + record.running for record in records] == [30] * 5
     assert records[0].arrived == 30
     assert [record.arrived for record in records[1:]] == [max(3, record.completed) for record in records[:-1]]
 
 
-def test_nobody_restarts_after_the_first_steady_round():
-    replay = steady(rounds=2)
-    records = list(replay.run())
-    new = records[1].arrived
-    smallest = min(30 * 31, records[0].n_variables)
-    assert records[1].n_variables > 0.8 * smallest
-    assert new == 3
-
-
-def test_recorded_rounds_replay_to_the_same_program(tmp_path):
-    from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
-    from copter.store.compiled import compile_program
-
-    seen = []
-    with Recorder(tmp_path / "rounds") as recorder:
-        program = RecordingProgram(recorder)
-
-        class Watched(Exact):
-            def round(self, program, solution):
-                seen.append(compile_program(program))
-                recorder.end_round()
-                return super().round(program, solution)
-
-        replay = steady(rounds=3, program=program)
-        replay.policy._shim = Watched()
-        list(replay.run())
-    replayer = Replayer()
-    for expected, deltas in zip(seen, read_rounds(tmp_path / "rounds"), strict=True):
-        for delta in deltas:
-            replayer.apply(delta)
-        got = compile_program(replayer.program)
-        assert got.c.tolist() == expected.c.tolist()
-        assert (got.A != expected.A).nnz == 0
-
-
-def test_record_rounds_marks_each_round_before_it_is_solved(monkeypatch):
-    from copter.problems.sia import record_rounds
-    from copter.program.program import ContinualProgram
-
-    monkeypatch.setattr(SiaPolicy, "shim", property(lambda self: Exact()))
-    program, marks = ContinualProgram(), []
-    solver = make_solver("highs-milp")
-    records = list(
-        record_rounds(program, lambda: marks.append(len(program)), solver, gpus=64, jobs=10, rounds=3, seed=2)
-    )
-    assert marks == [10, 10, 10]
-    assert len(records) == 3
-
-
 @pytest.mark.parametrize("arguments", [(64, 0, 1), (64, 1, 0)])
 def test_steady_arguments_that_make_no_sense(arguments):
     with pytest.raises(ValueError, match=r"must be at least 1, and in \[0, 1\]"):
         SteadyReplay(*arguments, make_solver("highs-milp"))
+
+
+def dense(replay):
+    """Values of all variables of the round's program by job and configuration, absent ones NaN."""
+    policy, solution = replay.policy, replay.scheduler.last.solution
+    table = {}
+    for job, choices in policy.choices().items():
+        row = np.full(len(policy.cluster.configurations) + 1, math.nan)
+        row[choices.columns + 1] = solution.x[job]
+        table[job] = row
+    return table
+
+
+def compared(before, now):
+    """Changed, added, removed, integral and the two lengths, by brute force."""
+    jobs = [*(before | now)]
+    width = len(next(iter(now.values())))
+    absent = np.full(width, math.nan)
+    old, new = (np.array([table.get(job, absent) for job in jobs]) for table in (before, now))
+    there, here = ~np.isnan(old), ~np.isnan(new)
+    both = there & here
+    difference = np.nan_to_num(new) - np.nan_to_num(old)
+    return {
+        "changed": (abs(difference[both]) > _SAME).mean(),
+        "added": 1 - both.sum() / here.sum(),
+        "removed": 1 - both.sum() / there.sum(),
+        "integral": ((new[here] < _SAME) | (new[here] > 1 - _SAME)).mean(),
+        "path_x": (difference**2).sum(),
+        "path_n": abs(int(here.sum()) - int(there.sum())),
+    }
+
+
+def test_shares_and_lengths_are_those_of_dense_arrays():
+    replay = Replay(generate(gpus=64, jobs_per_day=1200, hours=0.5, seed=2), make_solver("copter"))
+    before = None
+    for number, record in enumerate(replay.run()):
+        now = dense(replay)
+        if before:
+            for name, expected in compared(before, now).items():
+                assert getattr(record, name) == pytest.approx(expected, abs=1e-12), (number, name)
+        before = now
+        if number == 25:
+            break
+    assert number == 25
+
+
+SMALL = Size(128, 12, 2)
+SIZE = Size(128, 20, 3)
+
+
+@pytest.fixture(autouse=True)
+def small_warm_up(monkeypatch):
+    monkeypatch.setattr("copter.problems.sia.course._WARM_UP", SMALL)
+
+
+@pytest.fixture(scope="module")
+def own():
+    return list(ClosedSia(SIZE, 0).play(SolverSettings("copter", tolerance=1e-6)).records)
+
+
+def test_rounds_are_those_that_would_be_recorded(own, tmp_path):
+    recorded = record_sia(tmp_path, gpus=SIZE.gpus, jobs=SIZE.jobs, rounds=SIZE.rounds, seed=0, warm_up=SMALL)
+    replayed = list(recorded.play(SolverSettings("copter", tolerance=1e-6)).records)
+    assert len(own) == len(replayed) == SIZE.rounds
+    for one, two in zip(own, replayed, strict=True):
+        assert set(one) == set(two)
+        for name in ("solver", "round", "n_variables", "n_rows", "nnz", "status"):
+            assert one[name] == two[name]
+        assert one["objective"] == pytest.approx(two["objective"], rel=1e-5)
+        assert one["bound"] <= one["answer_objective"] * (1 + 1e-9)
+        assert one["integral_churn"] == pytest.approx(two["integral_churn"], nan_ok=True)
+        assert one["seconds"] == pytest.approx(
+            one["edit_seconds"] + one["solve_seconds"] + one["rounding_seconds"]
+        )
+
+
+def test_the_command_plays_without_a_recording(tmp_path):
+    path = tmp_path / "out.json"
+    words = "bench sia --gpus 128 --jobs 20 --rounds 3 --solvers copter --no-isolate --no-record"
+    result = invoke(*words.split(), "--json", str(path))
+    assert "not recorded" in result.output
+    records = json.loads(path.read_text())["records"]
+    assert [record["round"] for record in records] == [0, 1, 2]
+    assert np.isfinite([record["gap"] for record in records]).all()

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from copter.errors import EditError
 from copter.problems.traffic import Topology, k_shortest_paths
-from copter.problems.traffic.fairness import Cut, MaxMinFlows, water_filling
+from copter.problems.traffic.fairness import MaxMinFlows
 from support.amounts import seeds, some
 
 CLOSE = 1e-4
@@ -118,40 +118,10 @@ def test_rates_of_a_loose_tolerance_are_as_fair_but_for_it(seed):
     assert limited > 5
 
 
-@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e6, 1e12])
-def test_rates_do_not_depend_on_the_unit_of_flow(unit):
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        flows, other = network(rng, 1e-3), network(np.random.default_rng(seed), 1e-3)
-        volumes = rng.uniform(0.2, 3.0, flows.paths.n_pairs)
-        flows.set_volumes(volumes)
-        other.set_capacities(unit * flows.capacity)
-        other.set_volumes(unit * volumes)
-        plain, scaled = flows.round(), other.round()
-        assert plain.shortfall <= 1e-3 and scaled.shortfall <= 1e-3 and (plain.bottleneck >= 0).sum() > 5
-        np.testing.assert_allclose(scaled.rates / unit, plain.rates, rtol=5e-3)
-
-
 @pytest.mark.parametrize("tolerance", [0.0, -1.0, 1.0, 2.0, float("nan")])
 def test_a_tolerance_that_is_none_is_refused(tolerance):
     with pytest.raises(EditError, match="tolerance"):
         network(np.random.default_rng(0), tolerance)
-
-
-def test_at_a_deadline_the_fairer_of_two_routings_is_kept(monkeypatch):
-    """Max-flow finds no cut, and min-MLU has no time: its flows are worse, and are not returned."""
-    flows = network(np.random.default_rng(2), 1e-3)
-    flows.set_volumes(2.0)
-    best = flows.round()
-    monkeypatch.setattr(MaxMinFlows, "_new", lambda *_: [])
-    flows.set_volumes(np.linspace(1.5, 2.5, flows.paths.n_pairs))
-    with_cuts = flows._by_max_flow
-    monkeypatch.setattr(
-        MaxMinFlows,
-        "_by_min_mlu",
-        lambda self, rates, clock: with_cuts(0.01 * rates, clock)._replace(solution=None),
-    )
-    assert flows.round().shortfall < 0.9 and best.shortfall <= 1e-3
 
 
 def test_prices_prove_that_no_rate_can_grow():
@@ -183,24 +153,6 @@ def test_prices_prove_that_no_rate_can_grow():
             assert done.fair_rates[members].max() <= level.max() * (1 + 1e-9), "no demand in the cut has more"
             proofs += here.size
     assert proofs > 30
-
-
-def test_water_filling_is_max_min_fair_subject_to_cuts():
-    limited = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        n, m = 8, int(rng.integers(1, 6))
-        matrix = rng.uniform(0.5, 2.0, (m, n)) * (rng.random((m, n)) < 0.6)
-        matrix[:, 0] = 1.0
-        room, volumes = rng.uniform(1.0, 6.0, m), rng.choice([0.0, 0.3, 2.0, 9.0], n)
-        cuts = [Cut(np.flatnonzero(row), row[row > 0], side) for row, side in zip(matrix, room, strict=True)]
-        rates, limits = water_filling(volumes, cuts)
-        np.testing.assert_allclose(rates, filled(matrix, room, volumes), rtol=10 * CLOSE, atol=CLOSE)
-        assert (rates[limits < 0] == volumes[limits < 0]).all()
-        for number in np.unique(limits[limits >= 0]).tolist():
-            assert matrix[number] @ rates == pytest.approx(room[number])
-        limited += int((limits >= 0).sum())
-    assert limited > 40
 
 
 def test_most_rounds_need_one_routing():

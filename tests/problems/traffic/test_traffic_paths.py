@@ -5,7 +5,7 @@ from itertools import islice
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import yen
 
@@ -21,7 +21,6 @@ from copter.problems.traffic import (
 )
 from copter.problems.traffic.search import _cache_folder
 from support import real_data
-from support.amounts import examples
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(
@@ -131,19 +130,6 @@ def test_the_same_for_any_threads_and_any_choice_of_pairs(topology, data):
         assert_same(expected, find(topology, (chosen[:, 0], chosen[:, 1]), 3, threads=2, cache=False))
 
 
-@given(topologies())
-def test_incidence_and_pairs(topology):
-    paths = k_shortest_paths(topology, k=2, cache=False)
-    matrix = paths.incidence(topology.n_links).toarray()
-    for path in range(paths.n_paths):
-        links = paths.link[paths.pointer[path] : paths.pointer[path + 1]]
-        assert np.flatnonzero(matrix[:, path]).tolist() == sorted(links)
-        assert paths.first[paths.pair[path]] <= path < paths.first[paths.pair[path] + 1]
-    assert matrix.sum() == paths.hops.sum() == paths.link.size
-    flags = paths.source == 0
-    assert_same(paths.take(flags), paths.take(np.flatnonzero(flags)))
-
-
 def test_an_unreachable_pair_is_named():
     """A topology made by hand can be one that a reader would have cut down."""
     one_way = Topology("one way", ["a", "b"], np.array([0]), np.array([1]), np.ones(1))
@@ -158,28 +144,22 @@ def test_an_unreachable_pair_is_named():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "words"),
+    ("arguments", "words"),
     [
-        (([0, 1], [1]), "must be lists of equal length"),
-        (([0, 5], [1, 1]), "pair 1: node 5: must be in"),
-        (([0, -1], [1, 1]), "pair 1: node -1: must be in"),
-        (([0, 0.5], [1, 1]), "pair 1: node 0.5: must be in"),
-        (([0, 2], [1, 2]), "pair 1: source and target must differ, not both be '2'"),
+        ({"pairs": ([0, 1], [1])}, "must be lists of equal length"),
+        ({"pairs": ([0, 5], [1, 1])}, "pair 1: node 5: must be in"),
+        ({"pairs": ([0, 2], [1, 2])}, "pair 1: source and target must differ, not both be '2'"),
+        ({"k": 0}, "k = 0"),
+        ({"weight": "miles"}, "weight = 'miles'"),
     ],
 )
-def test_wrong_pairs_are_named(ring, pairs, words):
-    with pytest.raises(PathError, match=words):
-        edge_disjoint_paths(ring, pairs, cache=False)
-
-
-def test_no_paths_are_no_path_set(ring):
-    with pytest.raises(ValueError, match="k = 0"):
-        edge_disjoint_paths(ring, k=0, cache=False)
-    with pytest.raises(ValueError, match="weight = 'miles'"):
-        k_shortest_paths(ring, weight="miles", cache=False)
+def test_wrong_arguments_are_named(ring, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        k_shortest_paths(ring, cache=False, **arguments)
 
 
 def test_progress_counts_pairs_up_to_all(ring):
+
     told = []
     edge_disjoint_paths(ring, cache=False, progress=lambda *done: told.append(done))
     assert told[-1] == (20, 20) and told == sorted(told)
@@ -191,25 +171,12 @@ def test_own_paths_by_name_or_number(ring):
     assert_valid(paths, ring)
 
 
-@given(topologies())
-def test_own_paths_are_those_found(topology):
-    paths = k_shortest_paths(topology, k=3, cache=False)
-    pairs = zip(paths.source.tolist(), paths.target.tolist(), strict=True)
-    assert_same(paths, PathSet.from_lists(topology, dict(zip(pairs, lists(paths, topology), strict=True))))
-
-
 @pytest.mark.parametrize(
     ("paths", "words"),
     [
-        (
-            {("0", "2"): [["0", "2"]]},
-            r"pair \('0', '2'\): path \['0', '2'\]: the topology has no link 0 -> 2",
-        ),
+        ({("0", "2"): [["0", "2"]]}, r"path \['0', '2'\]: the topology has no link 0 -> 2"),
         ({("0", "2"): [["0", "1"]]}, r"path \['0', '1'\]: must lead from the source to the target"),
-        ({("0", "2"): [["1", "2"]]}, r"path \['1', '2'\]: must lead from"),
-        ({("0", "1"): [["0"]]}, r"path \['0'\]: must lead from"),
         ({("0", "1"): [["0", "4", "0", "1"]]}, "must not visit '0' twice"),
-        ({("0", "1"): [["0", "x", "1"]]}, "'x': must be a node of 'ring'"),
         ({(0, 7): [[0, 7]]}, r"pair \(0, 7\): 7: must be a node of 'ring'"),
         ({("0", "1"): []}, r"pair \('0', '1'\): must have at least one path"),
         ({("0", "0"): [["0"]]}, r"pair \('0', '0'\): source and target must differ"),
@@ -218,14 +185,6 @@ def test_own_paths_are_those_found(topology):
 def test_an_own_path_that_is_none_is_named(ring, paths, words):
     with pytest.raises(PathError, match=words):
         PathSet.from_lists(ring, paths)
-
-
-def test_arrays_that_are_no_path_set(ring):
-    arrays = {name: getattr(edge_disjoint_paths(ring, cache=False), name) for name in ARRAYS}
-    with pytest.raises(PathError, match="lengths must match"):
-        PathSet(**arrays | {"target": arrays["target"][1:]})
-    with pytest.raises(PathError, match="starts must ascend"):
-        PathSet(**arrays | {"link": arrays["link"][1:]})
 
 
 @pytest.fixture
@@ -249,35 +208,22 @@ def test_the_cache_is_by_content(ring, tmp_path, searches):
     assert len(searches) == 6 == len(list(tmp_path.iterdir()))
 
 
-@settings(max_examples=examples(10))
-@given(topologies())
-def test_paths_from_the_cache_are_those_found(tmp_path_factory, topology):
-    folder = tmp_path_factory.mktemp("cache")
-    for find in (edge_disjoint_paths, k_shortest_paths):
-        found = find(topology, folder=folder)
-        assert_same(found, find(topology, folder=folder))
-        assert_same(found, find(topology, cache=False))
-
-
-@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "other pairs", "other links"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "text", "other pairs"])
 def test_a_damaged_file_is_made_again(ring, tmp_path, searches, caplog, damage):
     found = edge_disjoint_paths(ring, folder=tmp_path)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     arrays = {name: getattr(found, name) for name in ARRAYS}
-    if damage == "empty":
-        file.write_bytes(b"")
-    elif damage == "cut":
+    if damage == "cut":
         file.write_bytes(whole[: len(whole) // 2])
     elif damage == "flipped":
         at = whole.index(found.link.tobytes())
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
     elif damage == "text":
         file.write_text("paths")
-    elif damage == "other pairs":
-        np.savez(file, **arrays | {"source": arrays["target"]})
     else:
-        np.savez(file, **arrays | {"link": arrays["link"] + 1})
+        np.savez(file, **arrays | {"source": arrays["target"]})
+
     assert_same(found, edge_disjoint_paths(ring, folder=tmp_path))
     assert len(searches) == 2 and "is replaced" in caplog.text
     assert_same(found, edge_disjoint_paths(ring, folder=tmp_path))

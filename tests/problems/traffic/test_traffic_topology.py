@@ -54,17 +54,6 @@ def test_the_largest_component_in_both_directions(graph):
     assert (topology.capacity == 1000.0).all()
 
 
-@given(graphs())
-def test_a_graph_made_of_a_topology_gives_it_back(graph):
-    topology = Topology.from_networkx(graph)
-    topology = topology.with_capacity(np.arange(topology.n_links) + 0.5)
-    again = Topology.from_networkx(topology.to_networkx(), name=topology.name)
-    assert again.n_nodes == topology.n_nodes
-    assert dict(zip(again.links, again.capacity, strict=True)) == dict(
-        zip(topology.links, topology.capacity, strict=True)
-    )
-
-
 def test_capacities_as_given_added_up_or_replaced():
     graph = nx.MultiGraph()
     graph.add_edge("a", "b", capacity=3)
@@ -100,12 +89,9 @@ def test_a_wrong_capacity_names_the_link(capacity):
         (["a", "b"], [0, 0], [1, 1], "must not have the same two ends"),
     ],
 )
-def test_arrays_that_are_no_network(nodes, tail, head, words):
+def test_what_is_no_network_is_named(nodes, tail, head, words):
     with pytest.raises(TopologyError, match=words):
         Topology("net", nodes, np.array(tail), np.array(head), np.ones(len(tail)))
-
-
-def test_an_empty_graph_is_none():
     with pytest.raises(TopologyError, match="must have at least one node"):
         Topology.from_networkx(nx.Graph())
 
@@ -147,23 +133,18 @@ def test_node_link_json_is_read_back_by_node_number(tmp_path_factory, graph, ran
     [
         ("a.graphml", "<graphml", "must be GraphML"),
         ("a.json", "{", "must be a graph in node-link format"),
-        ("a.json", "[]", "must be a graph in node-link format"),
-        ("a.json", '{"nodes": [{"id": 0}]}', "must be a graph in node-link format"),
         ("a.json", '{"nodes": [{"id": 0}], "links": [{"source": 0, "target": 7}]}', "7: must be a node"),
         ("a.txt", "", "must end in .graphml or .json"),
+        ("a.graphml", None, "does not exist"),
     ],
 )
 def test_a_file_that_is_no_topology_is_named(tmp_path, file, text, words):
     path = tmp_path / file
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     with pytest.raises(TopologyError, match=words) as raised:
         load_topology(path)
     assert str(path) in str(raised.value)
-
-
-def test_a_file_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(TopologyError, match="nowhere.graphml: does not exist"):
-        load_topology(tmp_path / "nowhere.graphml")
 
 
 def test_nodes_without_coordinates_lie_amid_their_neighbours():
