@@ -5,9 +5,6 @@ What is known to break a rule is listed, and an entry that is no longer needed f
 
 import ast
 import gc
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import networkx as nx
@@ -114,22 +111,6 @@ def test_only_the_store_and_tasks_of_its_parts_read_columns(trees):
     others = {path: tree for path, tree in trees.items() if not path.startswith(THE_STORE)}
     found = {path: sorted(lines) for path, tree in others.items() if (lines := set(column_reads(tree)))}
     assert set(found) == READ_COLUMNS, found
-
-
-def test_layers_import_only_what_is_below_them(tmp_path):
-    """The contracts stand in pyproject.toml; the folders are one package only once they lie together."""
-    skip = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "copter", tmp_path / "copter", ignore=skip)
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, tmp_path / "copter" / folder, ignore=skip)
-    tool = Path(sys.executable).with_name("lint-imports")
-    result = subprocess.run(
-        [tool, "--config", ROOT / "pyproject.toml", "--no-cache"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_no_circle_of_imports(trees):

@@ -16,13 +16,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from copter import ContinualProgram, make_solver
+from copter import ContinualProgram
 from copter.bench.recording import Recorder, RecordingProgram
 from copter.bench.sequences import (
     Sequence,
-    _lp,
     _Names,
-    certified_optimum,
     sequence_named,
     write_sequence,
 )
@@ -171,12 +169,6 @@ def test_runner_and_scratch_find_the_certified_optima(name: str, tmp_path: Path)
     assert numbers == list(map(str, range(rounds)))
 
 
-def test_the_modes_of_the_runner(tmp_path: Path) -> None:
-    written("shards-24", tmp_path / "one", 4, seed=1)
-    for options in (("--cold",), ("--solver", "dual"), ("--solver", "primal"), ("--solver", "ipm")):
-        assert run(tmp_path / "one", *options).returncode == 0
-
-
 def test_the_runner_exits_with_1_if_an_optimum_is_wrong(tmp_path: Path) -> None:
     folder = tmp_path / "one"
     written("traffic-quick", folder, 4, seed=1)
@@ -198,10 +190,6 @@ def test_equal_seeds_give_equal_files(name: str, tmp_path: Path) -> None:
     for file in FILES:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     assert (tmp_path / "a/rounds.jsonl").read_bytes() != (tmp_path / "c/rounds.jsonl").read_bytes()
-
-
-def test_every_round_of_a_line_is_exported(tmp_path: Path) -> None:
-    assert written("sia-quick", tmp_path / "all")["rounds"] == 6
 
 
 @pytest.mark.parametrize("name", ["lp-quick", "shockwave-30"])
@@ -295,53 +283,6 @@ def canonical(costs: np.ndarray, matrix: np.ndarray, sides: np.ndarray, bounds: 
     return sorted(columns), sorted(rows)
 
 
-def test_odd_numbers_bounds_and_sides_are_read_back_exactly(tmp_path: Path) -> None:
-    third = 1.0 / 3.0
-    program = ContinualProgram()
-    program.add_resource("free", upper=math.inf)
-    program.add_resource("equal", lower=0.1 + 0.2, upper=0.1 + 0.2)
-    program.add_resource("band", lower=-third, upper=2.0 * third)
-    program.add_resource("empty", upper=1e-9)
-    usage = {"free": [1.0, 0.0], "equal": [1.0, 0.0], "band": [0.1, 0.0]}
-    program.add_request("a", [third, 1e-7], usage, upper=[1e6 / 7.0, third])
-    program.add_request("b", [0.0], {"equal": 1e6 / 7.0}, upper=0.0)
-
-    def rounds() -> Iterator[ContinualProgram]:
-        yield program
-        program.update_resources("free", lower=0.25)
-        program.update_request("b", upper=third)
-        yield program
-        program.add_resource("new", upper=7.0)
-        program.remove_request("b")
-        program.add_request("c", [-third], {"new": 1.0, "equal": -third}, upper=3.0)
-        program.add_request("gone", [1.0], {"new": 2.0}, upper=1.0)
-        program.remove_request("gone")
-        yield program
-        yield program
-
-    exact = _lp(program)
-    folder = tmp_path / "odd"
-    header = write_sequence(sequence_of(rounds()), folder, seed=0)
-    reader = Reader(folder)
-    costs, matrix, sides, bounds = reader.arrays()
-    assert costs.tolist() == exact.c.tolist() and matrix.tolist() == exact.A.toarray().tolist()
-    own = np.column_stack((exact.row_lower, exact.row_upper))
-    assert sides[2].tolist() != own[2].tolist() == [-1.0 / 3.0, 2.0 / 3.0]  # no range of MPS expresses it
-    assert sides[2] == pytest.approx(own[2], rel=4e-16)
-    assert np.delete(sides, 2, axis=0).tolist() == np.delete(own, 2, axis=0).tolist()
-    assert bounds.tolist() == np.column_stack((exact.lower, exact.upper)).tolist()
-    for line in [header, *lines(folder)]:
-        if "round" in line:
-            reader.apply(line)
-        assert near(reader.optimum(), line["optimum"]["objective"])
-    first, second, last = lines(folder)
-    assert first["sides"] == {"r0": [0.25, None]} and first["bounds"] == {"c2": [0.0, third]}
-    assert second["remove_columns"] == ["c2"] and list(second["add_rows"]) == ["r4"]
-    assert list(second["add_columns"]) == ["c3"]
-    assert not any(last[kind] for kind in header["edits"])
-    assert run(folder).returncode == 0
-
-
 @pytest.fixture
 def module_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """A domain that is named by its file puts the folder on the path of modules: only during a test."""
@@ -385,12 +326,6 @@ def test_an_optimum_that_cannot_be_certified_is_an_error(tmp_path: Path) -> None
     assert not (tmp_path / "bad/family.json").exists()
 
 
-@pytest.mark.usefixtures("module_path")
-def test_a_file_that_is_not_there() -> None:
-    with pytest.raises(CopterError, match="there is no file nothing.py"):
-        sequence_named("nothing.py:Name")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -413,22 +348,8 @@ def test_a_folder_with_files_and_no_folder(tmp_path: Path) -> None:
     assert "Missing argument" in words(invoke("bench", "export", *one, code=2))
 
 
-def test_the_command_writes_sequences(tmp_path: Path) -> None:
-    two = ("--family", "sia-quick", "--family", "shards-24")
-    invoke("bench", "export", tmp_path / "out", *two, "--rounds", 2, "--seed", 4)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["shards-24", "sia-quick"]
-    assert {path.name for path in (tmp_path / "out/sia-quick").iterdir()} == set(FILES)
-
-
 def test_the_page_names_every_key(tmp_path: Path) -> None:
     page = PAGE.read_text()
     header = written("sia-quick", tmp_path / "one", 2)
     for key in {*header, *lines(tmp_path / "one")[0], *header["optimum"]}:
         assert f"`{key}`" in page, key
-
-
-def test_make_solver_and_the_certifier_agree() -> None:
-    """copter's own solver and certificate on the same program."""
-    program = next(random_programs(np.random.default_rng(1), 1))
-    solution = make_solver("copter", tolerance=1e-8).solve(program)
-    assert near(solution.objective, certified_optimum(_lp(program))["objective"])

@@ -77,14 +77,6 @@ def test_a_bound_is_held_against_the_plans_of_the_others():
     assert len(found) == line.rounds and all("below the bound" in each for each in found)
 
 
-def test_a_folder_that_was_judged_by_the_relaxation_is_judged_anew():
-    record = {"round": 0, "status": "optimal", "missed": False, "certified": False, "disagrees": True}
-    record |= {"answer_objective": 2.0, "bound": 2.0, "answer_gap": 0.0, "objective": float("nan")}
-    one = SolverResult("highs-milp", "", 1, "measured", records=[record], stopping={"mip_rel_gap": 0.05})
-    assert unconfirmed(one) == []
-    assert unconfirmed(replace(one, records=[record | {"objective": 2.0}])) == [0]
-
-
 def test_programs_that_differ_are_named():
     fields = {"objective": 1.0, "bound": 1.0, "nnz": 5}
     ours, theirs = (

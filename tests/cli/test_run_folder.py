@@ -1,6 +1,5 @@
 """The run folder: what it holds, what it refuses, and what an interrupted run leaves behind."""
 
-import csv
 import json
 
 import numpy as np
@@ -12,25 +11,6 @@ from copter.cli.runfolder import RunFolder, RunFolderError
 
 def make(path, **how):
     return RunFolder.create(path, "A run", ["copter", "run", "sia", "--out", "a b"], {"seed": 7}, **how)
-
-
-def test_config_has_the_command_line_and_the_seed(tmp_path):
-    with make(tmp_path / "run"):
-        pass
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["command"] == "copter run sia --out 'a b'"
-    assert config["seed"] == 7
-    assert "numpy" in json.loads((tmp_path / "run" / "versions.json").read_text())
-
-
-def test_rows_are_on_disk_before_the_run_ends(tmp_path):
-    with make(tmp_path) as folder:
-        rows = folder.rows(
-            "rounds.csv", {"round": "number of the round", "queue": "jobs without GPUs"}, "a row per round"
-        )
-        rows.write({"round": 0, "queue": 3})
-        with (tmp_path / "rounds.csv").open() as file:
-            assert list(csv.DictReader(file)) == [{"round": "0", "queue": "3"}]
 
 
 def test_readme_explains_every_file_and_column(tmp_path):

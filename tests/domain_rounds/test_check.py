@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from copter import FlowDomain
-from copter.errors import DomainError
 from copter.rounds import check
 from copter.rounds.check import KINDS, CheckFailedError, check_domain
 from support.machines import Machines
@@ -175,35 +174,3 @@ def test_a_broken_promise_is_found(make: Any, check: str, why: str) -> None:
         check_domain(make, rounds=60, seed=0)
     assert caught.value.check in check.split("|"), caught.value
     assert why in str(caught.value)
-
-
-def test_the_smallest_sequence_is_printed() -> None:
-    with pytest.raises(CheckFailedError) as caught:
-        check_domain(Overdrawing, rounds=40, seed=3)
-    events = [event for each in caught.value.rounds for event in each]
-    assert sum(event[0] == "arrive" for event in events) <= 3  # two fit into the memory of 80
-    assert all(event[0] in ("arrive", "memory") for event in events)
-    assert "round 0: ('arrive', " in str(caught.value)
-
-
-def test_a_domain_without_events() -> None:
-    class Silent(Machines):
-        events = property()  # type: ignore[assignment]
-
-    with pytest.raises(DomainError, match="Silent must have events"):
-        check_domain(Silent)
-
-
-def test_an_answer_that_cannot_be_read() -> None:
-    class Odd(Machines):
-        def round(self, solution: Any, deadline: float | None) -> Any:
-            return "everything"
-
-        def accept(self, answer: Any) -> None:
-            pass
-
-        def figures(self, answer: Any) -> Any:
-            return {}
-
-    with pytest.raises(DomainError, match="type str has neither x nor choice"):
-        check_domain(Odd)

@@ -47,21 +47,21 @@ def read_run(folder: Path) -> Run:
 
 
 def run_of(
-    folder: Path, *command: str, number: int = 1, gpus: tuple[int, ...] = (1,), **fields: object
+    folder: Path,
+    *command: str,
+    job: str = "job",
+    number: int = 1,
+    gpus: tuple[int, ...] = (1,),
+    write: bool = True,
+    **fields: object,
 ) -> Run:
-    """A run whose file is written, on nodes of the type t4 with so many GPUs each."""
-    run = Run(
-        job="job",
-        number=number,
-        command=command,
-        directory=str(folder),
-        folder=folder / str(number),
-        type="t4",
-        hosts=tuple(f"t4-{node}" for node in range(len(gpus))),
-        gpus=gpus,
-        **fields,
-    )
-    run.write()
+    """A run on nodes of the type t4 with so many GPUs each; its file is written if that is wanted."""
+    home = folder / "jobs" / job
+    place = {"type": "t4", "hosts": tuple(f"t4-{node}" for node in range(len(gpus))), "gpus": gpus}
+    own = {"directory": str(folder), "folder": home / "runs" / str(number)} | place | fields
+    run = Run(job=job, number=number, command=command, **own)  # type: ignore[arg-type]
+    if write:
+        run.write()
     return run
 
 

@@ -1,7 +1,7 @@
 """Jobs of the comparison with other queues: both sides get the same, and run files say what was asked for."""
 
 import pytest
-from live_comparison import CLASSES, TYPES, Result, document, draw, run_of, seconds_on, write_cluster
+from live_comparison import CLASSES, TYPES, draw, run_of, seconds_on, write_cluster
 from live_runs import read_run
 
 from copter.live.files import ClusterFile, read_toml
@@ -43,9 +43,3 @@ def test_the_file_of_the_cluster_is_one(tmp_path):
     file = read_toml(path, ClusterFile)
     assert [one.hosts for one in file.gpus] == [tuple(hosts[type]) for type in TYPES]
     assert file.options == {"cpus_per_gpu": 0.5, "address": "127.0.0.1:1"}
-
-
-def test_ratios_are_of_ours_over_theirs():
-    theirs, ours = Result({"a": 10.0, "b": 30.0}, 40.0), Result({"a": 5.0, "b": 5.0}, 10.0)
-    found = document([], theirs, ours, seed=1)
-    assert (found["jct_ratio"], found["makespan_ratio"], found["seed"]) == (0.25, 0.25, 1)

@@ -1,22 +1,9 @@
 """Dry runs of submissions: the refusals of a submission, true sentences, and no change."""
 
-import contextlib
-
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from copter.live import cli
 from copter.live.admission import RefusedError
-from copter.live.tokens import Author
-from support.live_cases import RIGID, client_of, make_service, named, step, would_start
-
-
-@pytest.fixture
-def service(tmp_path):
-    made = make_service(tmp_path)
-    yield made
-    made.close()
+from support.live_cases import RIGID, begin, named, step, would_start
 
 
 def said(service, **changes):
@@ -37,8 +24,7 @@ def test_a_job_that_would_wait(service):
     for number in range(3):
         service.admission.submit(named(RIGID, f"big-{number}", gpus=4))
     step(service)
-    service.admission.submit(named(RIGID, "queued", gpus=4))
-    step(service)
+    begin(service, RIGID, "queued", gpus=4)
     given = service.record.state.given()
     assert sum(given.values()) == 12
     text = said(service, gpus=1, after=["big-0", "queued"])
@@ -61,8 +47,7 @@ def test_nodes_that_are_out_of_use_are_named(service):
     [({"gpus": 99}, 422), ({"types": ["h100"]}, 422), ({"after": ["nobody"]}, 422), ({}, 409)],
 )
 def test_a_dry_run_is_refused_as_the_submission(service, changes, status):
-    service.admission.submit(named(RIGID, "there", gpus=1))
-    step(service)
+    begin(service, RIGID, "there", gpus=1)
     file = named(RIGID, "new" if changes else "there", **changes)
     with pytest.raises(RefusedError) as dry:
         service.admission.dry_run(file)
@@ -71,21 +56,10 @@ def test_a_dry_run_is_refused_as_the_submission(service, changes, status):
     assert str(dry.value) == str(real.value) and dry.value.status == real.value.status == status
 
 
-def test_who_may_not_submit_may_not_ask(service):
-    with pytest.raises(RefusedError) as refused:
-        service.admission.dry_run(named(RIGID, "new"), Author("grafana", "read"))
-    assert refused.value.status == 403
-
-
-def test_on_the_command_line(tmp_path, service, monkeypatch):
-    app = typer.Typer()
-    cli.register(app)
+def test_on_the_command_line(tmp_path, service, command):
     file = tmp_path / "job.toml"
     file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')
-    with client_of(service) as client:
-        monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
-        done = CliRunner().invoke(app, ["submit", str(file), "--dry-run"])
-        assert done.exit_code == 0 and "It needs 2 GPUs of one type" in done.output
-        assert client.jobs() == []
-        wrong = CliRunner().invoke(app, ["submit", str(file), "--dry-run", "--array", "2"])
-        assert wrong.exit_code == 2
+    code, shown = command(service, "submit", file, "--dry-run")
+    assert code == 0 and "It needs 2 GPUs of one type" in shown
+    assert not service.record.state.jobs
+    assert command(service, "submit", file, "--dry-run", "--array", "2")[0] == 2
