@@ -10,7 +10,7 @@ import pytest
 from copter.bench.environments import ENVIRONMENTS, interpreter, read_environment
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import ENVIRONMENT_OF
-from copter.bench.suite import SuiteSettings
+from copter.bench.suite import Suite, SuiteSettings
 from copter.cli.command import command_line
 from copter.cli.options import Environment
 from copter.errors import CopterError
@@ -50,3 +50,11 @@ def test_results_have_the_names_and_no_paths(monkeypatch):
     given = ["copter", "bench", "--environment", "rebalancer=/a/c", "--environment=rebalancer=/a/b"]
     monkeypatch.setattr(sys, "argv", given)
     assert command_line() == [*given[:3], "rebalancer=PYTHON", "--environment=rebalancer=PYTHON"]
+
+
+def test_a_solver_without_its_environment_is_not_run(tmp_path):
+    settings = SuiteSettings("quick", 1, limit=5.0, seconds=0.1, solvers=("rebalancer",))
+    result = Suite(tmp_path, settings, ["shards-24"]).run()
+    one = result.lines["shards-24"].solvers["rebalancer"]
+    assert one.status == "not run"
+    assert one.reason.startswith("no environment of rebalancer; docs/how-to/suite.md")

@@ -240,3 +240,15 @@ def test_the_command_writes_the_report(folder, tmp_path):
     (folder / "notes.json").write_text("[1]")
     result = invoke("bench", "report", folder, "--out", tmp_path / "out", code=1)
     assert isinstance(result.exception, FileError)
+
+
+def test_figures_of_papers_come_from_their_documents(tmp_path):
+    (tmp_path / "thesis-table-0.json").write_text(json.dumps(PAPER))
+    first, *others = papers.claims(tmp_path)
+    assert first.title == "A table" and "Everything." in first.text
+    assert first.commands[0].text == "copter reproduce thesis-table-0 --seeds 2 --data TRACES"
+    assert [row.cells for row in first.tables[0].rows] == [
+        ("COpter", "p99", "0.500 s", "6.50 s", "0.0769×"),
+        ("LP*", "p99", "4.00 s ± 0.250", "–", "–"),
+    ]
+    assert others and all("Not measured" in one.text and one.commands for one in others)

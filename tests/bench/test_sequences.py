@@ -18,12 +18,7 @@ from scipy.optimize import linprog
 
 from copter import ContinualProgram
 from copter.bench.recording import Recorder, RecordingProgram
-from copter.bench.sequences import (
-    Sequence,
-    _Names,
-    sequence_named,
-    write_sequence,
-)
+from copter.bench.sequences import Sequence, _Names, sequence_named, write_sequence
 from copter.errors import CopterError, SolverError
 from copter.store.compiled import compile_program
 from support.commands import invoke, words

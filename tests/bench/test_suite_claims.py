@@ -53,10 +53,7 @@ def test_branch_and_bound_is_held_to_what_it_claims(family):
         {"feasible": False},
         {"answer_gap": 0.2},
         {"answer_objective": float("nan"), "disagrees": True},
-        {
-            "bound": last["answer_objective"] + 0.01 * size,
-            "answer_gap": -0.01 if family == "shards" else 0.0,
-        },
+        {"bound": last["answer_objective"] + 0.01 * size, "answer_gap": -0.01 if family == "shards" else 0.0},
     ):
         assert any("claims an optimum" in each for each in wrong(line, **lie))
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -121,3 +122,8 @@ def test_what_does_not_fit_into_memory_is_not_run(lines, tmp_path, monkeypatch):
     assert one.status == "not run" and one.reason.startswith("memory") and not one.records
     assert "NaN" not in (tmp_path / "lines" / "huge" / "highs-hot.json").read_text()
     assert json.loads((tmp_path / "suite.json").read_text())["settings"]["limit"] == 0.2
+
+
+def test_other_settings_do_not_go_on(interrupted):
+    with pytest.raises(CopterError, match=r"limit 0.2, not 9.0"):
+        Suite(interrupted, replace(SETTINGS, limit=9.0))

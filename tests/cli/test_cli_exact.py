@@ -6,6 +6,7 @@ import json
 import pytest
 
 from copter.bench.recording import ProvenRounds
+from copter.bench.result_files import SolverResult
 from copter.bench.rounds import measure
 from copter.bench.statistics import document
 from copter.cli.solvers import Names
@@ -55,3 +56,15 @@ def test_plans_are_proven(tmp_path):
     records = json.loads(path.read_text())["records"]
     assert [record["proven"] for record in records] == [1.0, 1.0]
     assert all(record["answer_gap"] <= 1e-9 for record in records)
+
+
+def test_rounds_without_an_allocation_are_not_compared():
+    def one(number, objective):
+        return {"round": number, "answer_objective": objective}
+
+    nan = float("nan")
+    first = SolverResult("a", records=[one(0, 10.0), one(1, nan), one(2, -5.0)])
+    second = SolverResult("b", records=[one(0, 11.0), one(1, nan), one(2, -5.0)])
+    ProvenRounds("rounds", "warm-up", "shim").compare([first, second])
+    assert [record["above_best"] for record in first.records] == [0.0, pytest.approx(nan, nan_ok=True), 0.0]
+    assert second.records[0]["above_best"] == pytest.approx(0.1)

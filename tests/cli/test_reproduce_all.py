@@ -85,3 +85,18 @@ def test_what_was_stopped_goes_on_and_what_fails_is_named(made, tmp_path):
 )
 def test_wrong_arguments_are_refused(made, arguments, words):
     assert words in run(*arguments, code=2)
+
+
+def test_the_commit_is_that_of_this_tree():
+    found = machine.commit()
+    assert found == "" or len(found.rstrip("+")) >= 7
+
+
+def test_the_beginning_of_names_stands_for_all_of_them(made, tmp_path):
+    run("a-table")
+    assert made.seeds == {"a-table-1": [3], "a-table-2": [10]}
+    run("a-table-1", "--seeds", 1)
+    assert made.seeds["a-table-1"] == [3, 1] and made.seeds["a-table-2"] == [10]
+    made.known["a-table-1x"] = made.known["a-table-2"]  # a whole name is that one, whatever it begins
+    run("a-table-1", "--json", tmp_path / "one.json")
+    assert json.loads((tmp_path / "one.json").read_text())["name"] == "a-table-1"

@@ -1,11 +1,11 @@
 """The run folder: what it holds, what it refuses, and what an interrupted run leaves behind."""
 
+import csv
 import json
 
-import numpy as np
 import pytest
 
-from copter.cli.plots import cumulative, over_time
+from copter.cli.plots import over_time
 from copter.cli.runfolder import RunFolder, RunFolderError
 
 
@@ -52,10 +52,11 @@ def test_an_earlier_run_is_replaced_by_force_and_other_content_never_is(tmp_path
         make(tmp_path / "file")
 
 
-def test_plots_are_drawn_from_nothing_and_from_numbers(tmp_path):
-    cumulative({"all": [], "some": np.array([3.0, 1.0])}, "hours", "JCT").savefig(tmp_path / "a.png")
-    cumulative({}, "hours", "JCT").savefig(tmp_path / "b.png")
-    over_time([0.0, 1.0], {"a": [1e-3, 1e-1]}, "s", "Solve time", logarithmic=True).savefig(
-        tmp_path / "c.png"
-    )
-    assert all((tmp_path / name).stat().st_size > 1000 for name in ("a.png", "b.png", "c.png"))
+def test_rows_are_on_disk_before_the_run_ends(tmp_path):
+    with make(tmp_path) as folder:
+        rows = folder.rows(
+            "rounds.csv", {"round": "number of the round", "queue": "jobs without GPUs"}, "a row per round"
+        )
+        rows.write({"round": 0, "queue": 3})
+        with (tmp_path / "rounds.csv").open() as file:
+            assert list(csv.DictReader(file)) == [{"round": "0", "queue": "3"}]

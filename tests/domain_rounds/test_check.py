@@ -62,27 +62,6 @@ def test_a_time_limit_ends_the_rounds_and_progress_is_told(monkeypatch: pytest.M
     assert told[-1][1].startswith("feasible failed; ") and len(caught.value.rounds) < told[-1][0] + 1
 
 
-def test_of_many_numbers_in_an_event_some_are_damaged() -> None:
-    class Wide(Cores):
-        """Has events of a thousand numbers."""
-
-        applied = 0
-
-        def apply(self, event: Any) -> None:
-            type(self).applied += 1
-            if any(value != value or value < 0 for value in [*event[1], *event[2].values()]):
-                raise ValueError("negative")
-
-        def events(self, rng: Any) -> Any:
-            yield "wide", [1.0] * 1000, {k: 1.0 for k in range(1000)}
-
-    counts = check_domain(Wide, rounds=4)
-    assert counts["refused"] == 4 * 16 and Wide.applied == 4 * 18
-    assert {repr(other) for other in check._damaged((1.0, "a", 2.0))} == {
-        *("(nan, 'a', 2.0)", "(-1.0, 'a', 2.0)", "(1.0, 'a', nan)", "(1.0, 'a', -1.0)"),
-    }
-
-
 class Overdrawing(Machines):
     """Gives everybody the largest size."""
 

@@ -82,6 +82,13 @@ class TestGoingOn:
             assert record.solution is not None and record.solution.warm_started
             assert dict(record.answer.choice) == choice(first)
 
+    def test_a_solver_that_keeps_nothing(self, path: Path) -> None:
+        with Rounds(Machines(), "highs-hot", journal=path) as first:
+            first.play(*ARRIVALS)
+        with Rounds(Machines(), "highs-hot", journal=path) as again:
+            assert again.number == 1
+            again.play(("leave", "m0"))
+
 
 class TestWrong:
     def test_an_answer_that_cannot_be_pickled_is_not_accepted(self, path: Path) -> None:

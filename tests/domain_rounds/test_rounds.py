@@ -145,6 +145,21 @@ class TestDeadline:
         with pytest.raises(SettingError, match="solver = 5: must be the name of a solver"):
             Rounds(Machines(), 5)  # type: ignore[arg-type]
 
+    def test_edits_that_take_all_of_the_deadline(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        clock = tick(monkeypatch, 0.0)
+
+        class Slow(Machines):
+            def prepare(self) -> None:
+                clock.now += 1.0
+
+            def solve(self, solver: Any, deadline: float | None) -> Any:
+                raise AssertionError("there is no time for it")
+
+        record = Rounds(Slow(), deadline=0.2).play(*ARRIVALS)
+        assert (record.path, record.late) == ("fallback", True)
+        assert record.reason == "edits left no time: 1 s of 0.2 s had passed"
+        assert record.seconds.edit == pytest.approx(1.0) and record.seconds.solve == 0.0
+
 
 class TestErrors:
     @pytest.mark.parametrize("method", ["round", "fallback", "accept", "prepare"])
@@ -249,32 +264,6 @@ class TestErrors:
 
 
 class TestOptional:
-    def test_a_domain_without_a_program(self) -> None:
-        class Dice:
-            program = None
-
-            def __init__(self) -> None:
-                self.sides, self.last = 6, None
-
-            def apply(self, event: int) -> None:
-                self.sides = event
-
-            def solve(self, solver: Any, deadline: float | None) -> int:
-                return self.sides
-
-            def round(self, solution: int, deadline: float | None) -> int:
-                return solution
-
-            def fallback(self, deadline: float | None) -> Any:
-                return self.last
-
-            def accept(self, answer: Any) -> None:
-                self.last = answer
-
-        record = Rounds(Dice()).play(20)  # type: ignore[arg-type]
-        assert (record.answer, record.path, record.solution) == (20, "solved", None)
-        assert math.isnan(record.bound)
-
     @pytest.mark.parametrize("kind", [dict, Answers, "Series", "DataFrame"])
     def test_requests_that_are_called_like_figures(self, kind: Any) -> None:
         """The values of requests in an answer are no figures of the record."""
@@ -307,6 +296,18 @@ class TestOptional:
         assert (
             record.row()["answer_objective"] == record.objective and record.row()["answer_gap"] == record.gap
         )
+
+    def test_a_class_instead_of_a_domain(self) -> None:
+        with pytest.raises(DomainError, match="Rounds needs an instance of Pumps and not the class itself"):
+            Rounds(Pumps)  # type: ignore[arg-type]
+
+    def test_events_that_are_no_events(self) -> None:
+        class Nothing(Pumps):
+            def events(self, rng: Any) -> Any:
+                return None
+
+        with pytest.raises(DomainError, match=r"Nothing\.events returned None; it must return an iterable"):
+            Rounds(Nothing(dict)).warm_up()
 
 
 class TestAsynchronous:
@@ -345,6 +346,28 @@ class TestAsynchronous:
         assert isinstance(bad, EditError) and bad.__notes__ == [
             "event number 0 (from 0) of 1: ('leave', 'nobody')"
         ]
+
+    def test_an_error_in_the_round_reaches_all_and_the_next_goes_on(self) -> None:
+        class Broken(Machines):
+            broken = True
+
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                if self.broken:
+                    raise RuntimeError("broken")
+                return super().round(solution, deadline)
+
+        async def run() -> tuple[list[Any], Any]:
+            domain = Broken()
+            rounds = Rounds(domain)
+            both = await asyncio.gather(
+                rounds.play_async(ARRIVALS[0]), rounds.play_async(ARRIVALS[1]), return_exceptions=True
+            )
+            domain.broken = False
+            return list(both), await rounds.play_async()
+
+        both, after = asyncio.run(run())
+        assert all(isinstance(error, RuntimeError) for error in both)
+        assert after.edited == 2 and set(choice(after.answer)) == {"m0", "m1"}
 
 
 class Overrunning(Machines):

@@ -37,15 +37,6 @@ def worker(seconds: float = 600.0, code: int = 0) -> tuple[str, ...]:
     return (sys.executable, "-S", "-c", WORKER, str(seconds), str(code))
 
 
-def read_run(folder: Path) -> Run:
-    """The run that an agent reads in a folder."""
-    fields = json.loads((folder / "run.json").read_text())
-    for name in ("command", "hosts", "gpus"):
-        fields[name] = tuple(fields[name])
-    fields["devices"] = tuple(tuple(one) for one in fields["devices"])
-    return Run(**fields | {"folder": Path(fields["folder"])})
-
-
 def run_of(
     folder: Path,
     *command: str,

@@ -194,11 +194,7 @@ def test_a_run_of_an_account_is_refused_where_there_are_none(folder):
 
 @as_root
 def test_the_account_of_a_token_is_that_of_its_jobs_also_after_a_restart(folder):
-    tokens = write_tokens(
-        folder / "tokens.toml",
-        of_alice(),
-        token_entry("bob", "admin", token="b" * 16),
-    )
+    tokens = write_tokens(folder / "tokens.toml", of_alice(), token_entry("bob", "admin", token="b" * 16))
     (folder / "service").mkdir(mode=0o711)
     service = make_service(folder / "service", tokens=tokens, backend=LocalBackend(folder / "service"))
     for name, author in (("hers", Author("alice", "user", ALICE)), ("his", Author("bob", "admin"))):

@@ -170,14 +170,12 @@ def test_on_the_command_line(tmp_path, service, client, command):
     assert (code, names) == (0, ["last"])
     stored = client.job("last")["file"]
     assert stored["after"] == ["sweep-0", "sweep-2"] and stored["time_limit_seconds"] == 5400.0
-    assert call("hold", "sweep-[01]") == (0, ["sweep-0", "sweep-1"])
-    assert call("release", "sweep-0", "sweep-1") == (0, ["sweep-0", "sweep-1"])
-    assert call("cancel", "sweep-1", "nobody")[0] == 1
+    for change in ("hold", "release"):
+        assert call(change, "sweep-[01]") == (0, ["sweep-0", "sweep-1"])
     assert call("cancel", "sweep-?") == (0, ["sweep-0", "sweep-1", "sweep-2"])
-    assert call("submit", str(file), "--name", "still", "--hold") == (0, ["still"])
     assert call("submit", str(file), "--name", "calm", "--hold", "--array", "2") == (0, ["calm-0", "calm-1"])
     held = {job["name"] for job in client.jobs() if job["held"]}
-    assert held == {"still", "calm-0", "calm-1"} and not held & set(service.record.state.eligible)
+    assert held == {"calm-0", "calm-1"} and not held & set(service.record.state.eligible)
     assert call("submit", str(file), "--array", "0")[0] == 2
     assert call("submit", str(file), "--time-limit", "2")[0] == 2
     found = {job["name"]: job["reason"] for job in json.loads("".join(call("jobs", "--over", "--json")[1]))}

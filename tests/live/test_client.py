@@ -147,6 +147,19 @@ def test_an_odd_name_is_a_name(client, name, problem):
             ask(name)
 
 
+@pytest.mark.parametrize(
+    ("url", "token", "words"),
+    [
+        ("http://[::1", "token", "must be a URL"),
+        ("http://x", "\u00e9", "token: must be printable ASCII text"),
+        ("http://x", "a\nb", "token: must be printable ASCII text"),
+    ],
+)
+def test_an_address_or_a_token_that_cannot_be_used_is_said(url, token, words):
+    with pytest.raises(ServiceError, match=words):
+        Client(url, token)
+
+
 class Proxy(http.server.BaseHTTPRequestHandler):
     """A proxy that answers with some statuses, and then with an empty list of jobs."""
 

@@ -110,6 +110,12 @@ def test_an_event_that_cannot_be_applied_is_named(folder, kind, job, changes, sa
     assert f"event {number} ({kind})" in said and says in said
 
 
+def test_the_end_of_a_job_that_is_no_json_is_named(folder):
+    (number,) = numbers(folder, "Closed", "over")
+    changed(folder, "UPDATE events SET fields = '{' WHERE kind = 'Closed'")
+    assert f"event {number} (Closed): must be JSON" in refused(folder)
+
+
 @pytest.mark.parametrize(
     ("kind", "job"),
     [("Opened", None), ("Submitted", "runs"), ("Launched", "learns"), ("Decided", None), ("Closed", "over")],

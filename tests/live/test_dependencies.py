@@ -5,15 +5,7 @@ import pytest
 from copter.live.admission import RefusedError
 from copter.live.tokens import Author
 from copter.live.views import job_view
-from support.live_cases import (
-    RIGID,
-    asked,
-    events,
-    look,
-    named,
-    statuses,
-    step,
-)
+from support.live_cases import RIGID, asked, events, look, named, statuses, step
 
 
 def submit(service, name, *after, **changes):

@@ -1,13 +1,11 @@
 """Reports, bodies and connections without end: what one job sends costs the others little."""
 
-import resource
 import socket
 import time
 
 import pytest
 
 from copter.live.admission import RefusedError
-from copter.live.connections import bound_socket
 from copter.live.events import Reported
 from copter.live.process import ServiceProcess
 from copter.live.training.plan import StepTimes
@@ -96,20 +94,3 @@ def test_a_body_without_end_is_not_read(tmp_path):
             while time.monotonic() - began < SECONDS:
                 one.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
         assert time.monotonic() - began < 5.0  # not when a waiting connection is closed
-
-
-@pytest.mark.cluster
-def test_many_new_connections_do_not_keep_out_the_next_one():
-    """The system drops a connection that finds the queue full, and the client tries again seconds later."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-    server, held, began = bound_socket("127.0.0.1", 0), [], time.monotonic()
-    try:
-        server.listen()
-        for _ in range(2000):
-            held.append(socket.create_connection(server.getsockname(), SECONDS))
-        assert time.monotonic() - began < 5.0
-    finally:
-        for one in (server, *held):
-            one.close()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -15,7 +15,7 @@ from copter.live.events import Noted
 from copter.live.files import ClusterFile
 from copter.live.forecast import Forecasts, question_of
 from copter.live.why import why, would_run
-from support.live_cases import ELASTIC, RIGID, begin, look, make_service, named, step
+from support.live_cases import RIGID, begin, look, make_service, named, step
 
 ONE_TYPE = ClusterFile(gpus=({"type": "a100", "gpus_per_node": 4, "nodes": 2},))
 TROUBLED = """
@@ -257,17 +257,6 @@ def test_run_times_are_what_the_service_knows(made):
         {"declared": 4600.0, "default": 3200.0, "late": 400.0, "limited": 300.0, "waits": 3600.0}
     )
     assert [job.held is None for job in question.present.jobs.values()] == [False] * 4 + [True]
-
-
-@pytest.mark.parametrize("policy", ["sia", "fcfs"])
-def test_jobs_that_train_are_played_too(made, policy):
-    service = made(policy)
-    for number in range(12):
-        service.admission.submit(named(ELASTIC, f"job-{number}", min_gpus=4, tuned_gpus=4))
-    step(service)
-    answer = played(service)
-    queued = {name for name, job in service.record.state.jobs.items() if job.status == "queued"}
-    assert len(queued) >= 6 and answer.starts.keys() == queued and answer.ending == "started"
 
 
 @pytest.fixture

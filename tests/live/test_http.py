@@ -248,6 +248,9 @@ def test_logs_come_in_parts_and_from_no_other_place(service, http):
     assert http.get("/v1/jobs/one/log", params={"after": after}).text == ""
     (folder / "ended-0.json").write_text("{}")
     assert http.get("/v1/jobs/one/log", params={"after": after}).text == "\ufffd"
+    (folder / "log-0.txt").write_text("said\nlast\n")  # it was cut, and is read from its begin
+    answer = http.get("/v1/jobs/one/log", params={"after": after})
+    assert (answer.text, answer.headers["x-next"]) == ("said\nlast\n", "10")
     refused(http.get("/v1/jobs/one/log", params={"run": 2}), 404, "run 2")
     for name in ("..", "../one", "%2e%2e", "one%2f..%2f..%2ftoken", "one%00"):
         assert http.get(f"/v1/jobs/{name}/log").status_code in (404, 422)

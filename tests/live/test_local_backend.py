@@ -8,7 +8,7 @@ import time
 
 import pytest
 from backend_contract import EveryBackend
-from live_runs import STUBBORN, Runs, read_run, run_of, state, until, until_ended, until_printed
+from live_runs import STUBBORN, Runs, run_of, state, until, until_ended, until_printed
 
 from copter.live.backends.agent import cut_log
 from copter.live.backends.base import BackendError, RunState, begun, claim
@@ -40,14 +40,6 @@ def nodes():
 
 class TestLocal(EveryBackend):
     pass
-
-
-def test_a_run_is_read_as_it_was_written(tmp_path):
-    run = run_of(
-        tmp_path, "a", "b c", gpus=(2, 1), devices=((0, 3), (1,)), environment={"A": "1"}, options={"x": "y"}
-    )
-    assert read_run(run.folder) == run
-    assert (run.folder / "run.json").stat().st_mode & 0o077 == 0
 
 
 def test_processes_know_who_they_are(backend, tmp_path):

@@ -39,10 +39,7 @@ MARKUP = "<img src=x onerror=document.title='broken'>"
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PATIENCE = 30_000
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium of the system"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.skipif(BROWSER is None, reason="no Chromium of the system")]
 
 
 def python(code):

@@ -75,7 +75,7 @@ def test_random_requests(tmp_path, policy, seed):
                 held = [name for name, job in jobs.items() if job.hold is not None]
                 getattr(service.admission, kind)(draw.choice(kind == "release" and held or list(jobs)))
 
-    for number in range(30):
+    for number in range(40):
         act_while_deciding(service, request)
         for _ in range(draw.randrange(4)):
             request()
@@ -86,7 +86,7 @@ def test_random_requests(tmp_path, policy, seed):
             service.backend.end(run, *draw.choice([("completed",)] * 4 + [("failed", "exit code 1")]))
         look(service, 1.0)
         now = sum(bool(job.file.after) for job in service.record.state.eligible.values())
-        if number % 10 == 9 or (now and draw.random() < 0.3):
+        if number % 10 == 9 or (now and draw.random() < 0.5):
             before, waited = shown(service), waited + now
             service = restarted(service)
             assert shown(service) == before

@@ -2,15 +2,11 @@
 
 import asyncio
 import os
-import signal
 import sqlite3
 
 import pytest
-import typer
 from test_recovery import again
-from typer.testing import CliRunner
 
-from copter.live import cli
 from copter.live.admission import RefusedError
 from copter.live.ahead import Answer
 from copter.live.events import Decided, Opened, Reloaded
@@ -302,36 +298,6 @@ def test_gpus_of_a_run_that_is_ending_are_given_to_no_new_node(service, path):
     service.backend.end(last, "stopped")
     look(service)
     assert "type 'h100' is new: nodes = 1, gpus_per_node = 4" in service.reload()
-
-
-def test_a_signal_at_the_start_does_not_end_the_service(path, tmp_path, monkeypatch):
-    asked = []
-
-    class Starting:
-        def __init__(self, *arguments, **more):
-            os.kill(os.getpid(), signal.SIGHUP)
-
-        @property
-        def record(self):
-            raise KeyboardInterrupt  # the service is to end
-
-        def ask_reload(self):
-            asked.append("reload")
-
-        def close(self):
-            asked.append("close")
-
-    monkeypatch.setattr("copter.live.service.Service", Starting)
-    former = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
-    app = typer.Typer()
-    cli.register(app)
-    try:
-        arguments = ["serve", "--cluster", str(path), "--folder", str(tmp_path / "live")]
-        shown = CliRunner().invoke(app, arguments)
-        assert asked == ["reload", "close"], shown.output
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
 
 
 def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, tmp_path, path):

@@ -10,19 +10,7 @@ from copter.live.cli import _seconds
 from copter.live.events import Begun, Closed
 from copter.live.replay import play_again
 from copter.live.views import job_view
-from support.live_cases import (
-    CLUSTER,
-    ELASTIC,
-    RIGID,
-    asked,
-    begin,
-    events,
-    look,
-    make_service,
-    named,
-    report,
-    step,
-)
+from support.live_cases import CLUSTER, RIGID, asked, begin, events, look, make_service, named, step
 
 
 def limited(name="one", seconds=100.0, **changes):
@@ -100,16 +88,6 @@ def test_the_time_of_all_runs_counts(service):
     assert status(service)[0] == "running"
     look(service, 10.0)
     assert status(service)[0] == "failed"
-
-
-def test_a_report_does_not_extend_an_elastic_job(service):
-    begin(service, ELASTIC, "one", time_limit_seconds=50.0)
-    for seconds in (20.0, 20.0, 5.0):
-        service.admission.report("one", 1, report(seconds))
-        look(service, seconds)
-    assert status(service)[0] == "running"
-    look(service, 6.0)
-    assert status(service)[0] == "failed" and service.backend.stopped == ["one.1"]
 
 
 def test_a_limit_holds_while_the_policy_decides(service):

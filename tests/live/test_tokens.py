@@ -8,19 +8,8 @@ import pytest
 
 from copter.live.events import made
 from copter.live.files import JobFileError
-from copter.live.tokens import Author, Tokens
-from copter.live.views import job_view
-from support.live_cases import (
-    RIGID,
-    begin,
-    events,
-    http_of,
-    make_service,
-    named,
-    step,
-    token_entry,
-    write_tokens,
-)
+from copter.live.tokens import Tokens
+from support.live_cases import events, http_of, make_service, token_entry, write_tokens
 
 SECRETS = {name: f"the-secret-of-{name}" for name in ("alice", "bob", "root", "eyes")}
 ROLES = {"alice": "user", "bob": "user", "root": "admin", "eyes": "read"}
@@ -80,13 +69,6 @@ def test_the_author_of_each_request_is_in_the_journal(service, http):
     assert not any("author" in one["text"] for one in shown)
 
 
-def test_a_job_that_the_service_ends_has_no_author(service):
-    begin(service, RIGID, "one")
-    service.backend.end("one.1")
-    step(service)
-    assert authors(service) == [("Submitted", "admin")]
-
-
 @pytest.mark.parametrize(
     ("who", "method", "route", "words"),
     [
@@ -110,22 +92,6 @@ def test_what_a_role_may_not_do_changes_nothing(service, http, who, method, rout
     assert list(service.record.journal.events()) == before
     if "of-alice" in route:
         assert http("alice", method, route)[0] == 200
-
-
-def test_every_role_may_read(service, http):
-    http("alice", "POST", "/v1/jobs", json=JOB | {"name": "one"})
-    for who in (*ROLES, "admin"):
-        for route in ("jobs", "jobs/one", "jobs/one/why", "cluster", "rounds", "events"):
-            assert http(who, "GET", f"/v1/{route}")[0] == 200, (who, route)
-
-
-def test_owners_are_recovered(tmp_path):
-    service = make_service(tmp_path)
-    service.admission.submit(named(RIGID, "one"), Author("alice", "user"))
-    service.close()
-    again = make_service(tmp_path)
-    assert again.record.state.jobs["one"].owner == "alice"
-    assert job_view(again.record, "one")["owner"] == "alice"
 
 
 def test_events_of_earlier_versions_are_of_the_only_token_there_was():
