@@ -252,3 +252,16 @@ def test_a_journal_of_an_earlier_version_is_read(tmp_path):
     service = make_service(tmp_path, service.backend, service.record.clock, ARCHIVING, policy="fcfs")
     look(service, 2 * DAYS * DAY)
     assert len(archived_view(service.record.journal, 10)) == 3
+
+
+def test_a_job_whose_run_has_not_ended_is_not_moved(tmp_path):
+    service = ended_service(tmp_path)
+    service.backend.stop = service.backend.kill = lambda run: None
+    service.admission.cancel("runs")
+    service = restarted(service, cluster=ARCHIVING)
+    look(service, 2 * DAYS * DAY)
+    assert [job["name"] for job in archived_view(service.record.journal, 10)] == ["late", "second", "first"]
+    service.backend.end("runs.1")
+    look(service)
+    assert len(archived_view(service.record.journal, 10)) == 4
+    service.close()

@@ -73,25 +73,20 @@ def test_gpus_are_counted_in_the_list_of_the_service(backend, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("script", "outcome", "words"),
     [
-        (("sh", "-c", "exit 7"), "exit code 7"),
-        (("sh", "-c", "kill -9 $$"), "SIGKILL"),
-        (("sh", "-c", "kill -40 $$"), "signal 40"),
-        (("/nowhere/program",), "/nowhere/program"),
+        ("exit 7", "failed", "exit code 7"),
+        ("kill -9 $$", "failed", "SIGKILL"),
+        ("kill -40 $$", "failed", "signal 40"),
+        ("exit 75", "stopped", "exit code 75 without a stop signal"),
+        (None, "failed", "/nowhere/program"),
     ],
 )
-def test_why_a_run_failed(backend, tmp_path, command, words):
-    run = run_of(tmp_path, *command)
+def test_how_a_run_ended(backend, tmp_path, script, outcome, words):
+    run = run_of(tmp_path, *(("/nowhere/program",) if script is None else ("sh", "-c", script)))
     backend.start(run)
     ended = until_ended(backend, run)
-    assert ended.outcome == "failed" and words in ended.reason
-
-
-def test_a_run_that_ends_like_a_stopped_one_untold_has_a_reason(backend, tmp_path):
-    run = run_of(tmp_path, "sh", "-c", "exit 75", gpus=(1, 1))
-    backend.start(run)
-    assert until_ended(backend, run) == RunState("stopped", "exit code 75 without a stop signal")
+    assert ended.outcome == outcome and words in ended.reason
 
 
 def test_a_run_that_was_killed_before_it_began_never_begins(backend, tmp_path):

@@ -119,18 +119,6 @@ def test_an_elastic_job_is_resized_when_it_shares(service):
     assert "first.1" in service.backend.stopped
 
 
-def test_a_job_that_fails_is_tried_again_and_given_up_with_a_reason(service):
-    begin(service, RIGID, "bad", retries=2)
-    for number in (1, 2, 3):
-        assert service.backend.started[-1].id == f"bad.{number}"
-        service.backend.end(f"bad.{number}", "failed", "exit code 7")
-        look(service)
-        look(service, 100.0)
-    assert endings(service) == [("bad", "failed")]
-    (closed,) = events(service, Closed)
-    assert closed.reason == "exit code 7"
-
-
 UNTOLD = ("stopped", "exit code 75 without a stop signal")
 UNKNOWN = ("lost", "its agent was killed", False, True)
 
@@ -168,16 +156,6 @@ def test_a_run_that_did_not_end_by_itself_is_followed_by_another_without_retries
     look(service)
     look(service, 100.0)
     assert [run.number for run in service.backend.started] == [1, 2]
-
-
-def test_failures_are_forgotten_when_a_job_came_further(service):
-    begin(service, ELASTIC, "slow", retries=1)
-    for number in range(1, 6):
-        service.admission.report("slow", number, report(100.0 * number))
-        service.backend.end(f"slow.{number}", "failed", "exit code 7")
-        look(service)
-        look(service, 100.0)
-    assert statuses(service)["slow"] in ("running", "starting")
 
 
 def test_stops_and_kills_do_not_wait_for_starts(service):
@@ -512,6 +490,31 @@ def test_whatever_happens_each_job_ends_once(tmp_path, disk, seed):
     assert play_again(tmp_path)[1] == []
 
 
+@pytest.mark.parametrize(
+    ("file", "retries", "ended", "seconds", "progress", "runs"),
+    [
+        (RIGID, 2, ("failed", "exit code 7"), 0.0, 0.0, 3),
+        (RIGID, 1, ("failed", "exit code 7"), 86400.0, 0.0, None),  # a run that lasted forgives the failures
+        (ELASTIC, 1, ("failed", "exit code 7"), 0.0, 100.0, None),  # and so does progress
+        (ELASTIC, 3, ("stopped",), 0.0, 0.0, 21),  # it stops by itself
+    ],
+)
+def test_how_often_a_job_is_tried_again(service, file, retries, ended, seconds, progress, runs):
+    begin(service, file, "one", retries=retries)
+    for number in range(1, 31):
+        if "one" in service.record.state.jobs:
+            if progress:
+                service.admission.report("one", number, report(progress * number))
+            service.record.clock.time += seconds
+            service.backend.end(f"one.{number}", *ended)
+            look(service)
+            look(service, 100.0)
+    assert len(service.backend.started) == (31 if runs is None else runs)
+    assert endings(service) == ([] if runs is None else [("one", "failed")])
+    if len(ended) > 1:
+        assert all(event.reason == ended[1] for event in events(service, Closed))
+
+
 def test_an_end_and_what_follows_from_it_are_one(service, monkeypatch):
     begin(service, RIGID, "one")
     writes, add = [], service.record.journal.add
@@ -628,26 +631,6 @@ def test_a_stop_that_did_not_come_through_is_sent_again(service, monkeypatch):
     look(service, 1.0)
     assert service.backend.stopped == ["one.1"]
     assert len(events(service, Told)) == 1
-
-
-def test_a_job_that_stops_by_itself_again_and_again_is_given_up(service):
-    begin(service, ELASTIC, "one")
-    for _ in range(60):
-        for job in service.record.state.running():
-            service.backend.end(f"{job.name}.{job.run.number}", "stopped")
-        look(service, 100.0)
-    assert endings(service) == [("one", "failed")] and len(service.backend.started) == 21
-
-
-def test_a_command_that_ran_for_long_has_its_failures_forgotten(service):
-    begin(service, RIGID, "one", retries=1)
-    for _ in range(8):
-        service.record.clock.time += 86400.0
-        for job in service.record.state.running():
-            service.backend.end(f"{job.name}.{job.run.number}", "failed", "exit code 1")
-        look(service)
-        look(service, 10.0)
-    assert list(service.record.state.jobs) == ["one"]
 
 
 def test_what_was_drained_while_the_policy_was_asked_is_not_given(service, monkeypatch):

@@ -11,9 +11,9 @@ import pytest
 
 from copter.live.backends.base import STOPPED
 from copter.live.training.group import local_name
-from copter.live.training.plan import Batch, Pace
+from copter.live.training.plan import Batch
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
-from copter.problems.cluster.profiles.throughput import ThroughputParameters, adascale_gain
+from copter.problems.cluster.profiles.throughput import adascale_gain
 from support.training_job import INITIAL_BATCH
 from support.training_runs import Job, Service, kill, orders, replay, until
 
@@ -106,20 +106,6 @@ def test_a_new_batch_is_everybodys_from_the_same_step_on(job, service):
         for times in report["times"]:
             counts[times["local_batch"]] = counts.get(times["local_batch"], 0) + times["count"]
     assert counts == {8: change - 1, 5: len(shapes) - change}
-
-
-def test_reports_that_are_lost_are_made_up_for(job, service):
-    service.answer = lambda posts: (500, {}) if len(posts) % 3 else (200, orders())
-    pace = Pace(ThroughputParameters(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 200.0)
-    job.start((2,), Batch(12, 0, 1.0), work=1e6, pace=pace)
-    until(lambda: len(service.reports) >= 3)
-    service.answer = lambda posts: (200, orders())
-    assert job.terminate().wait() == [STOPPED]
-    times = [times for report in service.reports for times in report["times"]]
-    assert sum(one["count"] for one in times) == len(job.trace()) - 1  # but for the first
-    assert "reports fail: HTTP status 500" in job.log()
-    # The mean is about the model's; what is never wrong is that no step is below half of it.
-    assert all(one["log_seconds"] >= np.log(0.5 / 200) for one in times)
 
 
 @pytest.mark.parametrize("answer", [(200, orders(stop=True)), (410, {})])
