@@ -148,7 +148,8 @@ def test_settings_are_used_at_once_and_keep_the_policy(service, tmp_path, path):
             ("node t4-0 must keep the numbers of its GPUs", "'a'"),
         ),
         (
-            'gpus = [{ type = "t4", gpus_per_node = 4, nodes = 2, hosts = ["n1", "n1"] }]',
+            "[[gpus]]\ntype = 't4'\ngpus_per_node = 4\nhosts = ['n1']\n"
+            "[[gpus]]\ntype = 'h100'\ngpus_per_node = 4\nhosts = ['n1']\n",
             ("host 'n1': must occur once",),
         ),
         (None, ("No such file",)),
