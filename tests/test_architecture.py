@@ -6,8 +6,6 @@ What is known to break a rule is listed, and an entry that is no longer needed f
 import ast
 import gc
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import networkx as nx
@@ -111,13 +109,6 @@ def test_only_the_store_and_tasks_of_its_parts_read_columns(trees):
     others = {path: tree for path, tree in trees.items() if not path.startswith(THE_STORE)}
     found = {path: sorted(lines) for path, tree in others.items() if (lines := set(column_reads(tree)))}
     assert set(found) == READ_COLUMNS, found
-
-
-def test_layers_import_only_what_is_below_them():
-    """The contracts stand in pyproject.toml."""
-    tool = Path(sys.executable).with_name("lint-imports")
-    result = subprocess.run([tool, "--no-cache"], capture_output=True, text=True, cwd=ROOT)
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_no_circle_of_imports(trees):

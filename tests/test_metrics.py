@@ -1,7 +1,5 @@
 """Metrics: counted as solved, text that the reference parser reads, labels that are bounded."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -73,10 +71,3 @@ def test_a_registry_of_ones_own_is_used(program):
     registry = CollectorRegistry()
     Metrics(registry).observe(make_solver("copter").solve(program))
     assert registry.get_sample_value("copter_rounds_total", {"domain": "lp", "status": "optimal"}) == 1
-
-
-def test_the_package_is_wanted_only_when_it_is_used():
-    code = "import sys; sys.modules['prometheus_client'] = None; import copter.metrics as m\n"
-    code += "try: m.Metrics()\nexcept ImportError as error: print(error)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "'.[metrics]'" in result.stdout

@@ -30,16 +30,6 @@ def test_the_version_is_one(project):
     assert version("copter-opt") == project["project"]["version"] == copter.__version__
 
 
-@pytest.mark.parametrize("module", ["copter", "copter.cli.main"])
-def test_import_loads_nothing_heavy(module, tmp_path):
-    heavy = ("numpy", "numba", "scipy", "highspy", "ortools", "cvxpy", "matplotlib", "pandas")
-    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
-    )
-    assert result.stdout.strip() == "[]"
-
-
 def run(*arguments, **options):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, **options)
 

@@ -49,10 +49,6 @@ def test_its_names_are_listed(site):
     assert lines["scipy"] == "scipy's linprog, rebuilt every round" and "copter" in lines
 
 
-def test_a_mistyped_name_of_its_solver_is_guessed(site):
-    assert "did you mean scipy?" in command(site, "run", "serving", "--solver", "scypy", code=2)
-
-
 def test_its_domain_runs(site):
     document = json.loads(command(site, "run", "serving", "--rounds", "3", "--json"))
     assert document["solver"] == "copter" and document["rounds"] == 3 and not document["fallbacks"]

@@ -22,26 +22,14 @@ def readings(monkeypatch):
 
 def test_a_round_waits_while_the_machine_is_slow(readings):
     listed, naps = readings
-    quiet = calm.Calm()
-    listed += [1.7, 1.7, 1.1]
-    assert quiet.wait() == 1.1 and len(naps) == 2
-    assert quiet.wait() == 1.0 and len(naps) == 2
-
-
-def test_what_others_saw_counts_as_full_speed(readings):
-    listed, naps = readings
-    quiet = calm.Calm(best=0.6)
-    listed += [0.6]
-    assert quiet.wait() == 0.6
-    listed += [1.0, 0.65]
-    assert quiet.wait() == 0.65 and len(naps) == 1
-
-
-def test_patience_ends(readings):
-    listed, naps = readings
-    quiet = calm.Calm(patience=0.0)
-    listed += [5.0]
-    assert quiet.wait() == 5.0 and not naps
+    for quiet, slow, waited, count in (
+        (calm.Calm(), [1.7, 1.7, 1.1], 1.1, 2),
+        (calm.Calm(best=0.6), [1.0, 0.65], 0.65, 1),  # the full speed that others saw
+        (calm.Calm(patience=0.0), [5.0], 5.0, 0),
+    ):
+        listed[:] = slow
+        naps.clear()
+        assert quiet.wait() == waited and len(naps) == count
 
 
 class Looking(Course):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from copter.bench.report.claims import VERDICTS, difference, judge, measured_value, read_printed, verdict
+from copter.bench.report.claims import VERDICTS, judge, measured_value, read_printed, verdict
 from copter.bench.reproduction import PaperClaim, Reproduction, not_reproduced, reproductions
 
 PAPERS = Path(__file__).parents[2] / "bench/results/papers"
@@ -175,22 +175,8 @@ def test_every_paper_has_claims_of_every_chapter():
     judged = list(judge(KNOWN, DOCUMENTS, not_reproduced()))
     assert len(judged) > 250 and {each.verdict for each in judged} <= set(VERDICTS)
     assert {each.name.partition("-")[0] for each in judged} == {"sia", "thesis", "shockwave", "pollux", "afs"}
+    for each in judge({}, {}, not_reproduced()):
+        assert each.verdict == "not reproduced" and each.claim.place and not each.measured
+        read_printed(each.claim.read or each.claim.printed)
     explained = ("missed", "not comparable", "not reproduced")
     assert all(bool(each.reason) == (each.verdict in explained) for each in judged)
-
-
-def test_claims_of_figures_that_are_not_reproduced_are_listed():
-    others = not_reproduced()
-    assert others and not set(others) & {*KNOWN, *DOCUMENTS}
-    judged = list(judge({}, {}, others))
-    assert {each.verdict for each in judged} == {"not reproduced"}
-    for each in judged:
-        assert each.reason and not each.measured and each.claim.place
-        read_printed(each.claim.read or each.claim.printed)
-
-
-def test_a_difference_is_relative_to_the_gain_and_a_bound_is_kept_or_not():
-    assert difference(11.0, 10.0, "h") == pytest.approx(0.1)
-    assert difference(1.04, 1.12, "x") == pytest.approx(2 / 3)
-    assert difference(1.5, 1.0, "x") == pytest.approx(0.5)
-    assert difference(93.9, 90.0, "%", "<") == math.inf and difference(99.99, 99.99, "%", "≥") == 0.0

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from copter.bench import reproduction
-from copter.bench.grid import choices, grid
+from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, read_table, reproductions
 
 AXES = {"load": {"low": {"jobs": 2}, "high": {"jobs": 4}}, "policy": ["ours", "theirs"]}
@@ -37,15 +37,6 @@ def test_all_choices_are_rows_and_all_columns_are_shown():
     assert measured(columns=["jobs"]).keys() == {key for key in found if key[1] == "jobs"}
 
 
-def test_texts_name_labels_and_settings():
-    assert [labels["jobs"] for labels, _ in choices(AXES)] == [2, 2, 4, 4]
-    found = measured(derived=[{"column": "seconds of {jobs}", "of": "{load}: ours", "row": "{load}"}])
-    assert {key: one.ours for key, one in found.items()} == {
-        ("low", "seconds of 2"): 2.5,
-        ("high", "seconds of 4"): 4.5,
-    }
-
-
 RATIO = {"column": "ratio", "of": "{load}: {policy}", "over": "{load}: ours"}
 
 
@@ -69,13 +60,6 @@ def test_places_that_are_the_same_are_pooled():
         assert measured(derived=[one | {"pick": pick}])["all", "ratio"].ours == pytest.approx(value)
 
 
-def test_rows_are_averaged_and_other_columns_divide():
-    both = {"column": "x", "of": ["{load}: ours", "{load}: theirs"], "row": "{load}", "field": "seconds"}
-    assert measured(derived=[both])["low", "x"].ours == pytest.approx((2 + 4 + 1) / 2)
-    each = {"column": "x", "of": "{load}: ours", "over": "{load}: ours", "itself": True, "base": "jobs"}
-    assert measured(derived=[each])["low: ours", "x"].ours == pytest.approx((2 / 2 + 3 / 2) / 2)
-
-
 def test_the_papers_data_stand_beside_rows_and_ratios():
     def paper(effort, *, jobs, policy):
         return {"seconds": 10.0 * jobs if policy == "ours" else 15.0 * jobs}
@@ -83,17 +67,6 @@ def test_the_papers_data_stand_beside_rows_and_ratios():
     found = measured(paper=paper, columns=["seconds"], derived=[RATIO])
     assert found["low: ours", "seconds"].paper == 20.0
     assert found["high: theirs", "ratio"].paper == pytest.approx(1.5)
-
-
-def test_a_choice_may_have_fewer_samples():
-    said = []
-    few = {"policy": {"few": {"policy": "ours", "samples": 1}, "many": {"policy": "ours"}}}
-    effort = Effort(3, say=said.append)
-    grid(effort, play, {}, row="{policy}", axes=few, jobs=1)
-    assert said == ["few", "many", "many", "many"]
-    said.clear()
-    grid(effort, play, {}, row="{policy}", axes=few, jobs=1, samples=2, timed=True)
-    assert said == ["few", "many", "many"]
 
 
 def test_two_choices_of_one_row_are_refused():
@@ -165,13 +138,6 @@ def test_a_quick_look_replaces_settings(module):
     whole, quick = a.measure(Effort()), a.measure(Effort(quick=True))
     assert [one.ours for one in whole] == [4.0, 2.0] and [one.ours for one in quick] == [1.0, 1.0]
     assert whole[0].paper == quick[0].paper == 1.5 and math.isnan(whole[1].paper)
-
-
-def test_what_is_not_compared_quickly_has_no_printed_values_then(module, tmp_path):
-    text = TABLE.replace("quick = { size", "quick = { compared = false, size")
-    (tmp_path / "papers_of_a_test.toml").write_text(text)
-    one = read_table(module)[0]
-    assert one.measure(Effort())[0].paper == 1.5 and math.isnan(one.measure(Effort(quick=True))[0].paper)
 
 
 def test_a_table_that_cannot_be_read_takes_no_others_away(monkeypatch):

@@ -48,14 +48,3 @@ def test_share_of_those_in_both_rounds_against_a_dictionary(seed):
         else:
             assert math.isnan(measured)
         last = now
-
-
-def test_what_counts_is_the_usage_and_not_the_place_of_the_column():
-    program, churn = ContinualProgram(), IntegralChurn()
-    program.add_resource("gpu", upper=9.0)
-    for id in "abc":
-        program.add_request(id, np.ones(3), {"gpu": [0.0, 1.0, 2.0]}, total=1)
-    assert math.isnan(churn.measure(program, chosen(program, {"a": 2, "b": 1, "c": 0})))
-    program.update_request("a", costs=[1.0], usage={"gpu": 2.0})  # pinned to what it has
-    program.update_request("b", costs=[1.0, 1.0], usage={"gpu": [1.0, 2.0]})
-    assert churn.measure(program, chosen(program, {"a": 0, "b": 1, "c": -1})) == 1 / 3

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csc_array
 
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
-from copter.errors import EditError, FileError
+from copter.errors import FileError
 from copter.program.program import ContinualProgram
 
 
@@ -50,51 +50,6 @@ def test_replay_reaches_the_same_program_after_each_round(tmp_path):
             replayer.apply(edit)
         seen.append(state(replayer.program))
     assert seen == expected
-
-
-def test_a_verb_is_one_edit(tmp_path):
-    record(tmp_path / "rounds")
-    rounds = [[edit.verb for edit in edits] for edits in read_rounds(tmp_path / "rounds")]
-    assert rounds[1][:3] == ["remove_requests", "forget_columns", "share_columns"]
-    assert rounds[1].count("remove_requests") == 1
-
-
-def test_a_rejected_edit_is_not_recorded(tmp_path):
-    with Recorder(tmp_path / "rounds") as recorder:
-        program = RecordingProgram(recorder)
-        with pytest.raises(EditError):
-            program.remove_request("nobody")
-        program.add_resource("a")
-        recorder.end_round()
-    assert [[edit.verb for edit in edits] for edits in read_rounds(tmp_path / "rounds")] == [
-        ["add_resources"]
-    ]
-
-
-def test_every_verb_that_edits_is_recorded(monkeypatch):
-    """What changes the store is made by ``apply``, which records; a reservation changes nothing."""
-    made = []
-    apply = ContinualProgram.apply
-    monkeypatch.setattr(
-        ContinualProgram, "apply", lambda self, edit: (made.append(edit.verb), apply(self, edit))[1]
-    )
-    program = ContinualProgram()
-    program.add_resource("a", upper=9.0)
-    program.add_resources(["b", "c"])
-    program.update_resources("b", upper=3.0)
-    program.remove_resources("c")
-    columns, costs = program.share_columns({"a": 1.0}, 2), [1.0, 2.0]
-    program.add_request("x", costs, columns, upper=9.0)
-    program.add_requests(["y", "z"], [costs] * 2, None, columns, upper=9.0)
-    program.update_request("x", scale=2.0)
-    program.update_requests(["y"], totals=1.0)
-    program.price_moves(["x"], [1], 0.5)
-    program.remove_request("x")
-    program.remove_requests(["y", "z"])
-    program.forget(columns)
-    edits = ["add_resources"] * 2 + ["update_resources", "remove_resources", "share_columns"]
-    edits += ["add_requests"] * 2 + ["update_requests"] * 3 + ["remove_requests"] * 2
-    assert made == [*edits, "forget_columns"]
 
 
 def test_a_damaged_or_foreign_recording_is_refused_by_name(tmp_path):

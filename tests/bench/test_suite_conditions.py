@@ -7,13 +7,11 @@ from dataclasses import fields, replace
 import pytest
 
 from copter.bench import suite
-from copter.bench.conditions import contents, differences, rerun
-from copter.bench.report.page import make_report
-from copter.bench.result_files import load_suite
+from copter.bench.conditions import contents, rerun
 from copter.bench.suite import Suite, SuiteSettings
 from copter.cli.suite import SuiteOptions
 from copter.errors import CopterError
-from support.sample_suite import sample, save
+from support.sample_suite import sample
 
 SETTINGS = SuiteSettings("quick", 3, limit=0.25, seconds=1.5, seed=7, rounds=4)
 
@@ -58,12 +56,6 @@ def test_other_conditions_do_not_go_on(folders, tmp_path, monkeypatch):
     Suite(out, replace(SETTINGS, data=one))  # of an older copter, that wrote only that there was a folder
 
 
-def test_what_an_older_folder_does_not_say_does_not_differ():
-    now = sample()
-    assert differences(replace(now, machine={}, settings={}), now) == []
-    assert differences(now, now) == []
-
-
 def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
     settings = replace(SETTINGS, data=folders[0], solvers=("copter", "glop"))
     settings = replace(settings, environments={"rebalancer": tmp_path})
@@ -100,11 +92,3 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         stated == {one.name for one in fields(SuiteSettings)} - {"profile", "lps"}
         and len(given) == len(stated) + 3
     )
-
-
-def test_the_report_has_the_commands_of_the_settings(tmp_path):
-    suite = replace(sample(), settings={"threads": 2, "limit": 20.0})
-    made = make_report(load_suite(save(tmp_path, suite)))
-    texts = {command.text for claim in made.claims for command in claim.commands}
-    assert texts == {rerun(suite, name) for name in suite.lines}
-    assert all("--threads 2 --deadline 20 " in text for text in texts)

@@ -6,12 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from copter.bench.result_files import (
-    LineResult,
-    SolverResult,
-    SuiteResult,
-    load_suite,
-)
+from copter.bench.result_files import LineResult, SolverResult, SuiteResult, load_suite
 from copter.errors import FileError
 from support.sample_suite import save
 

@@ -110,21 +110,10 @@ def test_an_interrupted_suite_goes_on(interrupted):
     assert files == {path: path.read_bytes() for path in interrupted.rglob("*.json")}
 
 
-def test_other_settings_do_not_go_on(interrupted):
-    with pytest.raises(CopterError, match=r"limit 0.2, not 9.0"):
-        Suite(interrupted, replace(SETTINGS, limit=9.0))
-
-
 def test_a_line_that_is_not_there_is_named(lines, tmp_path):
     with pytest.raises(CopterError, match="no line 'smal'.*small"):
         Suite(tmp_path, SETTINGS, ("smal",))
     assert not list(tmp_path.iterdir())
-
-
-def test_a_process_that_ends_is_a_failure(lines, tmp_path, monkeypatch):
-    monkeypatch.setattr(suite, "all_cases", lambda *given: [line("one", 1, ("gone",))])
-    found = Suite(tmp_path, SETTINGS).run()
-    assert found.lines["one"].solvers["gone"].status == "failed"
 
 
 def test_what_does_not_fit_into_memory_is_not_run(lines, tmp_path, monkeypatch):
@@ -133,3 +122,8 @@ def test_what_does_not_fit_into_memory_is_not_run(lines, tmp_path, monkeypatch):
     assert one.status == "not run" and one.reason.startswith("memory") and not one.records
     assert "NaN" not in (tmp_path / "lines" / "huge" / "highs-hot.json").read_text()
     assert json.loads((tmp_path / "suite.json").read_text())["settings"]["limit"] == 0.2
+
+
+def test_other_settings_do_not_go_on(interrupted):
+    with pytest.raises(CopterError, match=r"limit 0.2, not 9.0"):
+        Suite(interrupted, replace(SETTINGS, limit=9.0))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from copter.cli.main import main
-from copter.solvers.registry import SOLVERS, make_solver
+from copter.solvers.registry import SOLVERS
 from support.commands import invoke, words
 
 SUMMARY = {"average_jct_hours", "p99_jct_hours", "makespan_hours", "jobs_completed", "restarts_per_job"}
@@ -52,12 +52,6 @@ def test_help_imports_nothing_heavy(arguments, tmp_path):
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
     assert {"copter", "typer"} <= imported
     assert not imported & HEAVY
-
-
-@pytest.mark.parametrize("command", [("run", "sia"), ("bench", "sia")])
-def test_help_of_each_command_has_an_example(command):
-    result = invoke(*command, "--help")
-    assert f"copter {' '.join(command)}" in words(result)
 
 
 def test_solvers_are_listed_by_name():
@@ -127,29 +121,6 @@ def test_run_folder_holds_the_whole_run(copter, tmp_path):
         assert len(list(csv.DictReader(file))) == 5
 
 
-def test_the_gap_of_branch_and_bound_is_set_for_it_alone(tmp_path, monkeypatch):
-    made = []
-
-    def make(name, **settings):
-        made.append((name, settings.get("mip_gap")))
-        return make_solver(name, **settings)
-
-    monkeypatch.setattr("copter.bench.settings.make_solver", make)
-    for options in (["--solver", "highs-milp"], ["--solver", "highs-milp", "--mip-gap", "0.02"], []):
-        invoke(*TINY, "--json", *options)
-    assert set(made) == {("highs-milp", 1e-3), ("highs-milp", 0.02), ("copter", None)}
-    invoke(*TINY, "--mip-gap", "0", code=2)
-
-
-def test_the_same_seed_gives_the_same_run():
-    def figures(seed):
-        summary = json.loads(invoke(*TINY, "--json", "--seed", str(seed)).stdout)
-        return {key: value for key, value in summary.items() if not key.endswith(("_s", "_seconds"))}
-
-    assert figures(1) == figures(1)
-    assert figures(1) != figures(2)
-
-
 def test_a_failure_exits_with_1_in_one_line_without_a_traceback(copter, tmp_path):
     workload = tmp_path / "jobs.csv"
     workload.write_text("name,time,category,application\na,0,x,bert\n")
@@ -157,10 +128,3 @@ def test_a_failure_exits_with_1_in_one_line_without_a_traceback(copter, tmp_path
     assert (code, out) == (1, "")
     assert "Traceback" not in said
     assert "simulator_constants.json" in said.replace("\n", "")
-
-
-def test_a_folder_with_other_content_is_left_alone(copter, tmp_path):
-    (tmp_path / "thesis.tex").touch()
-    code, _, said = copter(*TINY, "--out", tmp_path)
-    assert code == 1 and "RunFolderError" in said
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

@@ -49,6 +49,15 @@ def test_a_solver_that_proves_nothing_is_an_error():
     assert "highs-hot proves nothing" in words(result)
 
 
+def test_plans_are_proven(tmp_path):
+    path = tmp_path / "plans.json"
+    size = "--jobs 40 --gpus 8 --rounds 2 --plan-rounds 10".split()
+    invoke("bench", "shockwave", *size, "--exact", "--solvers", "copter", "--no-isolate", "--json", path)
+    records = json.loads(path.read_text())["records"]
+    assert [record["proven"] for record in records] == [1.0, 1.0]
+    assert all(record["answer_gap"] <= 1e-9 for record in records)
+
+
 def test_rounds_without_an_allocation_are_not_compared():
     def one(number, objective):
         return {"round": number, "answer_objective": objective}
@@ -59,12 +68,3 @@ def test_rounds_without_an_allocation_are_not_compared():
     ProvenRounds("rounds", "warm-up", "shim").compare([first, second])
     assert [record["above_best"] for record in first.records] == [0.0, pytest.approx(nan, nan_ok=True), 0.0]
     assert second.records[0]["above_best"] == pytest.approx(0.1)
-
-
-def test_plans_are_proven(tmp_path):
-    path = tmp_path / "plans.json"
-    size = "--jobs 40 --gpus 8 --rounds 2 --plan-rounds 10".split()
-    invoke("bench", "shockwave", *size, "--exact", "--solvers", "copter", "--no-isolate", "--json", path)
-    records = json.loads(path.read_text())["records"]
-    assert [record["proven"] for record in records] == [1.0, 1.0]
-    assert all(record["answer_gap"] <= 1e-9 for record in records)

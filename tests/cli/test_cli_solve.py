@@ -119,12 +119,6 @@ def test_a_misspelt_row_is_an_error_unless_asked_otherwise(tmp_path):
         invoke("solve", path, "--no-strict", code=3)  # of row high nothing is left
 
 
-def test_the_table_says_what_json_says(tmp_path):
-    result = solve(tmp_path, LP.format(rows=FEASIBLE))
-    text = " ".join(result.stdout.replace("│", " ").split())
-    assert "status optimal: HiGHS" in text and "lower bound -16" in text and "certified yes" in text
-
-
 def test_a_file_that_is_none_and_one_that_holds_something_else(tmp_path):
     result = invoke("solve", str(tmp_path / "nowhere.mps"), code=2)
     assert "nowhere.mps is not a file" in words(result)

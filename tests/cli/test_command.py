@@ -57,11 +57,6 @@ def test_settings_are_what_is_computed_from_and_not_where_it_is_written():
     assert BenchOptions(solvers=Names(("a", "b"))).settings()["solvers"] == ["a", "b"]
 
 
-def test_a_field_without_an_option_cannot_be_set():
-    assert bake("--loaves", "1", "--mip-gap", "0.1")[1].exit_code == 2
-    assert "--mip-gap" not in bake("--help")[1].output
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -82,9 +77,3 @@ def test_names_come_from_a_list_each_once():
     assert not got[0].isolate
     got, result = bake("--solvers", "copter,coptr", options=BenchOptions)
     assert result.exit_code == 2 and "did you mean copter?" in result.output
-
-
-def test_without_json_a_run_has_a_folder():
-    assert Baking(loaves=1, as_json=True).folder("bread") is None
-    assert Baking(loaves=1, as_json=True, out=Path("x")).folder("bread") == Path("x")
-    assert Baking(loaves=1).folder("bread").parent == Path("runs")

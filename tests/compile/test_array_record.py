@@ -31,12 +31,6 @@ def handed_on(pair, other):
     return picked(pair) - picked(other)
 
 
-@njit
-def squared(pair, out):
-    for k in range(out.size):
-        out[k] = pair.value[k] ** 2
-
-
 def pair(n=4, dtype=np.float64):
     return Pair(np.arange(n).astype(dtype), np.arange(0, n, 2, dtype=np.int32), "a")
 
@@ -46,18 +40,6 @@ def test_a_kernel_reads_what_python_reads():
     assert picked(pair(dtype=np.float32)) == 2.0
     assert handed_on(pair(9), replace(pair(4), place=np.array([1, 1], np.int32))) == 20.0 - 2.0
     assert picked(Pair(np.empty(0), np.empty(0, np.int32), "nothing")) == 0.0
-
-
-def test_what_a_kernel_wrote_to_an_array_of_the_record_is_read_in_the_next_call():
-    one = pair()
-    squared(one, one.value)
-    assert one.value.tolist() == [0.0, 1.0, 4.0, 9.0]
-    assert picked(one) == 4.0
-
-
-def test_a_record_keeps_its_arrays():
-    kept = [pair(1000) for _ in range(100)]
-    assert {picked(each) for each in kept} == {float(np.arange(0, 1000, 2).sum())}
 
 
 def test_arrays_with_gaps_are_refused():

@@ -152,17 +152,6 @@ def test_a_cache_that_cannot_be_written_is_told_of_once(tmp_path, monkeypatch, c
     assert "cannot be written" in caplog.text and "NUMBA_CACHE_DIR" in caplog.text
 
 
-def test_processes_that_start_at_once_agree(package, tmp_path):
-    command = [sys.executable, "-c", "import lines.outer"]
-    environment = {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    started = [
-        subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    assert {process.communicate()[0].split()[0] for process in started} == {"21.0"}
-    assert len(list((tmp_path / "cache").glob("lines.outer-*"))) == 1
-
-
 def names_of(code):
     yield from code.co_names
     for constant in code.co_consts:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from copter import FlowDomain
-from copter.errors import DomainError
 from copter.rounds import check
 from copter.rounds.check import KINDS, CheckFailedError, check_domain
 from support.machines import Machines
@@ -61,27 +60,6 @@ def test_a_time_limit_ends_the_rounds_and_progress_is_told(monkeypatch: pytest.M
     with pytest.raises(CheckFailedError) as caught:
         check_domain(Overdrawing, seed=3, seconds=400.0, progress=lambda *each: told.append(each))
     assert told[-1][1].startswith("feasible failed; ") and len(caught.value.rounds) < told[-1][0] + 1
-
-
-def test_of_many_numbers_in_an_event_some_are_damaged() -> None:
-    class Wide(Cores):
-        """Has events of a thousand numbers."""
-
-        applied = 0
-
-        def apply(self, event: Any) -> None:
-            type(self).applied += 1
-            if any(value != value or value < 0 for value in [*event[1], *event[2].values()]):
-                raise ValueError("negative")
-
-        def events(self, rng: Any) -> Any:
-            yield "wide", [1.0] * 1000, {k: 1.0 for k in range(1000)}
-
-    counts = check_domain(Wide, rounds=4)
-    assert counts["refused"] == 4 * 16 and Wide.applied == 4 * 18
-    assert {repr(other) for other in check._damaged((1.0, "a", 2.0))} == {
-        *("(nan, 'a', 2.0)", "(-1.0, 'a', 2.0)", "(1.0, 'a', nan)", "(1.0, 'a', -1.0)"),
-    }
 
 
 class Overdrawing(Machines):
@@ -175,35 +153,3 @@ def test_a_broken_promise_is_found(make: Any, check: str, why: str) -> None:
         check_domain(make, rounds=60, seed=0)
     assert caught.value.check in check.split("|"), caught.value
     assert why in str(caught.value)
-
-
-def test_the_smallest_sequence_is_printed() -> None:
-    with pytest.raises(CheckFailedError) as caught:
-        check_domain(Overdrawing, rounds=40, seed=3)
-    events = [event for each in caught.value.rounds for event in each]
-    assert sum(event[0] == "arrive" for event in events) <= 3  # two fit into the memory of 80
-    assert all(event[0] in ("arrive", "memory") for event in events)
-    assert "round 0: ('arrive', " in str(caught.value)
-
-
-def test_a_domain_without_events() -> None:
-    class Silent(Machines):
-        events = property()  # type: ignore[assignment]
-
-    with pytest.raises(DomainError, match="Silent must have events"):
-        check_domain(Silent)
-
-
-def test_an_answer_that_cannot_be_read() -> None:
-    class Odd(Machines):
-        def round(self, solution: Any) -> Any:
-            return "everything"
-
-        def accept(self, answer: Any) -> None:
-            pass
-
-        def figures(self, answer: Any) -> Any:
-            return {}
-
-    with pytest.raises(DomainError, match="type str has neither x nor choice"):
-        check_domain(Odd)

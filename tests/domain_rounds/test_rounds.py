@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from copter import ContinualProgram, Move, Rounds, make_solver
+from copter import ContinualProgram, Move, Rounds
 from copter.clock import time_left
 from copter.errors import ConcurrentUseError, DomainError, EditError, NoAllocationError, SettingError
 from support.machines import Machines
@@ -81,18 +81,6 @@ class TestRecord:
         assert expected and set(second.moves) == expected
         assert rounds.play().answer.moves == ()
 
-    def test_resources_that_bind_have_their_price(self) -> None:
-        rounds = Rounds(Machines())
-        record = rounds.play(*ARRIVALS, ("memory", "gpu", 40.0))
-        assert set(record.answer.binding) <= {"gpu", "cpu"}
-        assert record.answer.binding["gpu"] > 0
-
-    def test_a_row_is_flat(self) -> None:
-        row = Rounds(Machines()).play(*ARRIVALS).row()
-        assert row["round"] == 0 and row["edited"] == 3 and row["path"] == "solved"
-        assert row["objective"] > 0 and "answer" not in row
-        assert all(isinstance(value, int | float | str | bool) for value in row.values())
-
     def test_metrics_count_rounds(self) -> None:
         pytest.importorskip("prometheus_client")
         rounds = Rounds(Machines(), metrics=True)
@@ -141,6 +129,23 @@ class TestDeadline:
         used = sum({1: 16, 2: 40}.get(k, 0) for k in choice(record.answer).values() if k is not None)
         assert used <= 16
 
+    def test_the_solver_leaves_what_rounding_took(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        domain, _ = self.slow(monkeypatch, "round", 0.05)
+        rounds = Rounds(domain, deadline=0.2)
+        rounds.play(*ARRIVALS)
+        assert domain.given == pytest.approx(0.18)  # nobody knew: a tenth
+        rounds.play()
+        assert domain.given == pytest.approx(0.15)
+
+    def test_a_deadline_is_a_number_of_seconds(self) -> None:
+        with pytest.raises(SettingError, match="deadline"):
+            Rounds(Machines(), deadline=-1.0)
+        rounds = Rounds(Machines())
+        with pytest.raises(SettingError, match="deadline"):
+            rounds.deadline = math.nan
+        with pytest.raises(SettingError, match="solver = 5: must be the name of a solver"):
+            Rounds(Machines(), 5)  # type: ignore[arg-type]
+
     def test_edits_that_take_all_of_the_deadline(self, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = tick(monkeypatch, 0.0)
 
@@ -155,61 +160,6 @@ class TestDeadline:
         assert (record.path, record.late) == ("fallback", True)
         assert record.reason == "edits left no time: 1 s of 0.2 s had passed"
         assert record.seconds.edit == pytest.approx(1.0) and record.seconds.solve == 0.0
-
-    def test_rounding_has_what_the_solver_leaves(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        domain, _ = self.slow(monkeypatch, "solve", 0.15)
-        Rounds(domain, deadline=0.2).play(*ARRIVALS)
-        assert domain.left == pytest.approx(0.05)
-
-    def test_the_solver_leaves_what_rounding_took(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        domain, _ = self.slow(monkeypatch, "round", 0.05)
-        rounds = Rounds(domain, deadline=0.2)
-        rounds.play(*ARRIVALS)
-        assert domain.given == pytest.approx(0.18)  # nobody knew: a tenth
-        rounds.play()
-        assert domain.given == pytest.approx(0.15)
-
-    def test_rounding_that_was_slow_once_is_tried_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        domain, _ = self.slow(monkeypatch, "round", 0.0)
-        rounds = Rounds(domain, deadline=0.2)
-        rounds.play(*ARRIVALS)
-        domain.passing = 30.0
-        assert rounds.play().late
-        domain.passing = 0.0
-        paths = [rounds.play().path for _ in range(12)]
-        assert paths[0] == "fallback" and paths[-1] == "solved"
-
-    def test_a_solver_in_the_rounding_gets_what_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        clock, given = tick(monkeypatch, 0.0), []
-
-        class Proving(Machines):
-            def round(self, solution: Any) -> Any:
-                clock.now += 1.0
-                exact = make_solver("copter-exact").solve(self.program)
-                given.append(exact.status)
-                return super().round(solution)
-
-        record = Rounds(Proving(), deadline=0.5).play(*ARRIVALS)
-        assert given == ["deadline"]
-        assert record.path == "fallback"
-
-    def test_no_allocation_falls_back_and_is_not_late(self) -> None:
-        class Missed(Machines):
-            def round(self, solution: Any) -> Any:
-                raise NoAllocationError("infeasible", "nothing fits")
-
-        record = Rounds(Missed()).play(*ARRIVALS)
-        assert (record.path, record.late) == ("fallback", False)
-        assert "infeasible: nothing fits" in record.reason
-
-    def test_a_deadline_is_a_number_of_seconds(self) -> None:
-        with pytest.raises(SettingError, match="deadline"):
-            Rounds(Machines(), deadline=-1.0)
-        rounds = Rounds(Machines())
-        with pytest.raises(SettingError, match="deadline"):
-            rounds.deadline = math.nan
-        with pytest.raises(SettingError, match="solver = 5: must be the name of a solver"):
-            Rounds(Machines(), 5)  # type: ignore[arg-type]
 
 
 class TestErrors:
@@ -263,16 +213,24 @@ class TestErrors:
         record = rounds.play(ARRIVALS[1])
         assert record.edited == 2 and set(choice(record.answer)) == {"m0", "m1"}
 
-    @pytest.mark.parametrize("method", ["round", "fallback"])
+    @pytest.mark.parametrize("method", ["round", "fallback", "objective"])
     def test_only_apply_may_edit(self, method: str) -> None:
         class Editing(Machines):
-            def round(self, solution: Any) -> Any:
-                if method == "round":
+            def edit(self, here: str) -> None:
+                if here == method:
                     self.program.update_resources("gpu", by=-1.0)
+
+            def round(self, solution: Any) -> Any:
+                self.edit("round")
                 raise NoAllocationError("", "")
 
             def fallback(self) -> Any:
-                self.program.update_resources("gpu", by=-1.0)
+                self.edit("fallback")
+                return super().fallback()
+
+            def objective(self, answer: Any) -> float:
+                self.edit("objective")
+                return 0.0
 
         with pytest.raises(DomainError, match=f"Editing.{method} edited the program"):
             Rounds(Editing()).play(*ARRIVALS)
@@ -307,49 +265,6 @@ class TestErrors:
 
 
 class TestOptional:
-    def test_a_start_is_given_to_the_solver(self) -> None:
-        class Starting(Machines):
-            def start(self) -> Any:
-                if self.last is None:
-                    return None
-                import numpy as np
-
-                x = self.last.choice.still(self.program)
-                return x, np.zeros(self.program.store.rows.size)
-
-        domain = Starting()
-        Rounds(domain).play(*ARRIVALS)
-        for start, warm in ((True, True), (False, False)):
-            domain.start = domain.start if start else lambda: None  # type: ignore[method-assign]
-            record = Rounds(domain).play()  # its solver is new
-            assert record.solution is not None and record.solution.warm_started is warm
-
-    def test_a_domain_without_a_program(self) -> None:
-        class Dice:
-            program = None
-
-            def __init__(self) -> None:
-                self.sides, self.last = 6, None
-
-            def apply(self, event: int) -> None:
-                self.sides = event
-
-            def solve(self, solver: Any) -> int:
-                return self.sides
-
-            def round(self, solution: int) -> int:
-                return solution
-
-            def fallback(self) -> Any:
-                return self.last
-
-            def accept(self, answer: Any) -> None:
-                self.last = answer
-
-        record = Rounds(Dice()).play(20)  # type: ignore[arg-type]
-        assert (record.answer, record.path, record.solution) == (20, "solved", None)
-        assert math.isnan(record.bound)
-
     @pytest.mark.parametrize("kind", [dict, Answers, "Series", "DataFrame"])
     def test_requests_that_are_called_like_figures(self, kind: Any) -> None:
         """The values of requests in an answer are no figures of the record."""
@@ -383,24 +298,6 @@ class TestOptional:
             record.row()["answer_objective"] == record.objective and record.row()["answer_gap"] == record.gap
         )
 
-    def test_an_objective_of_a_fallback_and_without_a_solution(self) -> None:
-        class Failing(Pumps):
-            def round(self, solution: Any) -> Any:
-                raise NoAllocationError("infeasible", "by this test")
-
-            def objective(self, answer: Any) -> float:
-                return 0.0
-
-        record = Rounds(Failing(dict)).play("a")
-        assert (record.path, record.objective, record.gap) == ("fallback", 0.0, 1.0)
-
-        class Unsolved(Failing):
-            def solve(self, solver: Any) -> Any:
-                return None
-
-        record = Rounds(Unsolved(dict)).play("a")
-        assert record.objective == 0.0 and math.isnan(record.gap) and math.isnan(record.relaxation_gap)
-
     def test_a_class_instead_of_a_domain(self) -> None:
         with pytest.raises(DomainError, match="Rounds needs an instance of Pumps and not the class itself"):
             Rounds(Pumps)  # type: ignore[arg-type]
@@ -412,23 +309,6 @@ class TestOptional:
 
         with pytest.raises(DomainError, match=r"Nothing\.events returned None; it must return an iterable"):
             Rounds(Nothing(dict)).warm_up()
-
-    def test_an_objective_must_not_edit_the_program(self) -> None:
-        class Editing(Pumps):
-            def objective(self, answer: Any) -> float:
-                self.program.update_resources("water", upper=1.0)
-                return 0.0
-
-        with pytest.raises(DomainError, match=r"Editing\.objective edited the program"):
-            Rounds(Editing(dict)).play("a")
-
-    def test_an_empty_program_is_a_round(self) -> None:
-        class Empty(Machines):
-            def __init__(self) -> None:
-                super().__init__()
-                self.program = ContinualProgram()
-
-        assert Rounds(Empty()).play().path == "solved"
 
 
 class TestAsynchronous:

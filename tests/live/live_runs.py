@@ -37,31 +37,22 @@ def worker(seconds: float = 600.0, code: int = 0) -> tuple[str, ...]:
     return (sys.executable, "-S", "-c", WORKER, str(seconds), str(code))
 
 
-def read_run(folder: Path) -> Run:
-    """The run that an agent reads in a folder."""
-    fields = json.loads((folder / "run.json").read_text())
-    for name in ("command", "hosts", "gpus"):
-        fields[name] = tuple(fields[name])
-    fields["devices"] = tuple(tuple(one) for one in fields["devices"])
-    return Run(**fields | {"folder": Path(fields["folder"])})
-
-
 def run_of(
-    folder: Path, *command: str, number: int = 1, gpus: tuple[int, ...] = (1,), **fields: object
+    folder: Path,
+    *command: str,
+    job: str = "job",
+    number: int = 1,
+    gpus: tuple[int, ...] = (1,),
+    write: bool = True,
+    **fields: object,
 ) -> Run:
-    """A run whose file is written, on nodes of the type t4 with so many GPUs each."""
-    run = Run(
-        job="job",
-        number=number,
-        command=command,
-        directory=str(folder),
-        folder=folder / str(number),
-        type="t4",
-        hosts=tuple(f"t4-{node}" for node in range(len(gpus))),
-        gpus=gpus,
-        **fields,
-    )
-    run.write()
+    """A run on nodes of the type t4 with so many GPUs each; its file is written if that is wanted."""
+    home = folder / "jobs" / job
+    place = {"type": "t4", "hosts": tuple(f"t4-{node}" for node in range(len(gpus))), "gpus": gpus}
+    own = {"directory": str(folder), "folder": home / "runs" / str(number)} | place | fields
+    run = Run(job=job, number=number, command=command, **own)  # type: ignore[arg-type]
+    if write:
+        run.write()
     return run
 
 

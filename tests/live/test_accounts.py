@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from live_runs import folder_of_all, until_ended, until_printed
+from live_runs import run_of as new_run
 
 from copter.live.accounts import no_accounts
 from copter.live.backends import agent
-from copter.live.backends.base import BackendError, Run, RunRefusedError
+from copter.live.backends.base import BackendError, RunRefusedError
 from copter.live.backends.local import LocalBackend
-from copter.live.events import Submitted
 from copter.live.files import JobFile, JobFileError
 from copter.live.folder import make_folder
 from copter.live.launcher import _begin
@@ -45,21 +45,10 @@ def of_alice(account=ALICE):
     return token_entry("alice", "user", token="a" * 16, account=account)
 
 
-def run_of(folder, job, script, *, account=ALICE, directory=None, number=1):
-    home = folder / "jobs" / job
-    return Run(
-        job=job,
-        number=number,
-        command=("/bin/sh", "-c", script),
-        directory=str(directory or home / "work"),
-        folder=home / "runs" / str(number),
-        type="a100",
-        hosts=("a100-0",),
-        gpus=(1,),
-        devices=((0,),),
-        once=True,
-        account=account,
-    )
+def run_of(folder, job, script, *, account=ALICE, directory=None, **fields):
+    directory = str(directory or folder / "jobs" / job / "work")
+    fields = {"devices": ((0,),), "once": True, "account": account, "directory": directory} | fields
+    return new_run(folder, "/bin/sh", "-c", script, job=job, write=False, **fields)
 
 
 def play(backend, run):
@@ -126,14 +115,6 @@ def test_a_job_runs_as_the_account_and_can_write_to_its_own_folders_only(folder)
 
 
 @as_root
-def test_a_second_run_of_the_job_has_the_files_of_the_first(folder):
-    backend = LocalBackend(folder)
-    assert play(backend, run_of(folder, "job", "echo one > file"))[0].outcome == "completed"
-    state, log = play(backend, run_of(folder, "job", "cat file; echo two > file", number=2))
-    assert (state.outcome, log) == ("completed", "one\n")
-
-
-@as_root
 @pytest.mark.parametrize("mode", [0o700, 0o755])
 def test_a_working_directory_that_the_account_cannot_reach_is_refused(folder, mode):
     private = folder / "private"
@@ -160,12 +141,6 @@ def test_a_run_is_killed_with_the_processes_of_the_account(folder):
     backend.kill(run)
     until_ended(backend, run)
     assert not agent.part_processes(str(run.folder), 0)
-
-
-@as_root
-def test_a_run_without_an_account_runs_as_the_service(folder):
-    state, log = play(LocalBackend(folder), run_of(folder, "job", "id -u", account=""))
-    assert (state.outcome, log) == ("completed", "0\n")
 
 
 @as_root
@@ -219,11 +194,7 @@ def test_a_run_of_an_account_is_refused_where_there_are_none(folder):
 
 @as_root
 def test_the_account_of_a_token_is_that_of_its_jobs_also_after_a_restart(folder):
-    tokens = write_tokens(
-        folder / "tokens.toml",
-        of_alice(),
-        token_entry("bob", "admin", token="b" * 16),
-    )
+    tokens = write_tokens(folder / "tokens.toml", of_alice(), token_entry("bob", "admin", token="b" * 16))
     (folder / "service").mkdir(mode=0o711)
     service = make_service(folder / "service", tokens=tokens, backend=LocalBackend(folder / "service"))
     for name, author in (("hers", Author("alice", "user", ALICE)), ("his", Author("bob", "admin"))):
@@ -253,29 +224,6 @@ def test_accounts_that_cannot_be_used_are_refused_with_the_token(tmp_path, accou
         Tokens("generated", path, lambda: reason)
 
 
-def test_a_token_that_submits_no_jobs_has_no_account(tmp_path):
-    path = write_tokens(tmp_path / "tokens.toml", token_entry("eyes", "read", token="a" * 16, account=ALICE))
-    with pytest.raises(JobFileError, match="eyes: account: must not be given with the role 'read'"):
-        Tokens("generated", path)
-
-
-def test_users_all_have_accounts_or_none_has_one(tmp_path):
-    path = write_tokens(
-        tmp_path / "tokens.toml",
-        of_alice(),
-        token_entry("bob", "user", token="b" * 16),
-    )
-    with pytest.raises(JobFileError, match="bob: account: must be given, because others have one"):
-        Tokens("generated", path)
-
-
-@pytest.mark.parametrize("account", ["a\\u0000b", "-x", "a b", "a/b", "a" * 300])
-def test_names_that_are_no_accounts(tmp_path, account):
-    path = write_tokens(tmp_path / "tokens.toml", of_alice(account))
-    with pytest.raises(JobFileError, match="tokens.0.account"):
-        Tokens("generated", path)
-
-
 def test_what_prevents_accounts(folder, monkeypatch):
     backend = LocalBackend(folder)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -292,8 +240,3 @@ def test_what_prevents_accounts(folder, monkeypatch):
         assert ("can replace" not in no_accounts(backend, folder / "shared" / "service")) is fine
     backend.has_accounts = False
     assert no_accounts(backend, folder) == "the backend 'local' cannot run jobs as other accounts"
-
-
-def test_older_journals_have_no_accounts():
-    fields = {"time": 1.0, "job": "job", "file": {"command": ["true"]}}
-    assert Submitted(**json.loads(json.dumps(fields))).account == ""

@@ -8,19 +8,28 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from copter.errors import FileError
-from copter.live import archive, cli
+from copter.live import archive
 from copter.live.admission import RefusedError
 from copter.live.archive import home_of, whole_history
-from copter.live.events import Noted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.past import Past
 from copter.live.replay import play_again, simulate
 from copter.live.views import archived_view, job_view, jobs_view
-from support.live_cases import CLUSTER, ELASTIC, RIGID, client_of, look, make_service, named, report, step
+from support.live_cases import (
+    CLUSTER,
+    ELASTIC,
+    RIGID,
+    begin,
+    client_of,
+    look,
+    make_service,
+    named,
+    notes,
+    report,
+    restarted,
+)
 from support.memory_backend import MemoryBackend
 
 DAYS = 10.0
@@ -37,8 +46,7 @@ def ended_service(folder, cluster=CLUSTER):
     """Return a service with two jobs that completed, one that was cancelled later, and one that runs."""
     service = make_service(folder, cluster=cluster, policy="fcfs")
     for name, file in (("first", RIGID), ("second", ELASTIC)):
-        service.admission.submit(named(file, name))
-        step(service)
+        begin(service, file, name)
         if file is ELASTIC:
             service.admission.report(name, 1, report(3.0))
         home = folder / "jobs" / name / "runs" / "1"
@@ -46,8 +54,7 @@ def ended_service(folder, cluster=CLUSTER):
         (home / "log-0.txt").write_text(f"log of {name}\n")
         service.backend.end(f"{name}.1")
         look(service, 5.0)
-    service.admission.submit(named(RIGID, "runs"))
-    step(service)
+    begin(service, RIGID, "runs")
     service.record.clock.time += DAY
     service.admission.submit(named(RIGID, "late"))
     service.admission.cancel("late")
@@ -59,12 +66,6 @@ def events_of(folder):
     journal = LiveJournal(folder / JOURNAL, read_only=True)
     with contextlib.closing(journal):
         return whole_history(journal)
-
-
-def restarted(service, cluster=ARCHIVING, **arguments):
-    service.close()
-    clock, backend = service.record.clock, service.backend
-    return make_service(service.folder, backend, clock, cluster, policy="fcfs", **arguments)
 
 
 def test_old_jobs_are_moved_and_are_still_known(tmp_path):
@@ -91,7 +92,7 @@ def test_old_jobs_are_moved_and_are_still_known(tmp_path):
             assert client.why("first")["status"] == "completed"
             with pytest.raises(Exception, match="has ended"):
                 client.cancel("first")
-        service = restarted(service)
+        service = restarted(service, cluster=ARCHIVING)
         assert service.record.over == {"completed": 2, "failed": 0, "cancelled": 1}
     service.backend.end("runs.1")
     look(service)
@@ -99,25 +100,12 @@ def test_old_jobs_are_moved_and_are_still_known(tmp_path):
     assert play_again(tmp_path)[1] == [] and simulate(tmp_path)["jobs"] == 3
 
 
-def test_a_job_whose_run_has_not_ended_is_not_moved(tmp_path):
-    service = ended_service(tmp_path)
-    service.backend.stop = service.backend.kill = lambda run: None
-    service.admission.cancel("runs")
-    service = restarted(service)
-    look(service, 2 * DAYS * DAY)
-    assert [job["name"] for job in archived_view(service.record.journal, 10)] == ["late", "second", "first"]
-    service.backend.end("runs.1")
-    look(service)
-    assert len(archived_view(service.record.journal, 10)) == 4
-    service.close()
-
-
 def test_a_job_is_in_the_archive_of_the_month_of_its_end(tmp_path, monkeypatch):
     service = ended_service(tmp_path)
     service.record.clock.time += 40 * DAY
     service.backend.end("runs.1")
     look(service)
-    service = restarted(service)
+    service = restarted(service, cluster=ARCHIVING)
     monkeypatch.setattr("copter.live.journal._MOST_MOVED", 1)
     service.record.clock.time += 2 * DAYS * DAY
     for number, month in enumerate([MONTH, MONTH, MONTH, "1970-02"], 1):
@@ -131,15 +119,11 @@ def test_a_job_is_in_the_archive_of_the_month_of_its_end(tmp_path, monkeypatch):
     assert play_again(tmp_path)[1] == []
 
 
-def test_the_command_lists_archived_jobs(tmp_path, monkeypatch):
+def test_the_command_lists_archived_jobs(tmp_path, command):
     service = ended_service(tmp_path, ARCHIVING)
     look(service, 2 * DAYS * DAY)
-    monkeypatch.setattr(cli, "_client", lambda *_, **_more: client_of(service))
-    app = typer.Typer()
-    cli.register(app)
-    done = CliRunner().invoke(app, ["jobs", "--archived", "--json", "--status", "completed"])
-    assert [job["name"] for job in json.loads(done.stdout)] == ["second", "first"], done.output
-    service.close()
+    code, shown = command(service, "jobs", "--archived", "--json", "--status", "completed")
+    assert (code, [job["name"] for job in json.loads(shown)]) == (0, ["second", "first"])
 
 
 def _steps(monkeypatch, kill_at):
@@ -191,7 +175,7 @@ def test_a_kill_at_any_step_of_a_move_loses_nothing(tmp_path, monkeypatch):
                 look(service)
                 break
         killed.append(taken[-1])
-        service = restarted(service)
+        service = restarted(service, cluster=ARCHIVING)
         assert list(service.record.state.jobs) == present == ["runs"]
         assert service.record.over == {"completed": 2, "failed": 0, "cancelled": 1}
         assert events_of(folder)[: len(before)] == before
@@ -211,33 +195,17 @@ def test_a_kill_at_any_step_of_a_move_loses_nothing(tmp_path, monkeypatch):
     assert set(killed) == steps and killed.count("rename") == 3
 
 
-def test_a_removal_that_is_interrupted_is_undone(tmp_path):
-    service = ended_service(tmp_path)
-    before = list(service.record.journal.events())
-    journal = service.record.journal
-    journal.database.execute(
-        "CREATE TRIGGER fail BEFORE DELETE ON events WHEN old.job = 'second' "
-        "BEGIN SELECT RAISE(ABORT, 'x'); END"
-    )
-    with pytest.raises(sqlite3.IntegrityError):
-        journal.remove({"first": "completed", "second": "completed"}, MONTH)
-    assert list(journal.events()) == before and journal.months() == []
-    service.close()
-
-
 def test_an_archive_that_cannot_be_written_is_noted_once(tmp_path):
     service = ended_service(tmp_path, ARCHIVING)
     (tmp_path / "archive").write_text("a file")
     look(service, 2 * DAYS * DAY)
     look(service)
-    service.record.journal.flush()
-    notes = [one.text for _, one in service.record.journal.events(kind="Noted") if isinstance(one, Noted)]
-    assert len(notes) == 1 and "ended jobs cannot be archived" in notes[0] and "archive" in notes[0]
+    (note,) = notes(service)
+    assert "ended jobs cannot be archived" in note
     assert not service.trouble and len(jobs_view(service.record, True, 10)) == 4
     (tmp_path / "archive").unlink()
     look(service)
     assert [job["name"] for job in jobs_view(service.record, True, 10)] == ["runs"]
-    service.close()
 
 
 def test_a_folder_whose_place_is_taken_stays(tmp_path, caplog):
@@ -247,7 +215,6 @@ def test_a_folder_whose_place_is_taken_stays(tmp_path, caplog):
     assert len(archived_view(service.record.journal, 10)) == 3
     assert [path.name for path in sorted((tmp_path / "jobs").iterdir())] == ["first", "runs"]
     assert f"{tmp_path / 'jobs' / 'first'} stays" in caplog.text
-    service.close()
 
 
 def test_a_missing_archive_is_named(tmp_path):
@@ -257,7 +224,7 @@ def test_a_missing_archive_is_named(tmp_path):
     for ask in (lambda: job_view(service.record, "first"), lambda: archived_view(service.record.journal, 10)):
         with pytest.raises(RefusedError, match=rf"{MONTH}/journal.sqlite: is missing"):
             ask()
-    service = restarted(service)
+    service = restarted(service, cluster=ARCHIVING)
     assert list(service.record.state.jobs) == ["runs"]
     service.close()
     with pytest.raises(FileError, match=rf"{MONTH}/journal.sqlite: is missing"):
@@ -285,4 +252,16 @@ def test_a_journal_of_an_earlier_version_is_read(tmp_path):
     service = make_service(tmp_path, service.backend, service.record.clock, ARCHIVING, policy="fcfs")
     look(service, 2 * DAYS * DAY)
     assert len(archived_view(service.record.journal, 10)) == 3
+
+
+def test_a_job_whose_run_has_not_ended_is_not_moved(tmp_path):
+    service = ended_service(tmp_path)
+    service.backend.stop = service.backend.kill = lambda run: None
+    service.admission.cancel("runs")
+    service = restarted(service, cluster=ARCHIVING)
+    look(service, 2 * DAYS * DAY)
+    assert [job["name"] for job in archived_view(service.record.journal, 10)] == ["late", "second", "first"]
+    service.backend.end("runs.1")
+    look(service)
+    assert len(archived_view(service.record.journal, 10)) == 4
     service.close()

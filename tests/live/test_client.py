@@ -5,27 +5,16 @@ import http.server
 import shutil
 import ssl
 import subprocess
-import sys
 import threading
+from functools import partial
 
 import pytest
-import typer
-from fastapi.testclient import TestClient
-from typer.testing import CliRunner
 
 from copter.live import cli
 from copter.live.client import Client, ServiceError
-from copter.live.http import make_app
-from support.live_cases import RIGID, make_service, named, step
+from support.live_cases import RIGID, begin, client_of, named, step
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture
-def service(tmp_path):
-    made = make_service(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -36,9 +25,7 @@ def asked():
 
 @pytest.fixture
 def client(service, asked):
-    with contextlib.closing(Client("http://x", service.token)) as made:
-        made._http.close()
-        made._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
+    with client_of(service) as made:
         usual = made._ask
         made._ask = lambda method, path, **more: (asked.append(path), usual(method, path, **more))[1]
         yield made
@@ -52,8 +39,7 @@ def write_log(service, text, run=1):
 
 @pytest.fixture
 def job(service):
-    service.admission.submit(named(RIGID, "one", tenant="a"))
-    step(service)
+    begin(service, RIGID, "one", tenant="a")
 
 
 def test_a_long_log_takes_one_request_for_each_megabyte(service, client, asked, job):
@@ -93,29 +79,10 @@ def test_the_last_lines_of_a_log(service, client, job, lines, text):
     assert client.log("one", tail=lines) == "\n".join(kept) + "\n" * text.endswith("\n")
 
 
-def test_few_lines_of_a_long_log_take_few_bytes(service, client, asked, job):
-    write_log(service, b"word\n" * (20 * MIB // 5))
-    assert client.log("one", tail=3) == "word\n" * 3
-    assert len(asked) <= 4
-
-
-def test_commands_that_only_ask_do_not_import_numpy():
-    code = "import copter.live.cli, copter.live.client, sys; sys.exit('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 @pytest.fixture
-def run(client, monkeypatch):
+def run(service, command):
     """Call `copter jobs` or `copter logs`, and return the exit code and the output."""
-    app = typer.Typer()
-    cli.register(app)
-    monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
-
-    def call(*words):
-        done = CliRunner().invoke(app, words, env={"COLUMNS": "160"})
-        return done.exit_code, done.output
-
-    return call
+    return partial(command, service)
 
 
 def test_jobs_are_filtered(service, run):
@@ -180,15 +147,17 @@ def test_an_odd_name_is_a_name(client, name, problem):
             ask(name)
 
 
-def test_an_address_that_is_no_url_is_said():
-    with pytest.raises(ServiceError, match="must be a URL"):
-        Client("http://[::1", "token")
-
-
-@pytest.mark.parametrize("token", ["\u00e9", "a\nb"])
-def test_a_token_that_cannot_be_sent_is_said(token):
-    with pytest.raises(ServiceError, match="token: must be printable ASCII text"):
-        Client("http://x", token)
+@pytest.mark.parametrize(
+    ("url", "token", "words"),
+    [
+        ("http://[::1", "token", "must be a URL"),
+        ("http://x", "\u00e9", "token: must be printable ASCII text"),
+        ("http://x", "a\nb", "token: must be printable ASCII text"),
+    ],
+)
+def test_an_address_or_a_token_that_cannot_be_used_is_said(url, token, words):
+    with pytest.raises(ServiceError, match=words):
+        Client(url, token)
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):

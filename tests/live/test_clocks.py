@@ -2,13 +2,8 @@
 
 import pytest
 
-from copter.live.events import Noted
 from copter.live.replay import play_again
-from support.live_cases import ELASTIC, RIGID, look, make_service, named, report, step
-
-
-def notes(service):
-    return [event.text for _, event in service.record.journal.events(kind=Noted.__name__)]
+from support.live_cases import ELASTIC, RIGID, events, look, make_service, named, notes, report, step
 
 
 @pytest.mark.parametrize("by", [-3600.0, -2.0, -0.5, 0.0, 3600.0])
@@ -34,7 +29,7 @@ def test_times_go_on_whatever_the_clock_says_at_the_start(tmp_path, by):
     look(later)
     look(later, 2.0)
     assert backend.started[-1].id == "two.2"  # its pause has passed
-    times = [event.time for _, event in later.record.journal.events()]
+    times = [event.time for event in events(later)]
     assert times == sorted(times)
     later.close()
     clock.time += by
@@ -42,20 +37,3 @@ def test_times_go_on_whatever_the_clock_says_at_the_start(tmp_path, by):
     assert last.record.now() >= times[-1]
     last.close()
     assert play_again(tmp_path) == (2, [])
-
-
-def test_reports_of_ended_jobs_count_as_the_last_event(tmp_path):
-    service = make_service(tmp_path)
-    clock, backend = service.record.clock, service.backend
-    service.admission.submit(named(ELASTIC, "one"))
-    step(service)
-    service.admission.cancel("one")
-    look(service)
-    service.record.note("later")
-    clock.time += 100.0
-    service.record.note("much later")
-    service.close()
-    clock.time -= 1000.0
-    later = make_service(tmp_path, backend, clock)
-    assert later.record.now() == pytest.approx(101.0)
-    later.close()

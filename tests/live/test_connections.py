@@ -9,16 +9,10 @@ import time
 import pytest
 import uvicorn
 
-from copter.live.connections import bound_socket, connection_limits, limited_protocol
+from copter.live.connections import bound_socket, limited_protocol
 from copter.live.process import ServiceProcess, free_port
 
 SECONDS = 60.0
-
-
-def test_the_limits_leave_files_for_the_service():
-    for files in (64, 256, 1024, 65_536):
-        limits = connection_limits(files)
-        assert 2 <= limits["backlog"] <= files // 16
 
 
 def test_connections_that_were_closed_in_the_queue_are_not_accepted():

@@ -1,7 +1,5 @@
 """Events as sentences for users."""
 
-import json
-
 from copter.live.events import (
     KINDS,
     Archived,
@@ -24,8 +22,7 @@ from copter.live.events import (
     Submitted,
     Told,
 )
-from copter.live.journal import LiveJournal
-from copter.live.views import events_view, sentence
+from copter.live.views import sentence
 
 _SENTENCES = [
     (
@@ -103,16 +100,3 @@ def test_every_event_that_is_listed_is_a_sentence():
     for event, text in _SENTENCES:
         assert sentence(event) == text
     assert {type(event) for event, _ in _SENTENCES} == set(KINDS.values()) - {Decided, Reported}
-
-
-def test_an_event_names_hosts_and_a_place_of_several_nodes(tmp_path):
-    journal = LiveJournal(tmp_path / "journal.sqlite")
-    place = ("a100", ((0, 2), (1, 2)))
-    devices = ((0, 1), (0, 1))
-    journal.add(
-        Launched(time=1.0, job="x", number=1, place=place, hosts=("a100-0", "a100-1"), devices=devices)
-    )
-    (event,) = events_view(type("Only", (), {"journal": journal}), 0, 10)
-    journal.close()
-    assert event["text"] == "run 1 is started on 4 GPUs of type a100: a100-0, a100-1"
-    assert json.loads(json.dumps(event)) == event

@@ -4,14 +4,12 @@ import asyncio
 import threading
 
 import pytest
-from fastapi.testclient import TestClient
 
 import copter.live.rounds as live_rounds
-from copter.live.events import Closed, Decided, Ended, Opened, Told
-from copter.live.http import make_app
+from copter.live.events import Closed, Decided, Ended, Opened
 from copter.live.replay import play_again
 from copter.problems.cluster.cluster import Configuration
-from support.live_cases import CLUSTER, RIGID, look, make_service, named, step
+from support.live_cases import CLUSTER, RIGID, begin, events, http_of, look, make_service, named, step
 
 
 class _Odd(BaseException):
@@ -26,7 +24,7 @@ class _Policy:
     """First come, first served; `schedule` and the constructor first call a function of the test."""
 
     name, kind, round_seconds = "plain", "rigid", 60.0
-    first = made = staticmethod(lambda *_: None)
+    first = made = NOTHING
 
     def __init__(self):
         self.made()
@@ -67,28 +65,13 @@ def raises(error):
     return staticmethod(fail)
 
 
-def events(service, kind):
-    return [event for _, event in service.record.journal.events(kind=kind.__name__)]
+ERRORS = (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration, asyncio.CancelledError, _Odd)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ZeroDivisionError("oops"),
-        SystemExit(3),
-        KeyboardInterrupt(),
-        GeneratorExit(),
-        StopIteration(1),
-        asyncio.CancelledError(),
-        RecursionError(),
-        _Odd(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
+@pytest.mark.parametrize("error", [ZeroDivisionError("oops"), *(kind() for kind in ERRORS)], ids=repr)
 def test_whatever_a_policy_raises_is_an_error_of_the_policy(tmp_path, policy, error):
     service = make_service(tmp_path, policy="plain")
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    begin(service, RIGID, "one")
     policy.first = raises(error)
     service.admission.submit(named(RIGID, "two"))
     step(service, 60.0)
@@ -98,14 +81,12 @@ def test_whatever_a_policy_raises_is_an_error_of_the_policy(tmp_path, policy, er
     step(service, 60.0)
     assert not service.trouble
     assert [job.status for job in service.record.state.jobs.values()] == ["running", "running"]
-    service.close()
 
 
 @pytest.mark.parametrize("error", [KeyError("made"), SystemExit(3), StopIteration()], ids=repr)
 def test_a_policy_that_cannot_be_made_again_is_made_later_with_growing_pauses(tmp_path, policy, error):
     service = make_service(tmp_path, policy="plain")
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    begin(service, RIGID, "one")
     policy.first, tries = raises(ZeroDivisionError()), []
     policy.made = staticmethod(lambda: tries.append(service.record.now()) or raises(error)())
     for _ in range(40):
@@ -116,7 +97,6 @@ def test_a_policy_that_cannot_be_made_again_is_made_later_with_growing_pauses(tm
     policy.first, policy.made = NOTHING, NOTHING
     step(service, 300.0)
     assert not service.trouble and service.record.state.jobs["one"].status == "running"
-    service.close()
 
 
 @pytest.mark.parametrize(
@@ -133,35 +113,20 @@ def test_a_policy_that_cannot_be_made_again_is_made_later_with_growing_pauses(tm
     ],
 )
 def test_an_invalid_answer_changes_nothing(tmp_path, policy, answer):
-    from support.memory_backend import MemoryBackend
-
-    service = make_service(tmp_path, MemoryBackend(), policy="plain")
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    service = make_service(tmp_path, policy="plain")
+    begin(service, RIGID, "one")
     policy.first = staticmethod(answer)
     step(service, 60.0)
     assert service.trouble and list(service.record.state.jobs) == ["one"]
     policy.first = NOTHING
     step(service, 60.0)
     assert not service.trouble and service.record.state.jobs["one"].status == "running"
-    service.close()
-
-
-def test_figures_that_are_no_numbers_are_an_error_of_the_policy(tmp_path, policy):
-    service = make_service(tmp_path, policy="plain")
-    service.admission.submit(named(RIGID, "one"))
-    policy.figures = {"gap": "none"}
-    step(service)
-    assert "ValueError" in service.trouble
-    service.close()
 
 
 def test_a_policy_that_does_not_return_is_abandoned(tmp_path, policy, hangs):
     cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
     service = make_service(tmp_path, cluster=cluster, policy="plain")
-    http = TestClient(make_app(service), raise_server_exceptions=False)
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    begin(service, RIGID, "one")
     former, thread = service.rounds.policy, service.rounds._thread
     asked = []
 
@@ -175,7 +140,7 @@ def test_a_policy_that_does_not_return_is_abandoned(tmp_path, policy, hangs):
     policy.first = staticmethod(silent)
     step(service, 60.0)
     assert "no decision within 0.05 s" in service.trouble
-    assert http.get("/health").status_code == 503
+    assert http_of(service).get("/health").status_code == 503
     assert list(service.record.state.jobs) == ["two"] and list(asked[0].jobs) == ["one"]
     assert service.backend.stopped == ["one.1"]
     assert service.rounds.policy is not former and service.rounds._thread is not thread
@@ -191,8 +156,7 @@ def test_a_round_that_waits_for_a_silent_explanation_fails_and_the_next_one_deci
     cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
     policy.why = lambda self, job: hangs()
     service = make_service(tmp_path, cluster=cluster, policy="plain")
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    begin(service, RIGID, "one")
     former, outcomes = service.rounds.policy, []
 
     async def both():
@@ -210,30 +174,25 @@ def test_a_round_that_waits_for_a_silent_explanation_fails_and_the_next_one_deci
     step(service, 60.0)
     assert not service.trouble
     assert {job.status for job in service.record.state.jobs.values()} == {"running"}
-    service.close()
 
 
 def test_a_text_that_is_no_unicode_does_not_stop_the_events(tmp_path, policy):
     policy.first = raises(ValueError("\ud800" + "x" * 100_000))
     policy.why = lambda self, job: ["\ud800 is why"]
     service = make_service(tmp_path, policy="plain")
-    http = TestClient(make_app(service), raise_server_exceptions=False)
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    begin(service, RIGID, "one")
     assert "ValueError: \\ud800x" in service.trouble and len(service.trouble) < 1000
     for path in ("/health", "/v1/events", "/v1/jobs/one/why"):
-        assert http.get(path, headers={"Authorization": "Bearer admin"}).status_code != 500, path
+        assert http_of(service).get(path).status_code != 500, path
     policy.first = NOTHING
     step(service, 60.0)
     assert asyncio.run(service.rounds.explain("one")) == ["\\ud800 is why"]
-    service.close()
 
 
 def test_a_late_answer_is_ignored(tmp_path, policy):
     cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
     service = make_service(tmp_path, cluster=cluster, policy="plain")
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    begin(service, RIGID, "one")
     late, thread = threading.Event(), service.rounds._thread._thread
     policy.first = staticmethod(lambda now: late.wait() and {})
     step(service, 60.0)
@@ -243,7 +202,6 @@ def test_a_late_answer_is_ignored(tmp_path, policy):
     step(service, 60.0)
     assert not service.trouble and service.record.state.jobs["one"].status == "running"
     assert not service.backend.stopped
-    service.close()
 
 
 def run_until(service, reached):
@@ -268,17 +226,6 @@ def test_a_policy_warms_up_in_its_thread_before_the_first_round(tmp_path, policy
     service.admission.submit(named(RIGID, "one"))
     run_until(service, lambda: len(calls) > 1)
     assert calls == [("warm", "policy"), ("first", "policy")]
-    service.close()
-
-
-def test_a_policy_that_cannot_warm_up_is_replaced(tmp_path, policy):
-    policy.warm_up = raises(ZeroDivisionError("oops"))
-    service = make_service(tmp_path, policy="plain")
-    former = service.rounds.policy
-    service.admission.submit(named(RIGID, "one"))
-    run_until(service, lambda: service.record.state.jobs["one"].status == "running")
-    assert service.rounds.policy is not former and not service.trouble
-    service.close()
 
 
 def test_a_service_ends_while_its_policy_hangs(tmp_path, policy, hangs):
@@ -323,15 +270,17 @@ def deciding(service, policy, script):
 def test_a_cancelled_job_is_stopped_while_the_policy_decides(tmp_path, policy):
     service = make_service(tmp_path, policy="plain")
     service.admission.submit(named(RIGID, "one"))
-    service.admission.submit(named(RIGID, "two"))
-    step(service)
+    begin(service, RIGID, "two")
     seen = []
     script = [
+        lambda: service.admission.drain("t4", 1),
+        lambda: service.admission.drain("t4", 0),
+        lambda: service.admission.drain("t4", 0, back=True),
         lambda: service.admission.cancel("one"),
         lambda: seen.append((list(service.backend.stopped), set(service.record.state.jobs))),
     ]
     deciding(service, policy, script)
-    assert seen == [(["one.1"], {"one", "two"})]
+    assert seen == [(["one.1"], {"one", "two"})] and service.record.state.drained == {("t4", 1)}
     assert [(event.job, event.number) for event in events(service, Ended)] == [("one", 1)]
     assert [event.ending for event in events(service, Closed)] == ["cancelled"]
     assert not service.record.state.leftover and len(service.record.state.free()["a100", 0]) == 2
@@ -342,24 +291,11 @@ def test_a_cancelled_job_is_stopped_while_the_policy_decides(tmp_path, policy):
     assert play_again(tmp_path)[1] == []
 
 
-def test_a_drained_node_is_left_while_the_policy_decides(tmp_path, policy):
+def test_a_policy_that_cannot_warm_up_is_replaced(tmp_path, policy):
+    policy.warm_up = raises(ZeroDivisionError("oops"))
     service = make_service(tmp_path, policy="plain")
+    former = service.rounds.policy
     service.admission.submit(named(RIGID, "one"))
-    service.backend.ignores_stop = True
-    step(service)
-    seen = []
-    type, ((node, _),) = service.record.state.jobs["one"].target
-    script = [
-        lambda: service.admission.drain(type, node),
-        lambda: service.admission.drain(type, node, back=True),
-        lambda: seen.append((list(service.backend.stopped), set(service.record.state.drained))),
-    ]
-    deciding(service, policy, [script[0], script[2], script[1]])
-    assert seen == [(["one.1"], set())]
-    assert len(events(service, Told)) == 1
-    service.backend.end("one.1", "stopped")
-    look(service)
-    step(service, 60.0)
-    assert service.record.state.jobs["one"].run.number == 2
+    run_until(service, lambda: service.record.state.jobs["one"].status == "running")
+    assert service.rounds.policy is not former and not service.trouble
     service.close()
-    assert play_again(tmp_path)[1] == []

@@ -2,25 +2,20 @@
 
 import asyncio
 import contextlib
-import math
 import pickle
-import re
 import signal
-import time
 from collections import Counter
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from copter.live import cli, forecast
+from copter.live import forecast
 from copter.live.ahead import Answer
 from copter.live.events import Noted
 from copter.live.files import ClusterFile
 from copter.live.forecast import Forecasts, question_of
 from copter.live.why import why, would_run
-from support.live_cases import ELASTIC, RIGID, client_of, look, make_service, named, step
+from support.live_cases import RIGID, begin, look, make_service, named, step
 
 ONE_TYPE = ClusterFile(gpus=({"type": "a100", "gpus_per_node": 4, "nodes": 2},))
 TROUBLED = """
@@ -264,41 +259,6 @@ def test_run_times_are_what_the_service_knows(made):
     assert [job.held is None for job in question.present.jobs.values()] == [False] * 4 + [True]
 
 
-@pytest.mark.parametrize("policy", ["sia", "fcfs"])
-def test_jobs_that_train_are_played_too(made, policy):
-    service = made(policy)
-    for number in range(12):
-        service.admission.submit(named(ELASTIC, f"job-{number}", min_gpus=4, tuned_gpus=4))
-    step(service)
-    answer = played(service)
-    queued = {name for name, job in service.record.state.jobs.items() if job.status == "queued"}
-    assert len(queued) >= 6 and answer.starts.keys() == queued and answer.ending == "started"
-
-
-def test_nodes_out_of_use_stay_so(made, in_process):
-    service = made()
-    service.admission.drain("a100", 0)
-    service.admission.submit(named(RIGID, "large", gpus=8))
-    step(service)
-    answer = told(service, "large")
-    assert answer["starts"] is None
-    assert "It would start in no round, even if no further jobs arrived" in answer["sentences"][0]
-
-
-def test_the_time_for_playing_is_limited(made, in_process, monkeypatch):
-    monkeypatch.setattr(forecast, "PLAY_SECONDS", 0.0)
-    service = made()
-    service.admission.submit(named(RIGID, "runs", gpus=8))
-    step(service)
-    service.admission.submit(named(RIGID, "waits", gpus=8))
-    answer = told(service, "waits")
-    assert answer["starts"] is None
-    assert re.search(
-        r"In the next 0 seconds, which could be simulated in .*, it does not start: played ahead",
-        answer["sentences"][0],
-    )
-
-
 @pytest.fixture
 def troubled(made, tmp_path, monkeypatch):
     """Return a function that makes a service whose policy has trouble in a forecast only."""
@@ -311,8 +271,7 @@ def troubled(made, tmp_path, monkeypatch):
 
     def make(mode):
         service = made()
-        service.admission.submit(named(RIGID, "runs", gpus=6))
-        step(service)
+        begin(service, RIGID, "runs", gpus=6)
         for name in ("soon", "waits"):
             service.admission.submit(named(RIGID, name))
         service.rounds._name, service.rounds.settings = "troubled", {"mode": mode}
@@ -348,19 +307,10 @@ def test_what_is_known_counts_if_the_policy_hangs(troubled, monkeypatch):
     )
 
 
-def test_a_process_that_cannot_begin_is_told(made, monkeypatch):
-    service = made()
-    service.admission.submit(named(RIGID, "waits"))
-    monkeypatch.setattr(forecast.sys, "executable", "/does/not/exist")
-    answer = told(service, "waits")
-    assert "No start could be estimated: the process of the estimate cannot begin" in answer["sentences"][0]
-
-
 def test_a_dry_run_says_when_and_for_whom_it_is_bad(made, in_process):
     service = made("queue")
     low = {"gpus": 8, "seconds": 600.0, "preemptible": True}
-    service.admission.submit(named(RIGID, "low", **low))
-    step(service)
+    begin(service, RIGID, "low", **low)
     for name in ("next", "last"):
         service.admission.submit(named(RIGID, name, **low))
     text = dry(service, gpus=8, priority=5, seconds=1200.0)
@@ -371,46 +321,6 @@ def test_a_dry_run_says_when_and_for_whom_it_is_bad(made, in_process):
     assert "It would delay no queued job and take GPUs of no running one." in text
     assert "It would start in about 3" in text
     assert "new" not in played(service).starts and len(service.record.state.jobs) == 3
-
-
-def test_on_the_command_line(made, tmp_path, monkeypatch, in_process):
-    app = typer.Typer()
-    cli.register(app)
-    service = made()
-    service.admission.submit(named(RIGID, "runs", gpus=8, seconds=7200.0))
-    step(service)
-    service.admission.submit(named(RIGID, "waits", gpus=8))
-    file = tmp_path / "job.toml"
-    file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')
-    with client_of(service) as client:
-        monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
-        shown = CliRunner().invoke(app, ["jobs", "--why", "waits"]).output.splitlines()
-        assert shown[0] == "waits: queued, number 1 of the queue by submission"
-        assert shown[1].startswith("  It would start in about 2 hours if no further jobs arrived")
-        assert client.why("waits")["starts"] == pytest.approx(service.record.now() + 7200.0, abs=360.0)
-        shown = CliRunner().invoke(app, ["submit", str(file), "--dry-run"]).output
-        assert "It would start in about 3 hours if no further jobs arrived" in shown
-    assert math.isclose(in_process[0].present.asks, service.record.now())
-
-
-def test_a_process_that_the_policy_started_delays_nothing_and_is_killed(troubled, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "json.py").write_text("open('imported', 'w')\n")  # as a job could in this directory
-    service = troubled("forks")
-    assert told(service, "soon")["starts"] == service.record.now()
-    forked, deadline = int((tmp_path / "forked").read_text()), time.monotonic() + 10.0
-    while _lives(forked):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert not (tmp_path / "imported").exists()
-
-
-def _lives(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_a_flood_of_dry_runs_waits_for_nothing(made, in_process, monkeypatch):
@@ -441,23 +351,22 @@ def test_a_flood_of_dry_runs_waits_for_nothing(made, in_process, monkeypatch):
     assert answer["starts"] == service.record.now() and len(in_process) == busy.count(0) + 1
 
 
-def test_a_dry_run_whose_name_is_taken_while_it_waits(made, in_process):
+def test_nodes_out_of_use_stay_so(made, in_process):
     service = made()
-
-    async def wait():
-        job = service.admission.dry_run(named(RIGID, "new"))
-        async with service.forecasts._turn:
-            asks = asyncio.ensure_future(service.forecasts.with_new(job))
-            await asyncio.sleep(0)
-            service.admission.submit(named(RIGID, "new"))
-        return await asks
-
-    assert "was submitted in the meantime" in asyncio.run(wait()).error and not in_process
+    service.admission.drain("a100", 0)
+    service.admission.submit(named(RIGID, "large", gpus=8))
+    step(service)
+    answer = told(service, "large")
+    assert answer["starts"] is None
+    assert "It would start in no round, even if no further jobs arrived" in answer["sentences"][0]
 
 
-def test_an_estimate_that_fails_in_the_service_hides_nothing(made):
+def test_an_estimate_that_fails_in_the_service_hides_nothing(made, monkeypatch):
     service = made()
     service.admission.submit(named(RIGID, "waits"))
     service.rounds.settings = {"setting": lambda: None}  # it cannot be pickled
     answer = told(service, "waits")
     assert answer["position"] == 1 and answer["sentences"][0].startswith("No start could be estimated: ")
+    service.rounds.settings = {}
+    monkeypatch.setattr(forecast.sys, "executable", "/does/not/exist")
+    assert "the process of the estimate cannot begin" in dry(service)

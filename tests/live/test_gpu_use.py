@@ -5,11 +5,10 @@ import asyncio
 import pytest
 
 from copter.live import gpu_use
-from copter.live.events import Noted
 from copter.live.files import PaceFile
 from copter.live.gpu_use import GpuUse, GpuUseError, read_gpu_use
 from copter.live.views import job_view, jobs_view
-from support.live_cases import CLUSTER, RIGID, make_service, named, step
+from support.live_cases import CLUSTER, RIGID, begin, make_service, named, notes
 
 LINES = """\
 0, GPU-aa, 35, 1024, 40960
@@ -37,17 +36,10 @@ def printing(text):
     return f"cat <<'END'\n{text}END"
 
 
-def notes(service):
-    service.record.journal.flush()
-    events = [event for _, event in service.record.journal.events(kind="Noted")]
-    return [event.text for event in events if isinstance(event, Noted)]
-
-
 def two_gpus(folder, **arguments):
     service = make_service(folder, policy="fcfs", **arguments)
     service.admission.submit(named(RIGID, "runs", types=("a100",)))
-    service.admission.submit(named(RIGID, "waits", gpus=4, types=("a100",)))
-    step(service)
+    begin(service, RIGID, "waits", gpus=4, types=("a100",))
     return service
 
 
@@ -108,7 +100,6 @@ def test_a_running_job_has_the_use_of_its_gpus(tmp_path, smi, monkeypatch, visib
     assert [one["device"] for one in used] == devices
     assert {"device": "0", "percent": 35, "used_mib": 1024, "total_mib": 40960} in used
     assert [job["gpu_use"] for job in jobs_view(service.record, False, 10)] == [used, []]
-    service.close()
 
 
 def test_use_that_is_unknown_is_noted_once(tmp_path, smi):
@@ -126,7 +117,6 @@ def test_use_that_is_unknown_is_noted_once(tmp_path, smi):
     smi("exit 9")
     asyncio.run(service.launcher.look_at_gpus())
     assert len(notes(service)) == 2
-    service.close()
 
 
 def test_nothing_is_asked_without_nvidia_smi_or_without_gpus(tmp_path, smi, monkeypatch):

@@ -4,36 +4,27 @@ import json
 
 import pytest
 import schemathesis
-from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import sampled_from
 from prometheus_client.parser import text_string_to_metric_families
 
 from copter.live.folder import run_token
 from copter.live.http import MOST_BYTES, make_app
-from support.live_cases import ELASTIC, RIGID, look, make_service, named, step
+from support.live_cases import (
+    CLUSTER,
+    ELASTIC,
+    RIGID,
+    begin,
+    events,
+    http_of,
+    look,
+    make_service,
+    named,
+    step,
+)
 
 JOB = {"command": ["true"], "gpus": 2}
 TRAIN = {"command": ["train"], "kind": "adaptive", "work": 100, "batch_size": 32}
-
-
-@pytest.fixture
-def service(tmp_path):
-    made = make_service(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def http(service):
-    """A client with the token; the service's own loop does not run."""
-    client = TestClient(make_app(service), raise_server_exceptions=False)
-    client.headers["Authorization"] = f"Bearer {service.token}"
-    return client
-
-
-def events(service):
-    return [event for _, event in service.record.journal.events()]
 
 
 def refused(answer, status, *words):
@@ -98,8 +89,7 @@ def test_every_endpoint_but_the_page_and_health_needs_a_token(service, http):
 
 def test_a_run_shows_its_own_token_and_no_other(service, http):
     service.admission.submit(named(ELASTIC, "one"))
-    service.admission.submit(named(ELASTIC, "two"))
-    step(service)
+    begin(service, ELASTIC, "two")
     body = {"progress": 1.0, "steps": 1, "running_seconds": 1.0, "batch_size": 32, "saved_progress": 0.0}
     for token in (service.token, run_token(service.token, "two", 1), run_token(service.token, "one", 2), ""):
         answer = http.post("/v1/runs/one/1", json=body, headers={"Authorization": f"Bearer {token}"})
@@ -111,6 +101,7 @@ def test_a_run_shows_its_own_token_and_no_other(service, http):
         ({"progress": -1.0}, ("progress",)),
         ({"progress": "much"}, ("progress",)),
         ({"times": [{"local_batch": 0, "count": 1, "log_seconds": 0.0}]}, ("times.0.local_batch",)),
+        ({"times": [{"local_batch": 1, "count": 1, "log_seconds": 0.0}] * 65}, ("at most 64",)),
         ({"variance": -1.0}, ("variance",)),
         ({"batch_size": 1.5}, ("batch_size",)),
         ({"new": 1}, ("new", "no such field")),
@@ -150,8 +141,14 @@ def test_a_run_shows_its_own_token_and_no_other(service, http):
         ({"retries": -1}, ("retries",)),
         ({"types": ["h100"]}, ("types", "h100")),
         ({"gpus": 1000}, ("no configuration",)),
+        ({"gpus": 3}, ("no configuration",)),
+        ({"options": {"acount": "a"}}, ("options: backend 'memory' has no 'acount'",)),
         ({"tenant": "a\x00b"}, ("tenant",)),
         ({"seconds": 0}, ("seconds",)),
+        ({"memory_gb_per_gpu": 0.001}, ("memory_gb_per_gpu",)),
+        ({"memory_gb_per_gpu": "1"}, ("memory_gb_per_gpu",)),
+        ({"cpus_per_gpu": 0}, ("cpus_per_gpu",)),
+        ({"cpus_per_gpu": 1.5}, ("cpus_per_gpu",)),
     ],
 )
 def test_a_job_that_is_wrong_is_refused_with_the_field(service, http, wrong, words):
@@ -185,11 +182,6 @@ def test_an_elastic_job_that_is_wrong_is_refused_with_the_field(service, http, w
     assert events(service) == before
 
 
-def test_names_are_taken_once(http):
-    assert http.post("/v1/jobs", json=JOB | {"name": "one"}).json() == {"name": "one"}
-    refused(http.post("/v1/jobs", json=JOB | {"name": "one"}), 409, "'one'")
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"command": ["true"]', b"1" * 100]
 )
@@ -203,8 +195,16 @@ def test_what_is_no_job_at_all_is_refused(service, http, content):
 def test_bodies_are_limited(service, http):
     before = events(service)
     refused(http.post("/v1/jobs", json=JOB | {"environment": {"A": "x" * MOST_BYTES}}), 413, "bytes")
-    pieces = (b"x" for _ in range(3))
-    refused(http.post("/v1/jobs", content=pieces), 411, "content-length")
+    for headers, status, closes in (
+        ({"transfer-encoding": "chunked"}, 411, True),
+        ({"content-length": str(MOST_BYTES + 1)}, 413, False),
+        ({"content-length": str(10**12)}, 413, True),
+        ({"content-length": "1" * 100}, 413, True),
+        ({"content-length": "-1"}, 413, True),
+    ):
+        answer = http.post("/v1/jobs", content=b"{}", headers=headers)
+        refused(answer, status)
+        assert (answer.headers.get("connection") == "close") == closes
     refused(
         http.post("/v1/jobs", json=JOB | {"environment": {f"A{k}": "" for k in range(300)}}),
         422,
@@ -214,12 +214,9 @@ def test_bodies_are_limited(service, http):
 
 
 def test_jobs_are_limited(tmp_path):
-    from support.live_cases import CLUSTER
-
     service = make_service(tmp_path, cluster=CLUSTER.model_copy(update={"max_jobs": 2}))
-    http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
+    http = http_of(service)
     assert [http.post("/v1/jobs", json=JOB).status_code for _ in range(3)] == [201, 201, 503]
-    service.close()
 
 
 def test_there_is_nothing_else(http):
@@ -251,30 +248,17 @@ def test_logs_come_in_parts_and_from_no_other_place(service, http):
     assert http.get("/v1/jobs/one/log", params={"after": after}).text == ""
     (folder / "ended-0.json").write_text("{}")
     assert http.get("/v1/jobs/one/log", params={"after": after}).text == "\ufffd"
+    (folder / "log-0.txt").write_text("said\nlast\n")  # it was cut, and is read from its begin
+    answer = http.get("/v1/jobs/one/log", params={"after": after})
+    assert (answer.text, answer.headers["x-next"]) == ("said\nlast\n", "10")
     refused(http.get("/v1/jobs/one/log", params={"run": 2}), 404, "run 2")
     for name in ("..", "../one", "%2e%2e", "one%2f..%2f..%2ftoken", "one%00"):
         assert http.get(f"/v1/jobs/{name}/log").status_code in (404, 422)
 
 
-def test_a_log_that_was_cut_is_read_from_its_begin(service, http):
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
-    folder = service.folder / "jobs" / "one" / "runs" / "1"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "log-0.txt").write_text("x" * 1000)
-    answer = http.get("/v1/jobs/one/log")
-    (folder / "log-0.txt").write_text("said\nlast\n")
-    answer = http.get("/v1/jobs/one/log", params={"after": answer.headers["x-next"]})
-    assert (answer.text, answer.headers["x-next"]) == ("said\nlast\n", "10")
-    (folder / "log-0.txt").write_text("")
-    answer = http.get("/v1/jobs/one/log", params={"after": 10})
-    assert (answer.text, answer.headers["x-next"]) == ("", "0")
-
-
 def test_what_is_shown_of_jobs_and_nodes(service, http):
     service.admission.submit(named(RIGID, "one"))
-    service.admission.submit(named(ELASTIC, "two"))
-    step(service)
+    begin(service, ELASTIC, "two")
     service.backend.end("one.1", "failed", "exit code 3")
     look(service)
     one, two = http.get("/v1/jobs").json()
@@ -305,17 +289,11 @@ def test_what_is_shown_of_jobs_and_nodes(service, http):
         n for n, k in kinds.items() if k == "counter"
     }
     assert http.get("/health").status_code == 200
-    service.backend.away = "gone"
-    look(service)
-    refused(http.get("/health"), 503, "gone")
-
-
-def test_strangers_learn_the_kind_of_trouble_only(service, http):
-    service.backend.away = "/srv/copter/jobs/one: no space left on device"
+    service.backend.away = "/srv/copter/jobs/one: gone"
     look(service)
     refused(http.get("/health"), 503, "the backend does not answer: /srv/copter/jobs")
     for header in ({"Authorization": ""}, {"Authorization": "Bearer wrong"}):
-        answer = http.get("/health", headers=header)
+        answer = http.get("/health", headers=header)  # strangers are told the kind of trouble only
         assert answer.json() == {"error": "the backend does not answer"} and answer.status_code == 503
 
 
@@ -339,8 +317,7 @@ TAKE_NOTHING = {"/v1/cluster", "/metrics", "/health"}
 @pytest.mark.parametrize("examples", [4, pytest.param(40, marks=pytest.mark.long)])
 def test_a_fuzzer_that_reads_the_description_finds_no_500(service, examples):
     """What OpenAPI describes, and what it forbids, with every kind of token."""
-    service.admission.submit(named(ELASTIC, "one"))
-    step(service)
+    begin(service, ELASTIC, "one")
     schema = schemathesis.openapi.from_asgi("/openapi.json", make_app(service))
     tokens = [service.token, run_token(service.token, "one", 1), "wrong"]
     statuses = set()
@@ -362,36 +339,3 @@ def test_a_fuzzer_that_reads_the_description_finds_no_500(service, examples):
     assert len(operations) == len(ENDPOINTS) + 2
     assert {200, 401, 404, 422} <= statuses
     assert service.record.journal.sound()
-
-
-def test_a_job_is_there_as_soon_as_it_was_taken(service, http, monkeypatch):
-    """Also while the policy is being asked about the others."""
-    policy, answer = service.rounds.policy, service.rounds.policy.schedule
-    service.admission.submit(named(RIGID, "one"))
-    seen = {}
-
-    def meanwhile(now):
-        service.admission.submit(named(RIGID, "two"))
-        seen["list"] = [job["name"] for job in http.get("/v1/jobs").json()]
-        seen["two"] = http.get("/v1/jobs/two").json()
-        return answer(now)
-
-    monkeypatch.setattr(policy, "schedule", meanwhile)
-    step(service)
-    assert seen["list"] == ["one", "two"] and seen["two"]["status"] == "queued"
-    assert seen["two"]["all_runs"] == []
-
-
-def test_a_run_reports_before_its_first_step(service, http):
-    service.admission.submit(named(ELASTIC, "one"))
-    step(service)
-    body = {
-        "progress": 0.0,
-        "steps": 0,
-        "running_seconds": 0.0,
-        "batch_size": 0,
-        "saved_progress": 0.0,
-        "variance": 1e30,
-    }
-    headers = {"Authorization": f"Bearer {run_token(service.token, 'one', 1)}"}
-    assert http.post("/v1/runs/one/1", json=body, headers=headers).status_code == 200

@@ -3,27 +3,19 @@
 import os
 import signal
 import stat
-import subprocess
 import sys
-import threading
 import time
-from pathlib import Path
 
 import pytest
-from live_runs import STUBBORN, read_run, run_of, state, until_ended, until_printed
+from backend_contract import EveryBackend
+from live_runs import STUBBORN, Runs, run_of, state, until, until_ended, until_printed
 
-from copter.live.backends.agent import cut_log, start_limiter
+from copter.live.backends.agent import cut_log
 from copter.live.backends.base import BackendError, RunState, begun, claim
 from copter.live.backends.local import LocalBackend
+from support.training_runs import alive
 
 pytestmark = pytest.mark.cluster
-
-CHECKPOINTS = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
-print("ready", flush=True)
-time.sleep(60)
-"""
 
 
 @pytest.fixture
@@ -31,20 +23,23 @@ def backend(tmp_path):
     return LocalBackend(tmp_path)
 
 
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+@pytest.fixture
+def again(tmp_path):
+    return lambda: LocalBackend(tmp_path)
 
 
-def test_a_run_is_read_as_it_was_written(tmp_path):
-    run = run_of(
-        tmp_path, "a", "b c", gpus=(2, 1), devices=((0, 3), (1,)), environment={"A": "1"}, options={"x": "y"}
-    )
-    assert read_run(run.folder) == run
-    assert (run.folder / "run.json").stat().st_mode & 0o077 == 0
+@pytest.fixture
+def runs(tmp_path):
+    return Runs(tmp_path)
+
+
+@pytest.fixture
+def nodes():
+    return "t4-0", "t4-1"
+
+
+class TestLocal(EveryBackend):
+    pass
 
 
 def test_processes_know_who_they_are(backend, tmp_path):
@@ -61,21 +56,6 @@ def test_processes_know_who_they_are(backend, tmp_path):
     assert lines[1].startswith("2 of 3, 0 on 1, 1 $(id)")
 
 
-def test_one_process_stands_for_all_gpus_if_that_is_wanted(backend, tmp_path):
-    run = run_of(
-        tmp_path,
-        "sh",
-        "-c",
-        "echo $COPTER_RANKS $CUDA_VISIBLE_DEVICES",
-        gpus=(2,),
-        devices=((1, 2),),
-        once=True,
-    )
-    backend.start(run)
-    assert until_ended(backend, run).outcome == "completed"
-    assert (run.folder / "log-0.txt").read_text() == "1 1,2\n"
-
-
 def test_gpus_are_counted_in_the_list_of_the_service(backend, tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,GPU-7f,2")
     say = ("sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
@@ -83,8 +63,9 @@ def test_gpus_are_counted_in_the_list_of_the_service(backend, tmp_path, monkeypa
         run = run_of(tmp_path, *say, number=number, gpus=gpus, devices=devices, once=once)
         backend.start(run)
         assert until_ended(backend, run) == RunState("completed")
-    assert (tmp_path / "1" / "log-0.txt").read_text() == "GPU-7f,2\n"
-    assert sorted((tmp_path / "2" / "log-0.txt").read_text().split()) == ["2", "6"]
+    runs = tmp_path / "jobs" / "job" / "runs"
+    assert (runs / "1" / "log-0.txt").read_text() == "GPU-7f,2\n"
+    assert sorted((runs / "2" / "log-0.txt").read_text().split()) == ["2", "6"]
     without = run_of(tmp_path, *say, number=3, devices=((3,),))
     backend.start(without)
     ended = until_ended(backend, without)
@@ -92,56 +73,20 @@ def test_gpus_are_counted_in_the_list_of_the_service(backend, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("script", "outcome", "words"),
     [
-        (("sh", "-c", "exit 7"), "exit code 7"),
-        (("sh", "-c", "kill -9 $$"), "SIGKILL"),
-        (("sh", "-c", "kill -40 $$"), "signal 40"),
-        (("/nowhere/program",), "/nowhere/program"),
+        ("exit 7", "failed", "exit code 7"),
+        ("kill -9 $$", "failed", "SIGKILL"),
+        ("kill -40 $$", "failed", "signal 40"),
+        ("exit 75", "stopped", "exit code 75 without a stop signal"),
+        (None, "failed", "/nowhere/program"),
     ],
 )
-def test_why_a_run_failed(backend, tmp_path, command, words):
-    run = run_of(tmp_path, *command)
+def test_how_a_run_ended(backend, tmp_path, script, outcome, words):
+    run = run_of(tmp_path, *(("/nowhere/program",) if script is None else ("sh", "-c", script)))
     backend.start(run)
     ended = until_ended(backend, run)
-    assert ended.outcome == "failed" and words in ended.reason
-
-
-def test_one_process_that_fails_ends_the_others_on_all_nodes(backend, tmp_path):
-    run = run_of(tmp_path, "sh", "-c", "test $COPTER_RANK = 0 && exit 3; exec sleep 60", gpus=(2, 2))
-    backend.start(run)
-    assert until_ended(backend, run).outcome == "failed"
-    pids = [who["pid"] for node in (0, 1) if (who := begun(run.folder, node))]
-    deadline = time.monotonic() + 20.0
-    while any(alive(pid) for pid in pids):
-        assert time.monotonic() < deadline
-        backend.states([run])
-        time.sleep(0.05)
-
-
-def test_stop_is_handed_on_and_answered(backend, tmp_path):
-    run = run_of(tmp_path, sys.executable, "-c", CHECKPOINTS, gpus=(1, 1))
-    backend.start(run)
-    until_printed(run, "ready", 0), until_printed(run, "ready", 1)
-    backend.stop(run)
-    assert until_ended(backend, run) == RunState("stopped")
-
-
-def test_a_run_that_ends_like_a_stopped_one_untold_has_a_reason(backend, tmp_path):
-    run = run_of(tmp_path, "sh", "-c", "exit 75", gpus=(1, 1))
-    backend.start(run)
-    assert until_ended(backend, run) == RunState("stopped", "exit code 75 without a stop signal")
-
-
-def test_kill_ends_what_does_not_listen(backend, tmp_path):
-    run = run_of(tmp_path, sys.executable, "-c", STUBBORN)
-    backend.start(run)
-    until_printed(run, "begun")
-    backend.stop(run)
-    time.sleep(0.1)
-    assert state(backend, run).outcome is None
-    backend.kill(run)
-    assert until_ended(backend, run).outcome == "lost"
+    assert ended.outcome == outcome and words in ended.reason
 
 
 def test_a_run_that_was_killed_before_it_began_never_begins(backend, tmp_path):
@@ -162,40 +107,11 @@ def test_a_run_is_never_started_twice(backend, tmp_path):
     assert not claim(run.folder, 0)
 
 
-def test_another_backend_finds_what_an_earlier_one_started(backend, tmp_path):
-    run = run_of(tmp_path, sys.executable, "-c", CHECKPOINTS)
-    backend.start(run)
-    until_printed(run, "ready")
-    later = LocalBackend(tmp_path)
-    assert state(later, run) == RunState()
-    later.stop(run)
-    assert until_ended(later, run) == RunState("stopped")
-    never = run_of(tmp_path, "true", number=2)
-    assert state(later, never) == RunState("lost", "no agent began it")
-    later.start(never)
-    assert until_ended(later, never).outcome == "lost"
-
-
-def test_a_number_of_a_process_that_was_given_again_is_no_agent(backend, tmp_path):
-    run = run_of(tmp_path, "true")
-    backend.start(run)
-    until_ended(backend, run)
-    (run.folder / "ended-0.json").unlink()
-    begun_file = run.folder / "begun-0.json"
-    begun_file.write_text(begun_file.read_text().replace(str(begun(run.folder, 0)["pid"]), str(os.getpid())))
-    assert state(backend, run).outcome == "lost"
-    backend.kill(run)  # does not kill this process
-
-
-def test_a_job_that_removes_the_folder_of_its_run_has_failed(backend, tmp_path):
-    run = run_of(tmp_path, "sh", "-c", 'sleep 0.2; rm -r "${COPTER_RUN_FILE%/*}"; exec sleep 600')
-    backend.start(run)
-    until = time.monotonic() + 60.0
-    while not begun(run.folder, 0) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert state(backend, run).outcome is None
-    ended = until_ended(backend, run)
-    assert (ended.outcome, ended.reason) == ("failed", "begun-0.json: was removed while the run was going on")
+def test_a_run_that_no_agent_began_is_lost(backend, tmp_path):
+    never = run_of(tmp_path, "true")
+    assert state(backend, never) == RunState("lost", "no agent began it")
+    backend.start(never)
+    assert until_ended(backend, never).outcome == "lost"
 
 
 def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
@@ -211,32 +127,18 @@ def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
         backend.start(run_of(tmp_path, "true", number=2, gpus=(1, 1)))
 
 
-def test_a_process_that_dies_of_the_notice_was_stopped(backend, tmp_path):
-    run = run_of(tmp_path, "sh", "-c", "echo ready; exec sleep 60", gpus=(2,))
-    backend.start(run)
-    until_printed(run, "ready")
-    backend.stop(run)
-    assert until_ended(backend, run) == RunState("stopped")
-    alone = run_of(tmp_path, "sh", "-c", "kill -TERM $$", number=2)
-    backend.start(alone)
-    assert until_ended(backend, alone).outcome == "failed"
-
-
 def test_what_a_command_leaves_behind_ends_with_it(backend, tmp_path):
     """A shell does not hand signals on, and what runs in its background outlives it."""
     words = "echo $$; sleep 600 & echo $!; (sleep 600; true) & echo $!; wait; true"
     told = run_of(tmp_path, "bash", "-c", words, once=True)
     backend.start(told)
     until_printed(told, "\n")
-    deadline = time.monotonic() + 30.0
-    while len((told.folder / "log-0.txt").read_text().split()) < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    pids = [int(one) for one in (told.folder / "log-0.txt").read_text().split()]
-    assert all(alive(pid) for pid in pids)
+    until(backend, told, lambda _: len((told.folder / "log-0.txt").read_text().split()) == 3)
+    numbers = [int(one) for one in (told.folder / "log-0.txt").read_text().split()]
+    assert all(map(alive, numbers))
     backend.stop(told)
     assert until_ended(backend, told).outcome in ("stopped", "failed", "completed")
-    assert not any(alive(pid) for pid in pids)
+    assert not any(map(alive, numbers))
 
     by_itself = run_of(tmp_path, "bash", "-c", "setsid sleep 600 & echo $!", once=True, number=2)
     backend.start(by_itself)
@@ -297,10 +199,7 @@ def with_orphans(backend, run, count):
     """Start a run that leaves orphans behind, and wait until its agent is their parent."""
     backend.start(run)
     until_printed(run, "begun")
-    deadline = time.monotonic() + 30.0
-    while len(sleepers(run)[1]) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(backend, run, lambda _: len(sleepers(run)[1]) >= count)
     agent, orphans = sleepers(run)
     assert all(os.getsid(pid) != os.getsid(agent) for pid in orphans[1:])
     return agent, orphans
@@ -320,9 +219,7 @@ def test_a_run_whose_agent_was_killed_ends_when_its_processes_have_ended(backend
     run = run_of(tmp_path, sys.executable, "-S", "-c", ESCAPING, once=True)
     agent, orphans = with_orphans(backend, run, 2)
     os.kill(agent, signal.SIGKILL)
-    deadline = time.monotonic() + 30.0
     while alive(agent):
-        assert time.monotonic() < deadline
         time.sleep(0.02)
     assert any(alive(pid) for pid in orphans)
     now = until_ended(LocalBackend(tmp_path) if restarted else backend, run)
@@ -368,10 +265,7 @@ def test_a_log_that_takes_too_much_is_cut(backend, tmp_path, seconds):
     backend.start(run)
     until_printed(run, "line 199 of 99\n")
     if seconds:
-        deadline = time.monotonic() + 30.0
-        while (run.folder / "log-0.txt").stat().st_size > 41_000:  # until the next check
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(backend, run, lambda _: (run.folder / "log-0.txt").stat().st_size <= 41_000)  # the next check
         backend.kill(run)
     assert until_ended(backend, run).outcome == ("lost" if seconds else "completed")
     log = (run.folder / "log-0.txt").read_text()
@@ -379,20 +273,6 @@ def test_a_log_that_takes_too_much_is_cut(backend, tmp_path, seconds):
     assert notes and len(log) < 41_000  # a line that is written during a cut may come before the note
     assert all(note.startswith("copter: the log took more than 40000 bytes; ") for note in notes)
     assert "line 199 of 99\n" in log
-
-
-def test_signals_go_to_the_thread_that_waits(tmp_path):
-    """A signal that another thread gets would not interrupt the wait for the processes."""
-    over = threading.Event()
-    with open(tmp_path / "log", "a+b", buffering=0) as log:
-        limiter = start_limiter(log.fileno(), 1000, over)
-        status = Path(f"/proc/self/task/{limiter.native_id}/status").read_text()
-        over.set()
-        limiter.join()
-    (blocked,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:"))
-    for number in (signal.SIGTERM, signal.SIGURG, signal.SIGUSR2):
-        assert int(blocked, 16) >> (number - 1) & 1
-        assert number not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_holes_of_a_log_do_not_count(tmp_path):
@@ -408,23 +288,6 @@ def test_holes_of_a_log_do_not_count(tmp_path):
     said, *lines = (tmp_path / "log").read_text().splitlines()
     assert said == "copter: the log took more than 100000 bytes; 100000 bytes were dropped"
     assert lines == ["last", "more"]
-
-
-ENDS_WHEN_TOLD = """
-import os, subprocess
-from copter.live.backends import agent
-
-first = subprocess.Popen(["sh", "-c", "exit 0"])
-os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
-agent.terminate(first, True)
-print(agent.wait([first], [15]))
-"""
-
-
-def test_a_process_that_ends_as_it_is_told_to_stop_has_completed():
-    """The handler of a signal may run between the end of a process and the moment when it is noticed."""
-    done = subprocess.run([sys.executable, "-c", ENDS_WHEN_TOLD], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "{'code': 0, 'reason': '', 'told': True}\n", done.stderr
 
 
 def test_folders_that_a_restored_service_lacks_are_its_own(tmp_path):

@@ -31,27 +31,6 @@ def together(ranks, work):
     return found
 
 
-def test_all_have_the_sum_in_the_order_of_the_ranks(tmp_path):
-    rng = np.random.default_rng(0)
-    parts = rng.normal(size=(4, 3, 50_000)) * 10.0 ** rng.integers(-8, 8, (4, 3, 1))
-
-    def work(rank):
-        group = join(tmp_path, rank, 4)
-        start = group.spread(b"from the first" if rank == 0 else b"")
-        sums = []
-        for part in parts[rank]:
-            total = part.copy()
-            said = group.reduce(total, bytes([rank]), lambda notes: b"decided " + b"".join(notes))
-            sums.append(total)
-        group.close()
-        return start, said, np.stack(sums)
-
-    expected = ((parts[0] + parts[1]) + parts[2]) + parts[3]
-    for start, said, sums in together(4, work):
-        assert (start, said) == (b"from the first", b"decided \0\1\2\3")
-        assert np.array_equal(sums, expected)
-
-
 def test_processes_of_another_user_do_not_get_in(tmp_path, monkeypatch):
     monkeypatch.setattr(group, "JOIN_SECONDS", 0.5)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from copter.cli.main import app
-from support.live_cases import RIGID, make_service, named, step
+from support.live_cases import RIGID, begin, make_service, named, step
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("copter.service", "copter-jobs.service")
@@ -50,8 +50,7 @@ def test_the_dashboard_shows_all_metrics_and_no_others(tmp_path):
     """Names of metrics and of the values of labels are those of a service; only counters have a rate."""
     dashboard = json.loads((ROOT / "docs/examples/grafana.json").read_text())
     service = make_service(tmp_path / "live")
-    service.admission.submit(named(RIGID, "first", gpus=1))
-    step(service)
+    begin(service, RIGID, "first", gpus=1)
     text = service.figures()
     service.close()
     families = list(text_string_to_metric_families(text))
@@ -97,4 +96,3 @@ def test_a_backup_of_a_running_service_has_what_it_acknowledged(tmp_path):
     assert restored.token == token
     assert {name: job.status for name, job in restored.record.state.jobs.items()} == running
     assert set(running.values()) == {"running"} and len(running) == 3
-    restored.close()

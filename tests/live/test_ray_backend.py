@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 
 import pytest
 
 pytest.importorskip("ray")
 
 import ray
-from live_runs import STUBBORN, Runs, pids, state, until_ended, until_gone, until_said, worker
+from backend_contract import WaitingBackend
+from live_runs import Runs, pids, until_ended, until_gone, until_said, worker
 
 from copter.live.backends import base
 from copter.live.backends.base import BackendError, RunState
@@ -78,60 +78,28 @@ def runs(tmp_path):
     return Runs(tmp_path)
 
 
-def test_runs_complete_stop_and_are_killed(make, runs):
-    backend = make()
-    assert backend.down() == {}
-    run = runs.make({"n2": 3, "n1": 1}, worker(0.0))
-    backend.start(run)
-    said = until_said(backend, run)
-    assert [[line.split()[:3] for line in lines] for lines in said] == [
-        [["0", "0", "4"], ["0", "1", "4"], ["0", "2", "4"]],
-        [["1", "3", "4"]],
-    ]
-    assert len({line.split()[3] for line in said[0]}) == 3
-    assert until_ended(backend, run) == RunState("completed")
-
-    first, second = runs.make({"n1": 4}, worker()), runs.make({"n1": 1}, (sys.executable, "-c", STUBBORN))
-    backend.start(first)
-    until_said(backend, first)
-    backend.start(second)  # waits for the first
-    assert state(backend, second) == RunState(waiting=True)
-    backend.stop(first)
-    assert until_ended(backend, first) == RunState("stopped")
-    until_said(backend, second)
-    agents = pids(second)
-    backend.kill(second)
-    until_gone(*agents)
-    assert until_ended(backend, second).outcome == "lost"
-    assert state(backend, second).outcome == "lost"
+@pytest.fixture
+def nodes():
+    return "n1", "n2"
 
 
-@pytest.mark.long
-def test_a_run_is_found_again_by_a_later_service(make, runs):
-    backend = make()
-    run, once = runs.make({"n1": 1, "n2": 1}, worker()), runs.make({"n1": 2, "n2": 2}, worker(0.0), once=True)
-    backend.start(run)
-    backend.start(run)  # asked twice
-    until_said(backend, run)
-    backend.close()
-    assert not ray.is_initialized()
-    later = make()
-    assert state(later, run) == RunState()
-    later.stop(run)
-    assert until_ended(later, run) == RunState("stopped")
-    later.start(once)
-    assert [len(lines) for lines in until_said(later, once)] == [1, 0]
-    assert until_ended(later, once) == RunState("completed")
+@pytest.fixture
+def backend(make):
+    return make()
 
 
-@pytest.mark.long
-def test_a_failed_process_ends_the_run_and_its_code_is_told(make, runs):
-    backend = make()
-    run = runs.make({"n1": 1, "n2": 1}, ("sh", "-c", 'test "$COPTER_NODE" = 0 && exit 3; sleep 600'))
-    backend.start(run)
-    ended = until_ended(backend, run)
-    assert (ended.outcome, ended.reason) == ("failed", "process 0 on the node ended with exit code 3")
-    until_gone(*pids(run))
+@pytest.fixture
+def again(make, backend):
+    def end_and_make():
+        backend.close()
+        assert not ray.is_initialized()
+        return make()
+
+    return end_and_make
+
+
+class TestRay(WaitingBackend):
+    pass
 
 
 @pytest.mark.long
@@ -142,31 +110,6 @@ def test_an_agent_that_is_killed_is_a_run_that_is_lost(make, runs):
     until_said(backend, run)
     os.kill(pids(run)[0], signal.SIGKILL)
     assert until_ended(backend, run) == RunState("lost", "its actor ended or never existed", by_itself=True)
-
-
-@pytest.mark.long
-def test_a_waiting_run_that_is_stopped_never_begins(make, runs):
-    backend = make()
-    busy = runs.make({"n1": 4}, worker())
-    backend.start(busy)
-    until_said(backend, busy)
-    for end in (backend.stop, backend.kill):
-        run = runs.make({"n1": 1}, worker())
-        backend.start(run)
-        end(run)
-        assert until_ended(backend, run).outcome == "lost"
-        assert not list(run.folder.glob("log-*"))
-    backend.kill(busy)
-
-
-@pytest.mark.long
-def test_a_command_is_not_read_by_a_shell(make, runs):
-    words = ("a b", "$(touch broken)", "'\"", "x\ny", "; exit 1", "$HOME", "*")
-    backend = make()
-    run = runs.make({"n1": 1}, (sys.executable, "-c", "import sys; print(repr(sys.argv[1:]))", *words))
-    backend.start(run)
-    assert until_ended(backend, run) == RunState("completed")
-    assert (run.folder / "log-0.txt").read_text() == f"{list(words)!r}\n"
 
 
 @pytest.mark.long

@@ -15,7 +15,6 @@ from copter.live.archive import whole_history
 from copter.live.cluster import LiveCluster
 from copter.live.events import Closed, Decided, Ended
 from copter.live.files import ClusterFile
-from copter.live.journal import LiveJournal
 from copter.live.past import Past
 from copter.live.replay import play_again
 from support.live_cases import (
@@ -23,10 +22,13 @@ from support.live_cases import (
     ELASTIC,
     RIGID,
     Turned,
+    begin,
+    events,
     look,
     make_service,
     named,
     report,
+    restarted,
     step,
     write_cluster,
 )
@@ -96,6 +98,15 @@ def check(service):
         assert plain(getattr(record.past, name)) == plain(getattr(judge.past, name)), name
     assert record.over == judge.over and list(record._kept) == judge.kept
     return judge
+
+
+def again(service, **arguments):
+    """End a service and start it again: its state is that after all events, and rounds are repeatable."""
+    later = restarted(service, **arguments)
+    assert play_again(service.folder)[1] == []
+    check(later)
+    assert later.record.state.cluster == service.record.state.cluster
+    return later
 
 
 def _something_happens(rng, service, cluster, deaf):
@@ -187,7 +198,7 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
             counts["open"] += len(service.record.state.jobs)
             counts["archived"] += sum(service.record.journal.archived().values())
             counts["ended"] += len(service.record._kept)
-    decided = [event for _, event in service.record.journal.events(kind="Decided")]
+    decided = events(service, Decided)
     counts["sizes"] = sum(bool(event.sizes) for event in decided)
     counts["errors"] = sum(bool(event.error) for event in decided)
     service.close()
@@ -200,12 +211,10 @@ def test_events_of_ended_jobs_are_not_read(tmp_path, monkeypatch):
     service = make_service(tmp_path)
     clock, backend = service.record.clock, service.backend
     for number in range(8):
-        service.admission.submit(named(RIGID, f"over-{number}"))
-        step(service)
+        begin(service, RIGID, f"over-{number}")
         backend.end(f"over-{number}.1")
         look(service)
-    service.admission.submit(named(ELASTIC, "open"))
-    step(service)
+    begin(service, ELASTIC, "open")
     service.admission.report("open", 1, report(3.0))
     service.close()
     applied, apply = [], LiveCluster.apply
@@ -217,7 +226,6 @@ def test_events_of_ended_jobs_are_not_read(tmp_path, monkeypatch):
     assert kinds == ["Opened", "Submitted", "Decided", "Launched", "Reported", "Opened"]
     monkeypatch.undo()
     check(later)
-    later.close()
 
 
 def test_only_folders_that_exist_are_removed(tmp_path, monkeypatch):
@@ -225,8 +233,7 @@ def test_only_folders_that_exist_are_removed(tmp_path, monkeypatch):
     service = make_service(tmp_path, cluster=cluster)
     clock, backend = service.record.clock, service.backend
     for number in range(6):
-        service.admission.submit(named(RIGID, f"job-{number}"))
-        step(service)
+        begin(service, RIGID, f"job-{number}")
         backend.end(f"job-{number}.1")
         look(service)
     service.close()
@@ -237,34 +244,3 @@ def test_only_folders_that_exist_are_removed(tmp_path, monkeypatch):
     assert later.record.kept == 6
     look(later)
     assert removed == ["job-1"] and later.record.kept == 2
-    later.close()
-
-
-def test_a_tick_removes_folders_for_a_limited_time(tmp_path, monkeypatch):
-    cluster = CLUSTER.model_copy(update={"keep_jobs": 0})
-    service = make_service(tmp_path, cluster=cluster)
-    for number in range(4):
-        service.admission.submit(named(RIGID, f"job-{number}"))
-    step(service)
-    monkeypatch.setattr("copter.live.launcher._PRUNE_SECONDS", 0.0)
-    for number in range(4):
-        service.backend.end(f"job-{number}.1")
-    look(service)
-    assert service.record.kept == 4
-    monkeypatch.undo()
-    for _ in range(20):
-        look(service)
-    assert service.record.kept == 0 and not list((tmp_path / "jobs").iterdir())
-    service.close()
-
-
-def test_an_end_that_is_no_json_is_named(tmp_path):
-    service = make_service(tmp_path)
-    service.admission.submit(named(RIGID, "one"))
-    service.admission.cancel("one")
-    service.close()
-    journal = LiveJournal(tmp_path / "journal.sqlite")
-    journal.database.execute("UPDATE events SET fields = '{' WHERE kind = 'Closed'")
-    journal.close()
-    with pytest.raises(Exception, match=r"event 3 \(Closed\): must be JSON"):
-        make_service(tmp_path, service.backend, service.record.clock)

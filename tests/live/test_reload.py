@@ -2,30 +2,24 @@
 
 import asyncio
 import os
-import signal
 import sqlite3
 
 import pytest
-import typer
-from fastapi.testclient import TestClient
-from test_recovery import check
-from typer.testing import CliRunner
+from test_recovery import again
 
-from copter.live import cli
 from copter.live.admission import RefusedError
 from copter.live.ahead import Answer
 from copter.live.events import Decided, Opened, Reloaded
 from copter.live.files import ClusterFile, JobFileError, checked, read_toml
 from copter.live.forecast import question_of
-from copter.live.http import make_app
-from copter.live.replay import play_again, simulate
-from copter.live.tokens import Author
-from copter.live.views import cluster_view, events_view
+from copter.live.replay import simulate
+from copter.live.views import events_view
 from support.live_cases import (
     ELASTIC,
     RIGID,
     act_while_deciding,
-    client_of,
+    events,
+    http_of,
     look,
     make_service,
     named,
@@ -45,9 +39,7 @@ def path(tmp_path):
 
 @pytest.fixture(params=["sia", "queue"])
 def service(tmp_path, path, request):
-    made = start(tmp_path, path, policy=request.param)
-    yield made
-    made.close()
+    return start(tmp_path, path, policy=request.param)
 
 
 def start(tmp_path, path, backend=None, clock=None, **more):
@@ -62,40 +54,6 @@ def places(service):
 def submit(service, *names, **fields):
     for name in names:
         service.admission.submit(named(FOUR, name, **fields))
-
-
-def again(service, tmp_path, path):
-    """End the service and start it again: the state is that after all events, and rounds are repeatable."""
-    policy = service.rounds.policy.name
-    before = service.record.state.cluster
-    service.close()
-    service.close = lambda: None  # the fixture closes it too
-    assert play_again(tmp_path / "live")[1] == []
-    later = start(tmp_path, path, service.backend, service.record.clock, policy=policy)
-    check(later)
-    assert later.record.state.cluster == before
-    later.close()
-
-
-def kinds(service, *wanted):
-    return [event for _, event in service.record.journal.events() if isinstance(event, wanted)]
-
-
-def test_a_node_that_was_added_is_used(service, tmp_path, path):
-    submit(service, "a", "b", "c")
-    step(service)
-    assert sorted(map(bool, places(service).values())) == [False, True, True]
-    write_cluster(path, T4 | {"nodes": 3}, max_jobs=5)
-    assert service.reload() == ["type 't4': nodes is 3, and was 2", "max_jobs is 5, and was 10000"]
-    step(service)
-    assert {nodes for ((nodes, _),) in places(service).values()} == {0, 1, 2}
-    assert len(service.backend.runs) == 3 and not service.backend.stopped
-    assert service.backend.known == ["t4-0", "t4-1", "t4-2"]
-    assert [one["unusable"] for one in cluster_view(service)["nodes"]] == [""] * 3
-    submit(service, "d", "e")
-    with pytest.raises(RefusedError, match="at most 5 jobs"):
-        submit(service, "f")
-    again(service, tmp_path, path)
 
 
 def test_jobs_of_a_node_that_was_removed_are_stopped_and_move(service, tmp_path, path):
@@ -117,7 +75,7 @@ def test_jobs_of_a_node_that_was_removed_are_stopped_and_move(service, tmp_path,
     look(service)
     step(service)
     assert places(service) == {last: ((0, 4),)} and f"{last}.2" in service.backend.runs
-    again(service, tmp_path, path)
+    again(service, source=path)
 
 
 def test_jobs_use_a_type_that_was_added(service, tmp_path, path):
@@ -147,7 +105,7 @@ def test_jobs_use_a_type_that_was_added(service, tmp_path, path):
     for _ in range(2):
         step(service, 60.0)
     assert jobs["last"].allocation.type == "h100"
-    again(service, tmp_path, path)
+    again(service, source=path)
 
 
 def test_settings_are_used_at_once_and_keep_the_policy(service, tmp_path, path):
@@ -159,14 +117,14 @@ def test_settings_are_used_at_once_and_keep_the_policy(service, tmp_path, path):
     said = ["grace_seconds is 5.0, and was 60.0", "decision_seconds is 7.0, and was the default"]
     assert service.reload() == said and service.rounds.decision_seconds == 7.0
     step(service)
-    assert service.rounds.policy is policy and len(kinds(service, Opened)) == 1
+    assert service.rounds.policy is policy and len(events(service, Opened)) == 1
     service.admission.cancel("a")
     look(service)
     assert not service.backend.killed
     look(service, 6.0)
     assert service.backend.killed == ["a.1"]
-    assert service.reload() == [] and len(kinds(service, Reloaded)) == 1
-    again(service, tmp_path, path)
+    assert service.reload() == [] and len(events(service, Reloaded)) == 1
+    again(service, source=path)
 
 
 @pytest.mark.parametrize(
@@ -189,21 +147,34 @@ def test_settings_are_used_at_once_and_keep_the_policy(service, tmp_path, path):
             'gpus = [{ type = "v100", gpus_per_node = 1 }, { type = "t4", gpus_per_node = 4, nodes = 2 }]',
             ("node t4-0 must keep the numbers of its GPUs", "'a'"),
         ),
+        (
+            "[[gpus]]\ntype = 't4'\ngpus_per_node = 4\nhosts = ['n1']\n"
+            "[[gpus]]\ntype = 'h100'\ngpus_per_node = 4\nhosts = ['n1']\n",
+            ("host 'n1': must occur once",),
+        ),
         (None, ("No such file",)),
+        (os.mkfifo, ("not a regular file",)),
+        ("gpus = " + "[" * 3000, ("must be a TOML file",)),
+        ("max_jobs = " + "9" * 5000, ("must be a TOML file",)),
+        (b"\xff\xfe", ("must be a TOML file",)),
     ],
 )
 @pytest.mark.parametrize("deciding", [False, True])
 def test_what_is_refused_changes_nothing(service, path, text, words, deciding):
     submit(service, "a")
     step(service)
-    before, file, policy = kinds(service, object), service.record.file, service.rounds.policy
-    path.unlink() if text is None else path.write_text(text)
+    before, file, policy = events(service, object), service.record.file, service.rounds.policy
+    path.unlink()
+    if callable(text):
+        text(path)
+    elif text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     service.record.deciding = deciding
     with pytest.raises(RefusedError) as raised:
         service.reload()
     service.record.deciding = False
     assert all(word in str(raised.value) for word in (*words, str(path)))
-    assert kinds(service, object) == before and service.record.file is file
+    assert events(service, object) == before and service.record.file is file
     step(service)
     assert service.rounds.policy is policy and service.record.state.file is file
 
@@ -214,7 +185,7 @@ def test_devices_that_the_machine_does_not_have_are_refused(service, path, monke
     write_cluster(path, T4 | {"nodes": 3})
     with pytest.raises(RefusedError, match="CUDA_VISIBLE_DEVICES"):
         service.reload()
-    assert not kinds(service, Reloaded)
+    assert not events(service, Reloaded)
 
 
 def test_a_host_may_change_when_no_run_is_on_its_node(tmp_path):
@@ -241,7 +212,7 @@ def test_a_host_may_change_when_no_run_is_on_its_node(tmp_path):
     submit(service, "d")
     step(service)
     assert service.backend.runs["d.1"].hosts == ("n4",)
-    again(service, tmp_path, tmp_path / "cluster.toml")
+    again(service)
 
 
 def test_a_reload_while_the_policy_decides_waits_for_the_decision(service, tmp_path, path):
@@ -264,77 +235,30 @@ def test_a_reload_while_the_policy_decides_waits_for_the_decision(service, tmp_p
         (("t4",), 9),
     ]
     assert service.record.state.cluster.names == ("t4", "h100")
-    reloaded, decided, *rest = kinds(service, Reloaded, Decided)
+    reloaded, decided, *rest = events(service, Reloaded, Decided)
     assert isinstance(reloaded, Reloaded) and isinstance(decided, Decided) and decided.places and not rest
     for _ in range(2):
         step(service, 60.0)
-    assert len(kinds(service, Opened)) == 2
+    assert len(events(service, Opened)) == 2
     assert places(service)["meanwhile"] is not None
-    again(service, tmp_path, path)
-
-
-def test_a_decision_for_a_node_that_was_removed_meanwhile_has_no_effect(service, tmp_path, path):
-    submit(service, "a", "b")
-
-    def reload():
-        write_cluster(path, T4 | {"nodes": 1})
-        service.reload()
-
-    act_while_deciding(service, reload)
-    step(service)
-    assert sorted(map(str, places(service).values())) == ["((0, 4),)", "None"]
-    assert len(service.backend.runs) == 1
-    step(service)
-    again(service, tmp_path, path)
-
-
-def test_only_administrators_reload_and_the_audit_names_them(service, path):
-    write_cluster(path, T4 | {"nodes": 1})
-    for role in ("user", "read"):
-        with pytest.raises(RefusedError, match="'eve' has the role.*may not change the cluster") as raised:
-            service.reload(Author("eve", role))
-        assert raised.value.status == 403
-    service.reload(Author("root", "admin"))
-    service.record.journal.flush()
-    last = events_view(service.record, 0, 10)[-1]
-    assert (last["what"], last["author"]) == ("Reloaded", "root")
-    assert last["text"] == "the cluster's file was read again: type 't4': nodes is 1, and was 2"
+    again(service, source=path)
 
 
 def test_a_service_without_a_file_refuses(tmp_path):
     service = make_service(tmp_path)
     with pytest.raises(RefusedError, match="not started with a file"):
         service.reload()
-    service.close()
 
 
-def test_a_pipe_in_place_of_the_file_is_refused_at_once(service, path):
-    path.unlink()
-    os.mkfifo(path)
-    with pytest.raises(RefusedError, match="not a regular file"):
-        service.reload()
-    path.unlink()
-    with pytest.raises(RefusedError, match="cluster.toml") as raised:
-        service.reload()
-    assert raised.value.status == 422
-
-
-def test_the_command_prints_what_has_changed(service, path, monkeypatch):
+def test_the_command_prints_what_has_changed(service, path, command):
     write_cluster(path, T4 | {"nodes": 1}, keep_jobs=3)
-    with client_of(service) as client:
-        monkeypatch.setattr(cli, "_client", lambda *_, **_more: client)
-        monkeypatch.setattr(type(client), "close", lambda _: None)
-        app = cli.typer.Typer()
-        cli.register(app)
-        said = [CliRunner().invoke(app, ["reload"]).output for _ in range(2)]
+    said = [command(service, "reload")[1] for _ in range(2)]
     assert said == [
         "type 't4': nodes is 1, and was 2\nkeep_jobs is 3, and was 1000\n",
         "nothing has changed\n",
     ]
     path.write_text("x")
-    answer = TestClient(make_app(service)).post(
-        "/v1/reload", headers={"Authorization": f"Bearer {service.token}"}
-    )
+    answer = http_of(service).post("/v1/reload")
     assert answer.status_code == 422 and "TOML" in answer.json()["error"]
 
 
@@ -350,7 +274,7 @@ def test_a_signal_reloads_at_the_next_tick(service, path):
         await asyncio.wait([task])
 
     asyncio.run(play())
-    (event,) = kinds(service, Reloaded)
+    (event,) = events(service, Reloaded)
     assert event.author == "the signal SIGHUP" and service.record.state.cluster.gpus == 4
     service.record.journal.flush()
     last = events_view(service.record, 0, 10)[-1]
@@ -377,59 +301,6 @@ def test_gpus_of_a_run_that_is_ending_are_given_to_no_new_node(service, path):
     assert "type 'h100' is new: nodes = 1, gpus_per_node = 4" in service.reload()
 
 
-def test_gpus_that_a_smaller_node_had_are_given_to_no_new_node(service, path):
-    write_cluster(path, T4 | {"nodes": 1})
-    service.reload()
-    submit(service, "a", "b", gpus=2)
-    step(service)
-    service.backend.ignores_stop = True
-    write_cluster(path, T4 | {"nodes": 1, "gpus_per_node": 2})
-    service.reload()
-    look(service)
-    write_cluster(
-        path, T4 | {"nodes": 1, "gpus_per_node": 2}, {"type": "h100", "gpus_per_node": 4, "nodes": 1}
-    )
-    with pytest.raises(RefusedError, match="must keep the numbers of its GPUs"):
-        service.reload()
-
-
-def test_a_signal_at_the_start_does_not_end_the_service(path, tmp_path, monkeypatch):
-    asked = []
-
-    class Starting:
-        def __init__(self, *arguments, **more):
-            os.kill(os.getpid(), signal.SIGHUP)
-
-        @property
-        def record(self):
-            raise KeyboardInterrupt  # the service is to end
-
-        def ask_reload(self):
-            asked.append("reload")
-
-        def close(self):
-            asked.append("close")
-
-    monkeypatch.setattr("copter.live.service.Service", Starting)
-    former = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
-    app = typer.Typer()
-    cli.register(app)
-    try:
-        arguments = ["serve", "--cluster", str(path), "--folder", str(tmp_path / "live")]
-        shown = CliRunner().invoke(app, arguments)
-        assert asked == ["reload", "close"], shown.output
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-def test_a_host_that_occurs_twice_in_a_large_file(path):
-    other = {"type": "h100", "gpus_per_node": 8, "nodes": 1, "hosts": ["n7"]}
-    write_cluster(path, T4 | {"nodes": 50_000, "hosts": [f"n{k}" for k in range(50_000)]}, other)
-    with pytest.raises(JobFileError, match="host 'n7': must occur once"):
-        read_toml(path, ClusterFile)
-
-
 def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, tmp_path, path):
     write_cluster(path, T4 | {"nodes": 1})
     service.reload()
@@ -438,6 +309,7 @@ def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, tmp_pat
     jobs = service.record.state.jobs
     assert {job.run.devices for job in jobs.values()} == {((0, 1),), ((2, 3),)}
     (gone,) = [name for name, job in jobs.items() if job.run.devices == ((2, 3),)]
+    service.backend.ignores_stop = True
     write_cluster(path, T4 | {"nodes": 1, "gpus_per_node": 2})
     service.reload()
     assert {name: job.place is None for name, job in jobs.items()} == {name: name == gone for name in jobs}
@@ -447,8 +319,15 @@ def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, tmp_pat
     answer = Answer()
     answer.find(question_of(service.record, service.rounds, None))
     assert not answer.error
+    more = T4 | {"nodes": 1, "gpus_per_node": 2}, {"type": "h100", "gpus_per_node": 4, "nodes": 1}
+    write_cluster(path, *more)
+    with pytest.raises(RefusedError, match="must keep the numbers of its GPUs"):  # of the run that is ending
+        service.reload()
+    write_cluster(path, more[0])
+    service.backend.end(f"{gone}.1", "stopped")
+    look(service)
     step(service)
-    again(service, tmp_path, path)
+    again(service, source=path)
 
 
 def test_a_simulation_leaves_out_jobs_that_the_last_cluster_cannot_run(service, tmp_path, path):
@@ -465,35 +344,23 @@ def test_a_simulation_leaves_out_jobs_that_the_last_cluster_cannot_run(service, 
     write_cluster(path, h100)
     service.reload()
     service.close()
-    service.close = lambda: None  # the fixture closes it too
     found = simulate(tmp_path / "live")
     assert found["jobs"] == 1 and found["live_jct"] == pytest.approx(600.0, abs=5.0)
     assert found["ratio"] == pytest.approx(1.0, rel=0.2)
 
 
-@pytest.mark.parametrize("text", ["gpus = " + "[" * 3000, "max_jobs = " + "9" * 5000, b"\xff\xfe"])
-def test_a_file_that_no_parser_reads_is_refused(service, path, text):
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(RefusedError, match="must be a TOML file"):
-        service.reload()
-    assert not kinds(service, Reloaded)
-
-
-def test_nothing_changes_if_the_journal_cannot_be_written(service, path, monkeypatch):
-    def full(*events, durable=True):
-        raise sqlite3.OperationalError("disk is full")
-
+def test_nothing_changes_if_the_journal_cannot_be_written(service, path, disk):
     submit(service, "a")
     step(service)
     write_cluster(path, T4 | {"nodes": 1})
     before = service.record.file
-    with monkeypatch.context() as now:
-        now.setattr(service.record.journal, "add", full)
-        for _ in range(2):
-            with pytest.raises(sqlite3.Error):
-                service.reload()
-        assert service.record.file is before and service.record.state.cluster.gpus == 8
-        assert service.backend.known == [] and not service.rounds._lost
+    disk.add("full")
+    for _ in range(2):
+        with pytest.raises(sqlite3.Error):
+            service.reload()
+    assert service.record.file is before and service.record.state.cluster.gpus == 8
+    assert service.backend.known == [] and not service.rounds._lost
+    disk.clear()
     assert service.reload() == ["type 't4': nodes is 1, and was 2"]
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from copter.live.training.plan import Batch, Orders, StepTimes, TrainingPlan, TrainingReport
+from copter.live.training.plan import Batch, StepTimes, TrainingPlan, TrainingReport
 from copter.live.training.reporting import Reporter
 from support.training_runs import Service, orders
 
@@ -95,15 +95,3 @@ def test_answers_without_sense_are_none(service, answer, capsys):
     assert service.reports[-1]["times"][0]["count"] == 1
     assert "reports succeed again" in capsys.readouterr().err
     assert reporter.ordered_batch() == Batch(2, 1, 1.5) and reporter.ordered_batch() is None
-
-
-def test_nobody_there_is_no_error():
-    reporter = make("http://127.0.0.1:9/x", Clock())
-    reporter.post()
-    assert not reporter.stop
-
-
-def test_orders_are_read_with_care():
-    assert Orders.from_dict(orders(5)) == Orders(5.0)
-    with pytest.raises(ValueError, match="local_batch must be at least 1"):
-        Orders.from_dict(orders(batch=Batch(1, -1, 1.0)._asdict()))

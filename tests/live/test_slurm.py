@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from live_runs import STUBBORN, Runs, pids, state, until_ended, until_gone, until_said, worker
+from backend_contract import WaitingBackend
+from live_runs import Runs, state, until_ended, until_said, worker
 
 from copter.live.backends import base, slurm
 from copter.live.backends.base import BackendError, RunRefusedError
@@ -45,62 +45,22 @@ def runs(tmp_path):
     return Runs(tmp_path)
 
 
+@pytest.fixture
+def nodes():
+    return HOSTS[:2]
+
+
+@pytest.fixture
+def again():
+    return lambda: SlurmBackend("test", HOSTS)
+
+
 def ask(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
-def test_a_run_on_two_nodes_completes_and_knows_its_gpus(backend, runs):
-    assert backend.down() == {}
-    run = runs.make({"a100-2": 3, "a100-1": 1}, worker(0.0))
-    backend.start(run)
-    assert state(backend, run).outcome is None
-    assert until_said(backend, run) == [["0 0 4 0", "0 1 4 1", "0 2 4 2"], ["1 3 4 0"]]
-    assert until_ended(backend, run).outcome == "completed"
-
-
-def test_a_run_is_stopped_by_sigterm_and_another_one_killed(backend, runs):
-    stopped = runs.make({"a100-1": 2, "a100-2": 2}, worker())
-    killed = runs.make({"t4-1": 1}, (sys.executable, "-c", STUBBORN))
-    killed = type(killed)(**vars(killed) | {"type": "t4"})
-    killed.write()
-    for run in (stopped, killed):
-        backend.start(run)
-    until_said(backend, stopped)
-    until_said(backend, killed)
-    backend.stop(stopped)
-    assert until_ended(backend, stopped).outcome == "stopped"
-    agents = pids(killed)
-    backend.kill(killed)
-    until_gone(*agents)
-    assert until_ended(backend, killed).outcome == "lost"
-    assert state(backend, killed).outcome == "lost"
-
-
-@pytest.mark.long
-def test_a_command_is_not_read_by_a_shell(backend, runs):
-    words = ("a b", "$(touch broken)", "'\"", "x\ny", "; exit 1", "\\", "%j", "`id`", "$HOME", "*")
-    program = "import os, sys; print(repr(sys.argv[1:]), repr(os.environ['SAID']))"
-    run = runs.make({"a100-1": 1}, (sys.executable, "-c", program, *words), environment={"SAID": words[1]})
-    backend.start(run)
-    assert until_ended(backend, run).outcome == "completed"
-    assert (run.folder / "log-0.txt").read_text() == f"{list(words)!r} {words[1]!r}\n"
-
-
-@pytest.mark.long
-def test_one_process_in_all_has_every_gpu_of_its_node(backend, runs):
-    run = runs.make({"a100-1": 2, "a100-2": 2}, worker(0.0), once=True)
-    backend.start(run)
-    assert until_said(backend, run) == [["0 0 1 0,1"], []]
-    assert until_ended(backend, run).outcome == "completed"
-
-
-@pytest.mark.long
-def test_a_failed_process_ends_the_run_and_its_code_is_told(backend, runs):
-    run = runs.make({"a100-1": 1, "a100-2": 2}, ("sh", "-c", 'test "$COPTER_NODE" = 0 && exit 3; sleep 600'))
-    backend.start(run)
-    ended = until_ended(backend, run)
-    assert (ended.outcome, ended.reason) == ("failed", "process 0 on the node ended with exit code 3")
-    until_gone(*pids(run))
+class TestSlurm(WaitingBackend):
+    pass
 
 
 @pytest.mark.long
@@ -127,17 +87,6 @@ def test_a_run_waits_for_busy_nodes_and_the_jobs_of_others_are_left_alone(backen
     backend.kill(run)
     assert until_ended(backend, run).outcome == "lost"
     assert state(other, theirs).outcome is None
-
-
-@pytest.mark.long
-def test_a_waiting_run_that_is_stopped_never_begins(backend, runs):
-    ask("sbatch", "--output=/dev/null", "-wa100-1", "--mem=100", "--gres=gpu:a100:4", "--wrap=sleep 600")
-    for end in (backend.stop, backend.kill):
-        run = runs.make({"a100-1": 1}, worker())
-        backend.start(run)
-        end(run)
-        assert until_ended(backend, run).outcome == "lost"
-        assert not list(run.folder.glob("log-*"))
 
 
 @pytest.mark.long

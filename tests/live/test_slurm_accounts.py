@@ -4,13 +4,12 @@ import os
 import pwd
 import shutil
 import stat
-import tempfile
-from pathlib import Path
 
 import pytest
+from live_runs import folder_of_all
+from live_runs import run_of as new_run
 
 from copter.live.accounts import open_for
-from copter.live.backends.base import Run
 from copter.live.backends.slurm import SlurmBackend
 from copter.live.launcher import _begin
 
@@ -53,8 +52,13 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def folder(monkeypatch):
     """A folder that other accounts can enter, with commands in place of Slurm's."""
-    path = Path(tempfile.mkdtemp(prefix="copter-slurm-accounts-"))
-    path.chmod(0o711)
+    with folder_of_all("copter-slurm-accounts-") as path:
+        write_commands(path)
+        monkeypatch.setenv("PATH", str(path), prepend=":")
+        yield path
+
+
+def write_commands(path):
     commands = {"sbatch": SBATCH.replace("BASE", str(path)), "srun": SRUN}
     commands["squeue"] = SQUEUE.replace("BASE", str(path))
     for name in ("sbatch", "srun", "squeue", "scancel", "sacct"):
@@ -62,25 +66,12 @@ def folder(monkeypatch):
         (path / name).write_text(commands.get(name, default))
         (path / name).chmod(0o755)
     (path / "state").touch()
-    monkeypatch.setenv("PATH", str(path), prepend=":")
-    yield path
-    shutil.rmtree(path)
 
 
 def run_of(folder, script, *, account=ALICE, gpus=(1,), job="job"):
-    home = folder / "jobs" / job
-    return Run(
-        job=job,
-        number=1,
-        command=("/bin/sh", "-c", script),
-        directory=str(home / "work"),
-        folder=home / "runs" / "1",
-        type="a100",
-        hosts=tuple(f"n{node + 1}" for node in range(len(gpus))),
-        gpus=gpus,
-        once=True,
-        account=account,
-    )
+    hosts, work = tuple(f"n{node + 1}" for node in range(len(gpus))), str(folder / "jobs" / job / "work")
+    fields = {"directory": work, "hosts": hosts, "once": True, "account": account, "write": False}
+    return new_run(folder, "/bin/sh", "-c", script, job=job, gpus=gpus, **fields)
 
 
 def backend_of(folder):

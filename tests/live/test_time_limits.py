@@ -1,25 +1,16 @@
 """Time limits of jobs: what counts, what happens at the limit, and what is known after a restart."""
 
 import asyncio
-import shutil
-import sqlite3
 
 import pytest
 import typer
 
 from copter.live.backends.base import RunState
 from copter.live.cli import _seconds
-from copter.live.events import Begun, Closed, Ended
+from copter.live.events import Begun, Closed
 from copter.live.replay import play_again
 from copter.live.views import job_view
-from support.live_cases import CLUSTER, ELASTIC, RIGID, asked, look, make_service, named, report, step
-
-
-@pytest.fixture
-def service(tmp_path):
-    made = make_service(tmp_path)
-    yield made
-    made.close()
+from support.live_cases import CLUSTER, RIGID, asked, begin, events, look, make_service, named, step
 
 
 def limited(name="one", seconds=100.0, **changes):
@@ -27,7 +18,7 @@ def limited(name="one", seconds=100.0, **changes):
 
 
 def of(service, kind, name="one"):
-    return [event for _, event in service.record.journal.events(kind=kind.__name__, job=name)]
+    return [event for event in events(service, kind) if event.job == name]
 
 
 def status(service, name="one"):
@@ -57,19 +48,9 @@ def test_a_job_that_has_used_its_time_is_stopped_then_killed_and_has_failed(serv
 
 
 def test_jobs_without_a_limit_write_and_suffer_nothing(service):
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
+    begin(service, RIGID, "one")
     look(service, 1e6)
     assert status(service)[0] == "running" and not of(service, Begun)
-
-
-def test_a_run_that_completes_in_time_completes(service):
-    service.admission.submit(limited())
-    step(service)
-    service.record.clock.time += 1000.0
-    service.backend.end("one.1")
-    look(service)
-    assert status(service)[0] == "completed"
 
 
 def test_waiting_for_gpus_and_for_nodes_does_not_count(service):
@@ -109,17 +90,6 @@ def test_the_time_of_all_runs_counts(service):
     assert status(service)[0] == "failed"
 
 
-def test_a_report_does_not_extend_an_elastic_job(service):
-    service.admission.submit(named(ELASTIC, "one", time_limit_seconds=50.0))
-    step(service)
-    for seconds in (20.0, 20.0, 5.0):
-        service.admission.report("one", 1, report(seconds))
-        look(service, seconds)
-    assert status(service)[0] == "running"
-    look(service, 6.0)
-    assert status(service)[0] == "failed" and service.backend.stopped == ["one.1"]
-
-
 def test_a_limit_holds_while_the_policy_decides(service):
     service.admission.submit(limited())
     step(service)
@@ -135,42 +105,6 @@ def test_a_limit_holds_while_the_policy_decides(service):
     assert status(service) == ("failed", "time limit of 100 s") and len(of(service, Closed)) == 1
 
 
-def test_a_run_begins_once_also_while_the_policy_decides(service):
-    async def play():
-        await service.rounds.ask()
-        await service.launcher.tick()
-        await service.launcher.starts()
-        with service.record.deferring():
-            for _ in range(3):
-                await service.launcher.tick()
-
-    service.admission.submit(limited())
-    asyncio.run(play())
-    look(service)
-    assert len(of(service, Begun)) == 1
-
-
-def test_a_service_that_was_killed_knows_what_was_used(tmp_path, service):
-    service.admission.submit(limited(preemptible=True))
-    step(service)
-    look(service, 30.0)
-    service.backend.end("one.1", "lost")
-    look(service)
-    step(service, 100.0)
-    look(service, 20.0)
-    used = service.record.state.jobs["one"].used_seconds(service.record.now())
-    service.record.journal.flush()
-    shutil.copytree(tmp_path, tmp_path / "copy", ignore=shutil.ignore_patterns("copy"))
-    assert used == pytest.approx(50.0, abs=2.0) and len(of(service, Ended)) == 1
-    later = make_service(tmp_path / "copy", service.backend, service.record.clock)
-    try:
-        assert later.record.state.jobs["one"].used_seconds(later.record.now()) == used
-        look(later, 60.0)
-        assert status(later) == ("failed", "time limit of 100 s")
-    finally:
-        later.close()
-
-
 @pytest.mark.parametrize("runs_on", [False, True])
 def test_a_run_that_ends_while_no_service_runs_counts_until_the_last_event(tmp_path, runs_on):
     service = make_service(tmp_path)
@@ -183,18 +117,15 @@ def test_a_run_that_ends_while_no_service_runs_counts_until_the_last_event(tmp_p
     if not runs_on:
         service.backend.end("one.1", "lost")
     later = make_service(tmp_path, service.backend, service.record.clock)
-    try:
-        look(later)
-        service.backend.end("one.1", "lost")
-        look(later)
-        used = later.record.state.jobs["one"].used_seconds(later.record.now())
-        assert used == pytest.approx(3010.0 if runs_on else 10.0, abs=1.0)
-        later.record.journal.flush()
-        assert play_again(tmp_path)[1] == []
-        step(later, 60.0)
-        assert [run.id for run in later.backend.started if run.job == "one"] == ["one.1", "one.2"]
-    finally:
-        later.close()
+    look(later)
+    service.backend.end("one.1", "lost")
+    look(later)
+    used = later.record.state.jobs["one"].used_seconds(later.record.now())
+    assert used == pytest.approx(3010.0 if runs_on else 10.0, abs=1.0)
+    later.record.journal.flush()
+    assert play_again(tmp_path)[1] == []
+    step(later, 60.0)
+    assert [run.id for run in later.backend.started if run.job == "one"] == ["one.1", "one.2"]
 
 
 @pytest.mark.parametrize("outcome", ["lost", "failed", "completed"])
@@ -211,41 +142,26 @@ def test_a_run_that_ends_just_after_the_limit_is_the_last(service, outcome):
     assert len(service.backend.started) == 1
 
 
-def test_a_run_past_its_limit_is_killed_also_on_a_full_disk(service, monkeypatch):
+def test_a_run_past_its_limit_is_killed_also_on_a_full_disk(service, disk):
     service.backend.ignores_stop = True
     service.admission.submit(limited(retries=0))
     step(service)
     look(service)
-
-    def full(*_, durable=True):
-        if durable:
-            raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as change:
-        change.setattr(service.record.journal, "add", full)
-        look(service, 101.0)
-        assert service.backend.stopped == ["one.1"] and not service.backend.killed
-        look(service, CLUSTER.grace_seconds + 1.0)
-        assert service.backend.killed and status(service)[0] == "running"
+    disk.add("full")
+    look(service, 101.0)
+    assert service.backend.stopped == ["one.1"] and not service.backend.killed
+    look(service, CLUSTER.grace_seconds + 1.0)
+    assert service.backend.killed and status(service)[0] == "running"
+    disk.clear()
     look(service)
     assert status(service) == ("failed", "time limit of 100 s")
 
 
-def test_long_limits_are_shown_in_whole_seconds(service):
+def test_the_limit_is_shown(service):
     service.admission.submit(limited(seconds=1209600.0))
     step(service)
-    sentences = asked(service, "one")["sentences"]
-    assert any("time limit of 1209600 s" in one for one in sentences)
-    look(service, 1209600.0)
-    assert status(service) == ("failed", "time limit of 1209600 s")
-
-
-def test_the_limit_is_shown(service):
-    service.admission.submit(limited())
-    step(service)
     look(service, 30.0)
-    sentences = asked(service, "one")["sentences"]
-    assert "It has run for 30 s of its time limit of 100 s." in sentences
+    assert "It has run for 30 s of its time limit of 1209600 s." in asked(service, "one")["sentences"]
     assert job_view(service.record, "one")["used_seconds"] == pytest.approx(30.0)
 
 

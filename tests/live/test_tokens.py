@@ -1,26 +1,20 @@
 """Tokens with names and roles: who may do what, what the journal says of it, and which files are refused."""
 
-import contextlib
 import hashlib
 import json
 import os
 
 import pytest
-import typer
-from fastapi.testclient import TestClient
-from typer.testing import CliRunner
 
-from copter.live import cli
 from copter.live.events import made
 from copter.live.files import JobFileError
-from copter.live.http import make_app
-from copter.live.tokens import Author, Tokens
-from copter.live.views import job_view
-from support.live_cases import RIGID, client_of, make_service, named, step, token_entry, write_tokens
+from copter.live.tokens import Tokens
+from support.live_cases import events, http_of, make_service, token_entry, write_tokens
 
 SECRETS = {name: f"the-secret-of-{name}" for name in ("alice", "bob", "root", "eyes")}
 ROLES = {"alice": "user", "bob": "user", "root": "admin", "eyes": "read"}
 JOB = {"command": ["true"], "gpus": 1}
+ODD_ACCOUNTS = ("a\u0000b", "-x", "a b", "a/b", "a" * 300)
 
 
 def entry(name, role=None, **fields):
@@ -43,7 +37,7 @@ def service(tmp_path, path):
 @pytest.fixture
 def http(service):
     """Send a request with somebody's token; return the status and the body."""
-    client = TestClient(make_app(service), raise_server_exceptions=False)
+    client = http_of(service)
     secrets = SECRETS | {"admin": service.token}
 
     def call(who, method, path, **more):
@@ -55,11 +49,8 @@ def http(service):
 
 
 def authors(service):
-    return [
-        (type(event).__name__, event.author)
-        for _, event in service.record.journal.events()
-        if getattr(event, "author", "")
-    ]
+    written = [event for event in events(service) if getattr(event, "author", "")]
+    return [(type(event).__name__, event.author) for event in written]
 
 
 def test_the_author_of_each_request_is_in_the_journal(service, http):
@@ -78,20 +69,14 @@ def test_the_author_of_each_request_is_in_the_journal(service, http):
     assert not any("author" in one["text"] for one in shown)
 
 
-def test_a_job_that_the_service_ends_has_no_author(service):
-    service.admission.submit(named(RIGID, "one"))
-    step(service)
-    service.backend.end("one.1")
-    step(service)
-    assert authors(service) == [("Submitted", "admin")]
-
-
 @pytest.mark.parametrize(
     ("who", "method", "route", "words"),
     [
         ("bob", "DELETE", "/v1/jobs/of-alice", ("of-alice", "belongs to 'alice'", "'bob'")),
         ("bob", "POST", "/v1/nodes/t4/0/drain", ("'bob'", "'user'", "drain nodes")),
         ("bob", "POST", "/v1/nodes/t4/0/undrain", ("'bob'", "'user'", "drain nodes")),
+        ("bob", "POST", "/v1/reload", ("'bob'", "'user'", "may not change the cluster")),
+        ("eyes", "POST", "/v1/dry-run", ("'eyes'", "'read'", "submit jobs")),
         ("eyes", "POST", "/v1/jobs", ("'eyes'", "'read'", "submit jobs")),
         ("eyes", "DELETE", "/v1/jobs/of-alice", ("'eyes'", "'read'", "cancel jobs")),
         ("eyes", "POST", "/v1/nodes/t4/0/drain", ("'eyes'", "'read'", "drain nodes")),
@@ -102,34 +87,16 @@ def test_what_a_role_may_not_do_changes_nothing(service, http, who, method, rout
     service.record.deciding = deciding  # the job is in an event that waits
     http("alice", "POST", "/v1/jobs", json=JOB | {"name": "of-alice"})
     before = list(service.record.journal.events())
-    status, body = http(who, method, route, json=JOB if route == "/v1/jobs" else None)
+    status, body = http(who, method, route, json=JOB if route in ("/v1/jobs", "/v1/dry-run") else None)
     assert status == 403 and all(word in body["error"] for word in words)
     assert list(service.record.journal.events()) == before
     if "of-alice" in route:
         assert http("alice", method, route)[0] == 200
 
 
-def test_every_role_may_read(service, http):
-    http("alice", "POST", "/v1/jobs", json=JOB | {"name": "one"})
-    for who in (*ROLES, "admin"):
-        for route in ("jobs", "jobs/one", "jobs/one/why", "cluster", "rounds", "events"):
-            assert http(who, "GET", f"/v1/{route}")[0] == 200, (who, route)
-
-
-def test_owners_are_recovered(tmp_path):
-    service = make_service(tmp_path)
-    service.admission.submit(named(RIGID, "one"), Author("alice", "user"))
-    service.close()
-    again = make_service(tmp_path)
-    try:
-        assert again.record.state.jobs["one"].owner == "alice"
-        assert job_view(again.record, "one")["owner"] == "alice"
-    finally:
-        again.close()
-
-
 def test_events_of_earlier_versions_are_of_the_only_token_there_was():
-    assert made("Submitted", 1.0, {"job": "a", "file": {}}).author == "admin"
+    submitted = made("Submitted", 1.0, {"job": "a", "file": {}})
+    assert (submitted.author, submitted.account) == ("admin", "")
     assert made("Drained", 1.0, {"type": "t4", "node": 0}).author == "admin"
     assert made("Closed", 1.0, {"job": "a", "ending": "completed"}).author == ""
 
@@ -166,6 +133,15 @@ def test_the_file_is_read_again_when_it_changes(service, http, path):
         ([entry("admin", role="user", token="x" * 16)], ("'admin'", "generates")),
         ([entry("alice", token="generated" * 3)], ("'alice'", "generated token")),
         (["tokens = 3"], ("tokens",)),
+        (
+            [entry("eyes", token="a" * 16, account="nobody")],
+            ("eyes: account: must not be given with the role",),
+        ),
+        (
+            [entry("alice", token="a" * 16, account="nobody"), entry("bob")],
+            ("bob: account: must be given, because others",),
+        ),
+        *(([entry("alice", token="a" * 16, account=name)], ("tokens.0.account",)) for name in ODD_ACCOUNTS),
     ],
 )
 def test_files_that_are_refused(tmp_path, entries, words):
@@ -191,35 +167,23 @@ def test_a_service_with_an_invalid_file_leaves_its_folder_to_the_next(tmp_path, 
     make_service(tmp_path / "service", tokens=path).close()
 
 
-@pytest.fixture
-def command(service, monkeypatch):
-    """Call a command with somebody's token; return the exit code and the output."""
-    app = typer.Typer()
-    cli.register(app)
-
+def test_commands_show_owners_and_authors(tmp_path, service, command):
     def call(who, *words):
-        with client_of(service, SECRETS[who]) as client:
-            monkeypatch.setattr(cli, "_client", lambda *_, **_more: contextlib.nullcontext(client))
-            done = CliRunner().invoke(app, words, env={"COLUMNS": "160", "TZ": "UTC"})
-            return done.exit_code, done.output + str(done.exception or "")
+        return command(service, *words, token=SECRETS[who])
 
-    return call
-
-
-def test_commands_show_owners_and_authors(tmp_path, command):
     (tmp_path / "job.toml").write_text('command = ["true"]\n')
     for who in ("alice", "bob"):
-        assert command(who, "submit", str(tmp_path / "job.toml"), "--name", f"of-{who}")[0] == 0
-    code, said = command("alice", "cancel", "of-bob")
+        assert call(who, "submit", str(tmp_path / "job.toml"), "--name", f"of-{who}")[0] == 0
+    code, said = call("alice", "cancel", "of-bob")
     assert code == 1 and "belongs to 'bob'" in said
-    assert command("root", "cancel", "of-bob")[0] == 0
-    found = json.loads(command("eyes", "jobs", "--over", "--json")[1])
+    assert call("root", "cancel", "of-bob")[0] == 0
+    found = json.loads(call("eyes", "jobs", "--over", "--json")[1])
     assert {one["name"]: one["owner"] for one in found} == {"of-alice": "alice", "of-bob": "bob"}
-    found = json.loads(command("eyes", "jobs", "--over", "--owner", "bob", "--json")[1])
+    found = json.loads(call("eyes", "jobs", "--over", "--owner", "bob", "--json")[1])
     assert [one["name"] for one in found] == ["of-bob"]
-    shown = command("eyes", "events")[1]
+    shown = call("eyes", "events")[1]
     assert "cancelled by root" in shown and "1970-01-01 00:16:40" in shown
-    found = json.loads(command("eyes", "events", "--author", "root", "--json")[1])
+    found = json.loads(call("eyes", "events", "--author", "root", "--json")[1])
     assert [(one["what"], one["job"]) for one in found] == [("Closed", "of-bob")]
 
 

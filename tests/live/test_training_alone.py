@@ -1,8 +1,5 @@
 """A training script by itself: one process, the arguments' work; and what it may do wrong."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -117,10 +114,3 @@ def test_batches_without_examples_are_refused():
     for wrong in (Batch(0, 0, 1.0), Batch(1, -1, 1.0), Batch(1, 0, 0.0), Batch(1, 0, float("nan"))):
         with pytest.raises(ValueError, match="local_batch must be at least 1"):
             wrong.check()
-
-
-def test_a_process_loads_little(tmp_path):
-    heavy = ("numba", "scipy", "httpx", "fastapi", "http.client", "torch")
-    code = f"import sys, copter.live.examples.digits; print([n for n in {heavy} if n in sys.modules])"
-    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert said.stdout.strip() == "[]", said.stderr

@@ -11,11 +11,11 @@ import pytest
 
 from copter.live.backends.base import STOPPED
 from copter.live.training.group import local_name
-from copter.live.training.plan import Batch, Pace
+from copter.live.training.plan import Batch
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
-from copter.problems.cluster.profiles.throughput import ThroughputParameters, adascale_gain
+from copter.problems.cluster.profiles.throughput import adascale_gain
 from support.training_job import INITIAL_BATCH
-from support.training_runs import Job, Service, alive, kill, orders, replay, until
+from support.training_runs import Job, Service, kill, orders, replay, until
 
 pytestmark = pytest.mark.cluster
 
@@ -108,20 +108,6 @@ def test_a_new_batch_is_everybodys_from_the_same_step_on(job, service):
     assert counts == {8: change - 1, 5: len(shapes) - change}
 
 
-def test_reports_that_are_lost_are_made_up_for(job, service):
-    service.answer = lambda posts: (500, {}) if len(posts) % 3 else (200, orders())
-    pace = Pace(ThroughputParameters(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 200.0)
-    job.start((2,), Batch(12, 0, 1.0), work=1e6, pace=pace)
-    until(lambda: len(service.reports) >= 3)
-    service.answer = lambda posts: (200, orders())
-    assert job.terminate().wait() == [STOPPED]
-    times = [times for report in service.reports for times in report["times"]]
-    assert sum(one["count"] for one in times) == len(job.trace()) - 1  # but for the first
-    assert "reports fail: HTTP status 500" in job.log()
-    # The mean is about the model's; what is never wrong is that no step is below half of it.
-    assert all(one["log_seconds"] >= np.log(0.5 / 200) for one in times)
-
-
 @pytest.mark.parametrize("answer", [(200, orders(stop=True)), (410, {})])
 def test_the_service_can_stop_a_run(job, service, answer):
     service.answer = lambda posts: answer
@@ -137,47 +123,12 @@ def test_without_a_service_the_lease_is_over(tmp_path):
 
 
 @pytest.mark.long
-def test_checkpoints_are_written_while_it_runs_and_two_are_kept(job, service):
-    job.start((1,), work=1e6, checkpoint_seconds=0.1)
-    folder = job.folder / "checkpoints"
-    found = set()
-
-    def several():
-        found.update(path.name for path in folder.glob("checkpoint-1-*.npz"))
-        return len(found) >= 5
-
-    until(several)
-    until(lambda: service.reports and service.reports[-1]["saved_progress"] > 0)
-    (process,) = {one["pid"] for one in job.trace()}
-    kill(process, signal.SIGKILL)
-    assert job.wait() == [1] and len(list(folder.glob("checkpoint-*"))) <= 3
-    assert job.start((1,), work=figures(job)["progress"] + 5).wait() == [0], job.log()
-    assert job.trace()[0]["step"] > 0 and len(list(folder.glob("checkpoint-*"))) == 2
-
-
-@pytest.mark.long
 def test_a_process_that_dies_takes_the_run_with_it(job):
     job.start((1, 2), Batch(8, 0, 1.0), work=1e6).after(5, ranks=3)
     kill(job.trace(2)[0]["pid"], signal.SIGKILL)
     assert job.wait() == [1, 1]
     assert "SIGKILL" in job.outcome(1).reason and job.outcome(1).outcome == "failed"
     assert job.outcome(0).outcome == "failed" and "process 2 has ended" in job.log(0)
-
-
-@pytest.mark.long
-def test_the_first_process_too(job):
-    job.start((1, 1), Batch(12, 0, 1.0), work=1e6).after(5, ranks=2)
-    kill(job.trace(0)[0]["pid"], signal.SIGKILL)
-    assert job.wait() == [1, 1] and "process 0 has ended" in job.log(1)
-
-
-@pytest.mark.long
-def test_processes_die_with_their_agent(job):
-    job.start((3,), Batch(8, 0, 1.0), work=1e6).after(5, ranks=3)
-    pids = [job.trace(rank)[0]["pid"] for rank in range(3)]
-    assert all(map(alive, pids))
-    job.end()
-    until(lambda: not any(map(alive, pids)))
 
 
 def test_a_job_that_is_done_is_done(job, service):

@@ -130,6 +130,19 @@ def check(service, name, decisions, alone, seen):
     assert answer["position"] == (queue.index(name) + 1 if name in queue else None)
     assert queue == sorted(queue, key=lambda each: state.jobs[each].submitted)
     usable = {type: nodes - sum(t == type for t, _ in state.unusable) for type, (_, nodes) in SIZES.items()}
+    types = job.file.types or list(SIZES)
+    there, given = {type: usable[type] * SIZES[type][0] for type in types}, state.given()
+    if (out := said(answer, r"GPUs of one type, but only ([^.]*) are in use")) is not None:
+        seen["short of nodes"] += 1
+        shown = {type: int(gpus) for gpus, type in re.findall(r"(\d+) (\w+)", out[0])}
+        assert shown == {type: there[type] for type in types} and max(shown.values()) < job.least_gpus
+    if (out := said(answer, r"not given to any job: ([^.]*)\.")) is not None:
+        seen["free"] += 1
+        shown = {type: int(gpus) for gpus, type in re.findall(r"(\d+) (\w+)", out[0])}
+        assert shown and all(gpus == there[type] - given.get(type, 0) for type, gpus in shown.items())
+    if (out := said(answer, r"has had (\d+) GPUs")) is not None:
+        seen["has"] += 1
+        assert int(out[0]) == job.allocation.gpus
     if said(answer, "so it cannot start now") is not None:
         seen["cannot start"] += 1
         assert not alone.runs(job.file, usable)
@@ -294,6 +307,7 @@ def test_sentences_stay_true_on_changed_clusters(tmp_path, policy, rounds):
     print(policy, dict(seen))
     if rounds == 100:
         kinds = ["cannot start", "got nothing", "not decided", "accepted", "refused", "free now"]
+        kinds += ["short of nodes", "free", "has"]
         kinds += ["could use"] if policy != "fcfs" else []
         kinds += ["unplaced"] if policy == "backfill" else []
         kinds += ["queue: held", "queue: none enough"] if policy == "queue" else []

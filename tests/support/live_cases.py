@@ -6,9 +6,11 @@ import json
 import math
 import re
 
+from copter.live.events import Noted
 from copter.live.files import ClusterFile, JobFile
 from copter.live.forecast import Forecast
 from copter.live.service import Service
+from copter.live.views import jobs_view
 from copter.live.why import why, would_run
 from support.memory_backend import MemoryBackend
 
@@ -95,16 +97,47 @@ def write_cluster(path, *gpus, **fields):
 @contextlib.contextmanager
 def client_of(service, token=None):
     """Return a client whose requests go to the service without a network, by default with its token."""
+    from copter.live.client import Client
+
+    with contextlib.closing(Client("http://x", token or service.token, patience=5.0)) as client:
+        client._http.close()
+        client._http = http_of(service, token)
+        yield client
+
+
+def http_of(service, token=None):
+    """Return a client of the application of a service, by default with its token."""
     from fastapi.testclient import TestClient
 
-    from copter.live.client import Client
     from copter.live.http import make_app
 
-    token = service.token if token is None else token
-    with contextlib.closing(Client("http://x", token, patience=5.0)) as client:
-        client._http.close()
-        client._http = TestClient(make_app(service), headers={"Authorization": f"Bearer {token}"})
-        yield client
+    headers = {"Authorization": f"Bearer {service.token if token is None else token}"}
+    return TestClient(make_app(service), raise_server_exceptions=False, headers=headers)
+
+
+def events(service, *kinds):
+    """Return all events of a service, or those of some kinds."""
+    written = [event for _, event in service.record.journal.events()]
+    return [event for event in written if isinstance(event, kinds)] if kinds else written
+
+
+def notes(service):
+    """Return the texts of the notes of a service."""
+    service.record.journal.flush()
+    return [event.text for event in events(service, Noted)]
+
+
+def statuses(service):
+    """Return the status of each job, also of jobs that have ended."""
+    return {view["name"]: view["status"] for view in jobs_view(service.record, True, 999)}
+
+
+def restarted(service, **arguments):
+    """End a service, and return another one of the same folder, backend, clock, cluster and policy."""
+    service.close()
+    same = {"cluster": service.record.file, "policy": service.rounds.policy_name}
+    same |= {"settings": service.rounds.settings} | arguments
+    return make_service(service.folder, service.backend, service.record.clock, **same)
 
 
 def act_while_deciding(service, act):
@@ -171,6 +204,12 @@ def look(service, seconds=0.0):
             await service.launcher.starts()
 
     asyncio.run(go())
+
+
+def begin(service, file, name, **changes):
+    """Submit a job, and let a round give it GPUs."""
+    service.admission.submit(named(file, name, **changes))
+    step(service)
 
 
 def report(progress=10.0, **changes):

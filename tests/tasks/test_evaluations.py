@@ -18,13 +18,11 @@ from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
-from copter.problems.pop import PopName, pop_name
 from copter.problems.sia.generator import generate
 from copter.problems.sia.pop import Pop
 from copter.problems.traffic.baselines import pop
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
-from copter.tasks.on_ray import OnRay
 from copter.tasks.processes import Processes
 from copter.tasks.tasks import Here
 from support.commands import invoke
@@ -33,7 +31,6 @@ from support.sample_tasks import reproduce
 
 SMALL = "--trace philly --jobs 8 --max-hours 3 --policy".split()
 WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
-BENCH = "sia --gpus 64 --jobs 10 --rounds 2 --solvers copter,highs-hot --json -".split()
 #: Fields of records that are seconds, or follow from them.
 TIMED = ("t_", "policy_", "edit_", "solve_", "rounding_", "accept_", "store_", "certify_")
 TIMED += ("calibration_", "parallel_")
@@ -71,17 +68,6 @@ def test_sweeps_have_the_same_results_wherever_they_are_played(local_ray):
     assert [one["value"] for one in here] == [4, 8]
     for other in others:
         assert list(map(untimed, other)) == list(map(untimed, here))
-
-
-@pytest.mark.cluster
-@pytest.mark.long
-def test_benchmarks_record_the_same_rounds_on_ray(local_ray):
-    documents = [json.loads(invoke("bench", *BENCH, *way).stdout) for way in (["--no-isolate"], ["--ray"])]
-    here, there = ([untimed(record) for record in one["records"]] for one in documents)
-    assert [record["solver"] for record in here] == ["copter"] * 2 + ["highs-hot"] * 2
-    np.testing.assert_equal(there, here)
-    peaks = [[one["peak_memory_mb"] for one in each["summary"].values()] for each in documents]
-    assert peaks[0] == [None, None] and all(peaks[1])
 
 
 def test_a_failing_run_is_named(tmp_path, monkeypatch, capsys):
@@ -165,16 +151,3 @@ def test_pop_of_shards_is_the_same_on_ray_and_its_measured_time_is_of_the_whole(
         assert {**untimed(one), "solver": ""} == pytest.approx({**untimed(other), "solver": ""}, nan_ok=True)
         assert 0 < one["parallel_seconds_estimated"] <= one["seconds"]
         assert other["seconds"] > 0 and math.isfinite(other["parallel_seconds_estimated"])
-
-
-def test_names_of_pop():
-    assert pop_name("pop-16") == PopName(16, False) and pop_name("pop-4-ray") == PopName(4, True)
-    assert [pop_name(name) for name in ("pop-0", "pop-", "pop-4-", "highs", "pop-4-rays")] == [None] * 5
-    assert pop_name("pop-4").spread() is None
-
-
-@pytest.mark.cluster
-def test_a_ray_that_is_there_is_left_running(local_ray):
-    with OnRay():
-        pass
-    assert local_ray.is_initialized()

@@ -14,7 +14,7 @@ import pytest
 from copter.errors import InputError
 from copter.tasks.processes import Processes
 from copter.tasks.tasks import Here, LostTaskError, Task, TaskError
-from support.sample_tasks import Counter, fail, hang, process, roll, total
+from support.sample_tasks import Counter, fail, hang, roll, total
 
 pytestmark = pytest.mark.cluster
 
@@ -79,12 +79,6 @@ def test_a_killed_process_is_an_error_of_its_task_only(apart):
         lost.result()
 
 
-def test_timed_tasks_have_processes_of_their_own(apart):
-    tasks = [Task(str(k), process) for k in range(2)]
-    pids = results(apart, tasks, alone=True)
-    assert len({os.getpid(), *pids}) == 3
-
-
 def test_shared_arguments_arrive_whole(spread):
     shared = np.arange(1000.0)
     tasks = [Task(str(k), total, (shared, k)) for k in (10, 1000)]
@@ -139,11 +133,6 @@ def test_held_objects_keep_what_they_know(spread):
     held = spread.hold([partial(Counter, start) for start in (0, 10, 20)])
     assert held.each("add", {0: (1,), 2: (5,)}) == {0: 1, 2: 25}
     assert held.each("add", {1: (1,), 2: (5,)}) == {1: 11, 2: 30}
-
-
-def test_there_is_at_least_one_process():
-    with pytest.raises(ValueError, match="processes = 0: must be at least 1"):
-        Processes(0)
 
 
 def until(condition, seconds=120.0):
