@@ -20,7 +20,7 @@ Memory
 A new replica of a shard leaves only one of several disjoint sets, and enters only one.  So over disjoint sets
 the covers add up, separately for out, into and memory.  The largest of the three sums is the bound, plus the
 shards without a place.  The sets are the closures of the servers that are still outside the band
-(:mod:`.spread`) after a maximum flow along last round's replicas.  Overlapping closures form a group.  Each
+(:mod:`.shim`) after a maximum flow along last round's replicas.  Overlapping closures form a group.  Each
 group counts as the largest of three values: that of its union, of disjoint closures in it, or of its single
 servers.
 
