@@ -14,7 +14,6 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 - `files.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users write and
   see.  `untrusted.py` reads files that jobs can write.  `connections.py` limits a server's connections, and
   `reload.py` says what a changed file of the cluster changes.
-- `gpu_use.py` reads how busy the GPUs of this machine are.
 - `why.py` says why a job waits, and `forecast.py` when it would start, which `ahead.py` finds in a process of
   its own.
 - `client.py`, `cli.py` and `process.py` use a service from Python and from the command line.  `replay.py`

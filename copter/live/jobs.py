@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from copter.live.events import Place
 from copter.live.files import JobFile
-from copter.live.gpu_use import GpuUse
 from copter.live.reservations import Reservation, policy_type, real_type
 from copter.live.tokens import ADMIN
 from copter.live.training.plan import Batch, TrainingReport
@@ -72,8 +71,6 @@ class ActiveRun:
         Progress of the job's last checkpoint at the launch of the run.
     batch : Batch or None
         The batch that the run was last ordered to use.
-    use : tuple of GpuUse
-        Last known use of the GPUs, if they are of the service's machine; empty if it is unknown.
     waiting : bool
         True while the run is being submitted or, according to the backend, has not begun.
     counted, counted_at : float
@@ -91,7 +88,6 @@ class ActiveRun:
     running_seconds: float = 0.0
     saved: float = 0.0
     batch: Batch | None = None
-    use: tuple[GpuUse, ...] = ()
     waiting: bool = False
     counted: float = 0.0
     counted_at: float = -math.inf

@@ -29,19 +29,16 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.errors import FileError
 from copter.live.accounts import CHECKPOINTS, WORK, no_accounts, open_for
-from copter.live.backends.agent import visible_devices
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile, JobFile
 from copter.live.folder import JOBS, run_token
-from copter.live.gpu_use import LOOK_SECONDS, GpuUse, GpuUseError, has_nvidia_smi, read_gpu_use
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
 from copter.live.training.plan import Pace, TrainingPlan
@@ -111,7 +108,7 @@ class Launcher:
         self._watched: dict[tuple[str, int], _Watched] = {}
         self._scaled = {one.type: [one.host(node) for node in range(one.nodes)] for one in file.gpus}
         self.numbered = file.pace is None and not backend.picks_devices
-        self.silent, self._pruned, self._unarchived, self._use_unknown = "", False, "", ""
+        self.silent, self._pruned, self._unarchived = "", False, ""
 
     async def tick(self) -> None:
         """Compare places once, and start, stop and kill runs accordingly."""
@@ -136,28 +133,6 @@ class Launcher:
         finally:
             self._ended, self._ticked_at = self._begun, time.monotonic()
             self._ticked.set()
-
-    async def watch_gpus(self) -> None:
-        """Read the use of the GPUs of running jobs again and again, if this machine has nvidia-smi."""
-        while self.numbered and has_nvidia_smi():
-            await self.look_at_gpus()
-            await asyncio.sleep(LOOK_SECONDS)
-
-    async def look_at_gpus(self) -> None:
-        """Read the use of the GPUs of running jobs; it is unknown if nvidia-smi does not report it."""
-        runs = [job.run for job in self._record.state.running() if job.run is not None]
-        if not runs:
-            return
-        uses: Mapping[str, GpuUse] = {}
-        try:
-            uses, said = await asyncio.to_thread(read_gpu_use), ""
-        except GpuUseError as error:
-            said = str(error)
-            if said != self._use_unknown:
-                self._record.note(f"the use of GPUs is unknown: {said}")
-        self._use_unknown = said
-        for run in runs:
-            run.use = tuple(uses[name] for name in self._device_names(run) if name in uses)
 
     async def whole_tick(self) -> None:
         """Wait until a tick that begins after this call has ended."""
@@ -494,13 +469,6 @@ class Launcher:
         type, nodes = run.place
         pairs = zip(nodes, run.devices, strict=True)
         return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
-
-    def _device_names(self, run: ActiveRun) -> list[str]:
-        """Return the names of a run's GPUs, as in its CUDA_VISIBLE_DEVICES."""
-        visible, numbers = visible_devices(os.environ), chain.from_iterable(self._numbers(run))
-        if visible is None:
-            return [str(number) for number in numbers]
-        return [visible[number] for number in numbers if number < len(visible)]
 
     def _plan(self, job: LiveJob, run: ActiveRun) -> TrainingPlan:
         """Return the plan for the processes of an elastic job."""

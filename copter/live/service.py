@@ -168,7 +168,6 @@ class Service:
         record = self.record
         tasks = [
             asyncio.create_task(self.rounds.run(self.launcher.whole_tick)),
-            asyncio.create_task(self.launcher.watch_gpus()),
         ]
         try:
             while True:

@@ -39,25 +39,7 @@ function goodput(job) {
 /** Its GPUs and, if it is known, the share of time in which they were busy.
  * @param {any} job */
 function gpus(job) {
-  const share = busy(job);
-  return job.gpus ? `${job.gpus} × ${job.type}${share && `, ${share} busy`}` : "";
-}
-
-/** Mean of the percentages of time in which its GPUs were busy; empty if they are not known.
- * @param {any} job */
-function busy(job) {
-  const known = job.gpu_use.map((/** @type {any} */ one) => one.percent).filter((/** @type {any} */ one) => one !== null);
-  return known.length ? percent(sum(known) / known.length / 100) : "";
-}
-
-/** Busy time and memory of each of its GPUs.
- * @param {any} job */
-function gpuUse(job) {
-  const texts = job.gpu_use.map((/** @type {any} */ one) => {
-    const memory = one.used_mib === null || one.total_mib === null ? "" : `${count(one.used_mib)} of ${count(one.total_mib)} MiB`;
-    return `${one.device}: ${[one.percent === null ? "" : `${one.percent} %`, memory].filter(Boolean).join(", ") || "unknown"}`;
-  });
-  return texts.join("; ") || null;
+  return job.gpus ? `${job.gpus} × ${job.type}` : "";
 }
 
 /** @typedef {{title: string, hint?: string, kind: string, text: (job: any, now: number) => string,
@@ -290,7 +272,6 @@ export class Detail {
   drawFacts(job, now) {
     const facts = [
       ["GPUs", gpus(job) || "none"],
-      ["Use of GPUs", gpuUse(job)],
       ["Progress", percent(job.progress)],
       ["Goodput", goodput(job) || "–"],
       ["Batch size", count(job.batch_size)],
