@@ -2,6 +2,7 @@
 
 Read `program.py` first. Every edit method parses its arguments into one `Edit` (`parse.py`) and applies it.
 
+- `fields.py` has the table of the arguments of edit methods, for one request or resource and for many.
 - `validation.py` checks single values, `forms.py` values for many requests, and `usage.py` columns.
 - `index.py` maps ids to slots of the store. `names.py` keeps the names of columns.
 - `series.py` puts the values of a pandas Series in the order of the ids.
