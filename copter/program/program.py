@@ -78,8 +78,7 @@ _Method = TypeVar("_Method", bound=Callable[..., None])
 def edit_method(action: str, kind: str) -> Callable[[_Method], _Method]:
     """Make an edit method of a signature with documentation; the body is empty.
 
-    The method makes an edit, "add", "update" or "remove", of requests or resources from its arguments by name
-    (:mod:`copter.program.fields`).
+    The method adds or updates requests or resources; :mod:`copter.program.fields` has its arguments.
     """
 
     def decorated(method: _Method) -> _Method:
@@ -91,7 +90,8 @@ def edit_method(action: str, kind: str) -> Callable[[_Method], _Method]:
         @functools.wraps(method)
         def edit(self: ContinualProgram, /, *args: Any, **kwargs: Any) -> None:
             method(self, *args, **kwargs)  # Python checks the number of arguments
-            given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+            given = {**defaults, **kwargs}
+            given.update(zip(names, args, strict=False))
             self._edit(action, kind, name, given)
 
         return exclusive(cast("_Method", edit))
@@ -285,7 +285,7 @@ class ContinualProgram:
             resource.
         """
 
-    @edit_method("remove", "resource")
+    @exclusive
     def remove_resource(self, id: Hashable) -> None:
         """Remove a coupling row; columns lose their coefficients in this row.
 
@@ -294,8 +294,9 @@ class ContinualProgram:
         EditError
             If the id is unknown.
         """
+        self._remove(self._resources, [id], "remove_resource")
 
-    @edit_method("remove", "resource")
+    @exclusive
     def remove_resources(self, ids: Ids) -> None:
         """Remove one or many coupling rows; columns lose their coefficients in these rows.
 
@@ -308,6 +309,7 @@ class ContinualProgram:
         EditError
             If an id is unknown or given twice. No row is removed.
         """
+        self._remove(self._resources, self._resources.listed(ids), "remove_resources")
 
     # ---- columns that requests share ----------------------------------------------------------
 
@@ -700,7 +702,7 @@ class ContinualProgram:
             For the reasons of :meth:`add_table` and :meth:`update_requests`.
         """
 
-    @edit_method("remove", "request")
+    @exclusive
     def remove_request(self, id: Hashable) -> None:
         """Remove a request with its columns and its sum row.
 
@@ -709,8 +711,9 @@ class ContinualProgram:
         EditError
             If the id is unknown.
         """
+        self._remove(self._requests, [id], "remove_request")
 
-    @edit_method("remove", "request")
+    @exclusive
     def remove_requests(self, ids: Ids) -> None:
         """Remove one or many requests with their columns and sum rows.
 
@@ -723,6 +726,7 @@ class ContinualProgram:
         EditError
             If an id is unknown or given twice. No request is removed.
         """
+        self._remove(self._requests, self._requests.listed(ids), "remove_requests")
 
     @exclusive
     def price_moves(
@@ -869,14 +873,15 @@ class ContinualProgram:
             if "table" in given:
                 given |= vars(read_table(name, given.pop("table"), self._resources))
             ids = listed(given.pop("ids")) if new else index.listed(given.pop("ids"))
-        if action == "remove":
-            self.apply(Edit(f"remove_{kind}s", slots=index.slots(ids, name), ids=plain(ids)))
-            return
         fields = set_fields(kind, given, new=new, one=one, id=label)
         parsed = self._parser.requests_edit if kind == "request" else self._parser.resources_edit
         edit = parsed(new, label, ids, fields)
         if edit is not None:
             self.apply(edit)
+
+    def _remove(self, index: Index, ids: Sequence[Hashable], name: str) -> None:
+        """Remove requests or resources; `name` is the edit method."""
+        self.apply(Edit(f"remove_{index.kind}s", slots=index.slots(ids, name), ids=plain(ids)))
 
     def apply(self, edit: Edit) -> Any:
         """Apply a checked edit to the program; every edit method ends in this call.
