@@ -2,6 +2,7 @@
 
 Read `program.py` first. Every edit method parses its arguments into one `Edit` (`parse.py`) and applies it.
 
+- `fields.py` has the table of the arguments of edit methods, for one request or resource and for many.
 - `validation.py` checks single values, `forms.py` values for many requests, and `usage.py` columns.
 - `column_edits.py` makes the edits of single columns. `sense.py` converts figures of a maximisation.
 - `table.py` reads requests from a long table.

@@ -31,7 +31,7 @@ from copter.program.validation import (
     whole_numbers,
     within,
 )
-from copter.store.edit import Entries
+from copter.store.edit import Entries, Runs
 from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL, first_outside
 from copter.terms.convex import ConvexTerm
 
@@ -45,7 +45,7 @@ KEEP: Any = _Keep()
 """Default of update arguments for which None has a meaning of its own: leave the field unchanged."""
 
 
-_SumRows = tuple[NDArray[np.int8] | int, NDArray[np.float64] | None]
+_SumRows = tuple[NDArray[np.int8] | int | None, NDArray[np.float64] | None]
 """Kinds of sum rows, one for all requests or one each, and totals; the totals are None without sum rows."""
 
 
@@ -84,6 +84,7 @@ def columns_of(
         widths = np.array([part.size for part in parts], np.int64)
         return widths, parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
     if widths is None:
+        cost_vector(label, "costs", costs)
         why = "must be given with flat costs; or give one array of costs for each request"
         raise EditError(label, "sizes", sizes, why)
     return widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
@@ -100,8 +101,11 @@ def sum_rows_of(
 
     A total of None, for all or in a list, means no sum row. The relation is "<=" or "==", or a sequence with
     one for each request. With `old`, the present kinds and totals, a relation of None and totals of KEEP stay
-    as they are. Raise EditError, with the request, the field and the value, if one is invalid.
+    as they are. The kinds are None if each request keeps its sum row. Raise EditError, with the request, the
+    field and the value, if one is invalid.
     """
+    if old is not None and relation is None and isinstance(totals, np.ndarray) and old[0].all():
+        return None, totals_of(label, ids, totals)
     if old is None and isinstance(totals, (float, int)) and isinstance(relation, str):
         return kind_of_row(label, relation, has_total=True), np.full(len(ids), total_of(label, totals))
     if totals is KEEP and old is not None:
@@ -147,25 +151,29 @@ def _one_each(label: Hashable, ids: Sequence[Hashable], field: str, values: Any)
 
 def uppers_of(
     label: Hashable, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
-) -> float | NDArray[np.float64]:
-    """Return the upper bounds of the columns of many requests: one number, or flat.
+) -> float | Runs:
+    """Return the upper bounds of the columns of many requests: one number, or one run for each.
 
     They are given as one number, flat, or as a number or an array for each request. `widths` (k,) has the
     number of columns of each request. Raise EditError, with the request, the field and the value, if one is
     invalid.
     """
     if isinstance(upper, float):
-        return upper_bounds(label, upper, 0)
+        return float(upper_bounds(label, upper, 0))
     given = upper if isinstance(upper, (list, tuple, np.ndarray)) else ()
     in_all = int(widths.sum())
     flat = isinstance(given, np.ndarray) and given.ndim == 1 or not any(map(is_vector, given))
     if flat and (len(given) != len(ids) or len(given) == in_all):
-        return upper_bounds(label, upper, in_all, owner=(ids, widths))
+        bound = upper_bounds(label, upper, in_all, owner=(ids, widths))
+        return Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
     pairs = zip(ids, _one_each(label, ids, "upper", given), widths.tolist(), strict=True)
-    return np.concatenate([np.broadcast_to(upper_bounds(id, own, n), n) for id, own, n in pairs])
+    bounds = [np.broadcast_to(upper_bounds(id, own, n), n) for id, own, n in pairs]
+    return Runs(widths, np.concatenate(bounds))
 
 
-def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
+def flags_of(
+    label: Hashable, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
+) -> bool | NDArray[np.bool_]:
     """Return whether requests are integral: one truth value for all, or one each.
 
     Raise EditError, with the request, the field and the value, if one is invalid.
@@ -181,7 +189,7 @@ def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDA
 
 
 def entries_of(
-    label: Hashable, field: str, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
+    field: str, label: Hashable, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
 ) -> Entries:
     """Return numbers for single columns of many requests.
 
@@ -236,12 +244,13 @@ def _flat_entries(
     if not within(counts, 0, 1):
         n = int(columns.max()) + 1
         key = np.repeat(np.arange(len(ids)), counts) * n + columns
-        order = key.argsort()
-        key, columns, values = key[order], columns[order], values[order]
-        twice = key[1:][key[1:] == key[:-1]]
-        if twice.size:
-            which, column = divmod(int(twice[0]), n)
-            raise EditError(ids[which], field, column, "the column is given twice")
+        if not (key[1:] > key[:-1]).all():
+            order = key.argsort()
+            key, columns, values = key[order], columns[order], values[order]
+            twice = key[1:][key[1:] == key[:-1]]
+            if twice.size:
+                which, column = divmod(int(twice[0]), n)
+                raise EditError(ids[which], field, column, "the column is given twice")
     return counts, columns, values
 
 

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.program.forms import is_flat
 from copter.store.edit import ColumnNames
 
 _EQUAL_THEMSELVES = {str, int, bytes, bool}
@@ -216,17 +215,18 @@ class Numbers:
         except (KeyError, TypeError):
             raise EditError(subject, field, name, "the request has no column of this name") from None
 
-    def numbered(self, field: str, ids: Sequence[Hashable], given: Any, each: Sequence[Names] | None) -> Any:
-        """Return the mappings of many requests with column numbers in place of column names."""
-        many = isinstance(given, (list, tuple)) and len(given) == len(ids)
-        if each is None or is_flat(given) or not many:
-            return given
-        return [
-            {self.find(id, field, names, name): value for name, value in own.items()}
-            if names is not None and isinstance(own, Mapping)
-            else own
-            for id, own, names in zip(ids, given, each, strict=True)
-        ]
+
+def numbered(field: str, ids: Sequence[Hashable], given: Any, each: Sequence[Names] | None) -> Any:
+    """Return the mappings of many requests with column numbers in place of column names."""
+    if each is None or not isinstance(given, (list, tuple)) or len(given) != len(ids):
+        return given
+    numbers = Numbers()
+    return [
+        {numbers.find(id, field, names, name): value for name, value in own.items()}
+        if names is not None and isinstance(own, Mapping)
+        else own
+        for id, own, names in zip(ids, given, each, strict=True)
+    ]
 
 
 def by_name(entries: Mapping[int, float], names: Names) -> dict[Any, float]:

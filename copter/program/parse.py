@@ -15,39 +15,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.program.forms import (
-    KEEP,
-    columns_of,
-    entries_of,
-    flags_of,
-    in_parts,
-    is_flat,
-    parts_of,
-    sum_rows_of,
-    terms_of,
-    uppers_of,
-)
+from copter.program.fields import FIELDS
+from copter.program.forms import KEEP, columns_of, in_parts, is_flat, parts_of, sum_rows_of
 from copter.program.handles import Handles, SharedColumns
 from copter.program.index import Index
-from copter.program.names import Names, NameTable, Numbers, labels_of, names_of
+from copter.program.names import Names, NameTable, Numbers, labels_of, names_of, numbered
 from copter.program.sense import Sense, in_sense
 from copter.program.series import all_by_id, by_id, by_name, is_series, plain, runs_by_id
 from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import (
     all_are,
-    checked_overrides,
-    checked_requests,
     cost_vector,
     is_vector,
-    kind_of_row,
     moved_bounds,
     number,
     parameters_of,
     places_of,
     prices_of,
     row_bounds_of,
-    scales_of,
-    totals_of,
     whole_number,
     whole_numbers,
 )
@@ -57,7 +42,7 @@ from copter.store.reading import upper_bounds
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 
-_NONE = np.empty(0)
+_NONE, _NO_SLOTS = np.empty(0), Edit("").slots
 
 
 class Parser:
@@ -94,36 +79,29 @@ class Parser:
 
     # ---- resources --------------------------------------------------------------------------------------
 
-    def new_resources(
-        self, label: Hashable, ids: Sequence[Hashable], lower: float | ArrayLike, upper: float | ArrayLike
-    ) -> Edit:
-        """Return the edit of ``add_resources``; errors that concern no single row name `label`."""
-        self.resources.check_new(ids, label)
-        given = [_one_each(label, field, each, ids) for field, each in (("lower", lower), ("upper", upper))]
-        low, high = row_bounds_of(label, ids, (given[0], given[1]), (_NONE, _NONE))
-        return Edit("add_resources", ids=plain(ids), lower=low, upper=high)
+    def resources_edit(
+        self, new: bool, label: Hashable, ids: Sequence[Hashable], given: dict[str, Any]
+    ) -> Edit | None:
+        """Return the edit of new resources or of an update; None without new resources.
 
-    def new_bounds(
-        self,
-        ids: Sequence[Hashable],
-        lower: ArrayLike | None,
-        upper: ArrayLike | None,
-        by: ArrayLike | None,
-    ) -> Edit:
-        """Return the edit of ``update_resources``; None leaves a bound unchanged."""
-        label = "update_resources"
-        slots = self.resources.slots(ids, label)
-        old = self.store.rows.lower[slots], self.store.rows.upper[slots]
-        if by is not None:
-            if upper is not None:
-                raise EditError(label, "by", by, "must not be given together with upper; give one of them")
-            upper = moved_bounds(label, ids, _one_each(label, "by", by, ids), old)
-        low, high = (
-            None if each is None else _one_each(label, field, each, ids)
-            for field, each in (("lower", lower), ("upper", upper))
-        )
-        low, high = row_bounds_of(label, ids, (low, high), old)
-        return Edit(label, slots=slots, lower=low, upper=high)
+        `given` has the arguments that are set. Errors that concern no single row name `label`.
+        """
+        slots, old = _NO_SLOTS, (_NONE, _NONE)
+        if new:
+            self.resources.check_new(ids, label)
+        else:
+            slots = self.resources.slots(ids, label)
+            old = self.store.rows.lower[slots], self.store.rows.upper[slots]
+        each = {field: _one_each(label, field, value, ids) for field, value in given.items()}
+        if "by" in given:
+            if "upper" in given:
+                why = "must not be given together with upper; give one of them"
+                raise EditError(label, "by", given["by"], why)
+            each["upper"] = moved_bounds(label, ids, each["by"], old)
+        low, high = row_bounds_of(label, ids, (each.get("lower"), each.get("upper")), old)
+        if not new:
+            return Edit("update_resources", slots=slots, lower=low, upper=high)
+        return Edit("add_resources", ids=plain(ids), lower=low, upper=high) if ids else None
 
     # ---- columns that requests share ----------------------------------------------------------
 
@@ -142,123 +120,55 @@ class Parser:
 
     # ---- requests ---------------------------------------------------------------------------------------
 
-    def new_requests(
-        self,
-        label: Hashable,
-        ids: Sequence[Hashable],
-        costs: Any,
-        sizes: ArrayLike | None,
-        usage: Any,
-        *,
-        totals: Any,
-        relation: Any,
-        upper: Any,
-        scales: Any,
-        overrides: Any,
-        integral: Any,
-        starts: Any,
-        terms: Any,
-        columns: Any,
+    def requests_edit(
+        self, new: bool, label: Hashable, ids: Sequence[Hashable], given: dict[str, Any]
     ) -> Edit | None:
-        """Return the edit of ``add_requests``; None without requests."""
-        self.requests.check_new(ids, label)
-        sizes, totals, relation, scales, overrides, integral, starts, terms, columns, usage = all_by_id(
-            label, ids, sizes=sizes, totals=totals, relation=relation, scales=scales, overrides=overrides,
-            integral=integral, starts=starts, terms=terms, columns=columns, usage=usage,
-        )  # fmt: skip
-        costs = _by_column(label, "costs", costs, ids, sizes)
-        costs, upper, usage = _by_name(ids, costs, upper, usage, columns)
-        cost, kinds, amounts = self._new_columns_and_rows(label, ids, (costs, sizes), totals, relation)
-        widths = cost.lengths
-        bound = uppers_of(label, ids, _by_column(label, "upper", upper, ids, widths), widths)
-        factors = 1.0 if scales is None else scales_of(label, ids, scales)
-        whole = flags_of(label, ids, integral)
-        names, numbers = self._new_names(label, ids, columns, usage, widths), Numbers()
-        overrides = numbers.numbered("override", ids, overrides, names)
-        starts = numbers.numbered("start", ids, starts, names)
-        edit = Edit(
-            "add_requests",
-            ids=plain(ids),
-            sizes=widths,
-            costs=cost,
-            relation=kinds,
-            totals=amounts,
-            upper=_runs(widths, bound),
-            scales=factors,
-            overrides=None if overrides is None else entries_of(label, "override", ids, overrides, widths),
-            starts=None if starts is None else entries_of(label, "start", ids, starts, widths),
-            terms=None if terms is None else terms_of(label, ids, terms, widths),
-            integral=whole,
-            labels=ColumnNames.of(names),
-        )
-        if not ids:
-            return None
-        used, own = self._columns_of_many(label, ids, usage, widths)
-        return self._minimised(edit._replace(usage=used, columns=own))
+        """Return the edit of new requests or of an update; None without requests.
 
-    def changed_requests(
-        self,
-        label: Hashable,
-        ids: Sequence[Hashable],
-        *,
-        costs: Any,
-        sizes: ArrayLike | None,
-        scales: Any,
-        overrides: Any,
-        usage: Any,
-        totals: Any,
-        relation: Any,
-        upper: Any,
-        integral: Any,
-        starts: Any,
-        terms: Any,
-        columns: Any,
-    ) -> Edit | None:
-        """Return the edit of ``update_requests``; None without requests."""
-        store = self.store
-        slots = self.requests.slots(ids, label)
-        sizes, totals, relation, scales, overrides, integral, starts, terms, columns, usage = all_by_id(
-            label, ids, sizes=sizes, totals=totals, relation=relation, scales=scales, overrides=overrides,
-            integral=integral, starts=starts, terms=terms, columns=columns, usage=usage,
-        )  # fmt: skip
-        if self.names or usage is not None:
-            names = self.names.of_many(slots) if usage is None else columns
-            costs, upper, usage = _by_name(ids, costs, upper, usage, names)
-        if usage is not None or columns is not None:
-            new = {"usage": usage, "costs": costs, "columns": columns}
-            self._check_replacement(label, ids, slots, new, upper, terms)
-        cost = None
-        if costs is not None or sizes is not None:
-            cost = self._other_costs(label, ids, slots, (costs, sizes), new=usage is not None)
-        widths = store.requests.n_columns[slots] if cost is None else cost.lengths
-        given: dict[str, Any] = {}
+        `given` has the arguments that are set. Errors that concern no single request name `label`.
+        """
+        slots, table = _NO_SLOTS, self.store.requests
+        if new:
+            self.requests.check_new(ids, label)
+            given.setdefault("scales", 1.0)
+        else:
+            slots = self.requests.slots(ids, label)
+        given = all_by_id(label, ids, given)
+        replaced = new or "usage" in given
+        names = old_names = self.names.of_many(slots)
+        _order_by_name(ids, given, given.get("columns") if replaced else names)
+        edit: dict[str, Any] = {}
+        if not new:
+            self._complete(label, ids, slots, given)
+            if isinstance(given.get("terms"), Mapping):
+                edit = parameters_of(label, ids, given.pop("terms"), self.store.terms, slots)
+        cost = self._costs(label, ids, slots, given, replaced)
         if cost is not None:
-            given["costs"] = cost
-        if usage is not None or overrides is not None or starts is not None:
-            by_column = {"usage": usage, "columns": columns, "overrides": overrides, "starts": starts}
-            given |= self._of_columns(label, ids, slots, by_column, widths, kept=cost is None)
-        restated = terms is not KEEP and isinstance(terms, Mapping)
-        if terms is not KEEP and not restated:
-            given["terms"] = terms_of(label, ids, terms, widths)
-        if upper is None and usage is not None and (store.requests.upper_start[slots] >= 0).any():
-            given["upper"] = Runs(widths, np.repeat(usual_bounds(store, slots)[1], widths))
-        elif upper is not None:
-            bound = uppers_of(label, ids, _by_column(label, "upper", upper, ids, widths), widths)
-            given["upper"] = _runs(widths, bound)
-        if scales is not None:
-            given["scales"] = scales_of(label, ids, scales)
-        if totals is not KEEP or relation is not None:
-            given["relation"], given["totals"] = self._changed_rows(label, ids, slots, totals, relation)
-        if integral is not None:
-            given["integral"] = flags_of(label, ids, integral)
-        if restated and ids:
-            given |= parameters_of(label, ids, terms, store.terms, slots)
+            edit["costs"] = cost
+        widths = table.n_columns[slots] if cost is None else cost.lengths
+        if new or "totals" in given or "relation" in given:
+            old = None if new else (table.relation[slots], table.total[slots])
+            totals = given.get("totals", None if new else KEEP)
+            edit["relation"], edit["totals"] = sum_rows_of(label, ids, totals, given.get("relation"), old)
+        if "upper" in given:
+            given["upper"] = _by_column(label, "upper", given["upper"], ids, widths)
+        if replaced:
+            names = self._new_names(label, ids, given.get("columns"), given["usage"], widths)
+            edit["labels"], edit["kept"] = ColumnNames.of(names), _kept(names, old_names, widths)
+        for name, value in given.items():
+            field = FIELDS["request"][name]
+            if name in ("overrides", "starts") and not is_flat(value):
+                value = numbered(field.one, ids, value, names)
+            if field.read is not None:
+                edit[name] = field.read(label, ids, value, widths)
         if not ids:
             return None
-        if usage is not None:
-            given["sizes"] = widths
-            given["usage"], given["columns"] = self._columns_of_many(label, ids, usage, widths)
-        return self._minimised(Edit("update_requests", slots=slots, **given))
+        if replaced:
+            edit["sizes"] = widths
+            edit["usage"], edit["columns"] = self._columns_of_many(label, ids, given["usage"], widths)
+        if new:
+            return self._minimised(Edit("add_requests", ids=plain(ids), **edit))
+        return self._minimised(Edit("update_requests", slots=slots, **edit))
 
     def price_of_moves(self, ids: Sequence[Hashable], columns: Any, prices: float | ArrayLike) -> Edit | None:
         """Return the edit of ``price_moves``: overrides that charge for leaving the given columns."""
@@ -295,39 +205,6 @@ class Parser:
             for id, own, at in zip(ids, names, columns, strict=True)
         ]
 
-    def _of_columns(
-        self,
-        label: Hashable,
-        ids: Sequence[Hashable],
-        slots: NDArray[np.int64],
-        by_column: dict[str, Any],
-        widths: NDArray[np.int64],
-        *,
-        kept: bool,
-    ) -> dict[str, Any]:
-        """Return the fields of an edit that refer to columns: names, overrides and starts."""
-        given: dict[str, Any] = {}
-        usage, columns, overrides, starts = by_column.values()
-        names, numbers = self._old_names(slots, usage, overrides, starts), Numbers()
-        if usage is not None:
-            names, old = self._new_names(label, ids, columns, usage, widths), names
-            given["labels"], given["kept"] = ColumnNames.of(names), _kept(names, old, widths, numbers)
-        if overrides is not None:
-            overrides = numbers.numbered("override", ids, overrides, names)
-            given["overrides"] = self._overrides(label, ids, slots, overrides, widths, kept=kept)
-        if starts is not None:
-            starts = numbers.numbered("start", ids, starts, names)
-            given["starts"] = entries_of(label, "start", ids, starts, widths)
-        return given
-
-    def _old_names(self, slots: NDArray[np.int64], usage: Any, *entries: Any) -> list[Names] | None:
-        """Return the present names of columns if the edit needs them, else None.
-
-        An edit with new columns, or with mappings from columns to numbers, needs them.
-        """
-        named = usage is not None or any(each is not None and not is_flat(each) for each in entries)
-        return self.names.of_many(slots) if named else None
-
     def _new_names(
         self,
         label: Hashable,
@@ -348,39 +225,25 @@ class Parser:
             return shared if any(shared) else None
         return [common if own is None else own for own, common in zip(given, shared, strict=True)]
 
-    def _new_columns_and_rows(
-        self,
-        label: Hashable,
-        ids: Sequence[Hashable],
-        columns: tuple[Any, ArrayLike | None],
-        totals: Any,
-        relation: Any,
-    ) -> tuple[Runs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
-        """Return costs, kinds of sum rows and totals of new requests; `columns` is (costs, sizes)."""
-        costs, sizes = columns
-        if isinstance(relation, str):
-            sound = checked_requests(len(ids), sizes, costs, totals)
-            if sound is not None:
-                return Runs(*sound), kind_of_row(label, relation, totals is not None), totals
-        return Runs(*columns_of(label, ids, costs, sizes)), *sum_rows_of(label, ids, totals, relation)
-
-    def _other_costs(
+    def _costs(
         self,
         label: Hashable,
         ids: Sequence[Hashable],
         slots: NDArray[np.int64],
-        columns: tuple[Any, Any],
-        *,
-        new: bool,
-    ) -> Runs:
-        """Return new costs of many requests, given as (costs, sizes); ``new`` is True for new columns."""
-        costs, sizes = columns
-        if costs is None:
-            raise EditError(label, "sizes", sizes, "must be given together with costs")
-        widths = self.store.requests.n_columns[slots]
-        costs = _by_column(label, "costs", costs, ids, sizes if new else widths)
-        if new:
+        given: Mapping[str, Any],
+        replaced: bool,
+    ) -> Runs | None:
+        """Return the costs of new columns (`replaced`), or new costs of the present columns; None without."""
+        costs, sizes = given.get("costs"), given.get("sizes")
+        if replaced:
+            costs = _by_column(label, "costs", costs, ids, sizes)
             return Runs(*columns_of(label, ids, costs, sizes))
+        if "costs" not in given:
+            if sizes is not None:
+                raise EditError(label, "sizes", sizes, "must be given together with costs")
+            return None
+        widths = self.store.requests.n_columns[slots]
+        costs = _by_column(label, "costs", costs, ids, widths)
         if sizes is not None:
             _check_widths(ids, "sizes", whole_numbers(label, "sizes", sizes, len(ids)), widths)
         if in_parts(costs) or not ids:
@@ -389,64 +252,27 @@ class Parser:
             return Runs(widths, parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts]))
         return Runs(widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths)))
 
-    def _overrides(
-        self,
-        label: Hashable,
-        ids: Sequence[Hashable],
-        slots: NDArray[np.int64],
-        overrides: Any,
-        widths: NDArray[np.int64],
-        *,
-        kept: bool,
-    ) -> Entries:
-        """Return overrides of requests; a kernel checks flat overrides if the columns stay (``kept``)."""
-        if kept and is_flat(overrides):
-            counts = whole_numbers(label, "override counts", overrides[0], len(ids))
-            if checked_overrides(counts, overrides[1], overrides[2], self.store.requests, slots):
-                return Entries(None, counts, overrides[1], overrides[2])
-        return entries_of(label, "override", ids, overrides, widths)
-
-    def _changed_rows(
-        self,
-        label: Hashable,
-        ids: Sequence[Hashable],
-        slots: NDArray[np.int64],
-        totals: Any,
-        relation: Any,
-    ) -> tuple[NDArray[np.int8] | int | None, Any]:
-        """Return the kinds and totals of changed sum rows.
-
-        The kinds are None if every request has a sum row already and only totals change.
-        """
-        table = self.store.requests
-        old = table.relation[slots]
-        if relation is None and isinstance(totals, np.ndarray) and np.count_nonzero(old) == old.size:
-            return None, totals_of(label, ids, totals)
-        return sum_rows_of(label, ids, totals, relation, (old, table.total[slots]))
-
-    def _check_replacement(
-        self,
-        label: Hashable,
-        ids: Sequence[Hashable],
-        slots: NDArray[np.int64],
-        new: dict[str, Any],
-        upper: Any,
-        term: Any,
+    def _complete(
+        self, label: Hashable, ids: Sequence[Hashable], slots: NDArray[np.int64], given: dict[str, Any]
     ) -> None:
         """Raise EditError if an edit replaces columns and does not give all data that depend on them.
 
         These data are the costs, upper bounds that differ between columns, and the image of a convex term.
+        Upper bounds that are equal for all columns of a request are given to its new columns.
         """
-        store, costs, names = self.store, new["costs"], new["columns"]
-        if new["usage"] is None:
-            if names is not None:
-                raise EditError(label, "columns", names, "must be given together with usage")
+        store, term = self.store, given.get("terms", KEEP)
+        if "usage" not in given:
+            if "columns" in given:
+                raise EditError(label, "columns", given["columns"], "must be given together with usage")
             return
-        if costs is None:
-            raise EditError(label, "costs", costs, "must be given together with a new usage")
-        if upper is None and not (usual := usual_bounds(store, slots))[0].all():
-            why = "differs between the columns and must be given again with a new usage"
-            raise EditError(ids[int(usual[0].argmin())], "upper", None, why)
+        if "costs" not in given:
+            raise EditError(label, "costs", None, "must be given together with a new usage")
+        if "upper" not in given and (store.requests.upper_start[slots] >= 0).any():
+            one, bound = usual_bounds(store, slots)
+            if not one.all():
+                why = "differs between the columns and must be given again with a new usage"
+                raise EditError(ids[int(one.argmin())], "upper", None, why)
+            given["upper"] = bound.tolist()
         if store.terms and (term is KEEP or isinstance(term, Mapping)):
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 if slot in store.terms:
@@ -511,13 +337,12 @@ class Parser:
         return columns._replace(row=slots[columns.row].astype(np.int32))
 
 
-def _kept(
-    new: Sequence[Names] | None, old: Sequence[Names] | None, widths: NDArray[np.int64], numbers: Numbers
-) -> Runs | None:
+def _kept(new: Sequence[Names] | None, old: Sequence[Names] | None, widths: NDArray[np.int64]) -> Runs | None:
     """Return, for each new column, the number of the old column with the same name, or -1."""
     if new is None or old is None:
         return None
     found: list[int] = []
+    numbers = Numbers()
     known: dict[tuple[int, int], list[int]] = {}  # by pairs of name tuples, which many requests share
     for n, names, earlier in zip(widths.tolist(), new, old, strict=True):
         if names is None or earlier is None:
@@ -561,26 +386,21 @@ def _given_costs_at(
     return where, costs
 
 
-def _runs(widths: NDArray[np.int64], bound: float | NDArray[np.float64]) -> float | Runs:
-    """Return one upper bound for all columns, or a run of bounds for each request."""
-    return Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
-
-
-def _by_name(ids: Sequence[Hashable], costs: Any, upper: Any, usage: Any, names: Any) -> list[Any]:
-    """Return costs, bounds and usage with each Series that one request has in the order of its column names.
+def _order_by_name(ids: Sequence[Hashable], given: dict[str, Any], names: Any) -> None:
+    """Put each Series of costs, bounds or usage of one request in the order of its column names.
 
     `names` has the names of each request or None. Without names, new columns have those of shared columns.
     """
-    given = [costs, upper, usage]
+    usage = given.get("usage")
     if names is None and isinstance(usage, (list, tuple, SharedColumns)):
         each = [usage] * len(ids) if isinstance(usage, SharedColumns) else usage
         names = [own.names if isinstance(own, SharedColumns) else None for own in each]
     if not isinstance(names, (list, tuple)) or len(names) != len(ids) or all(own is None for own in names):
-        return given
-    for k, field in enumerate(("costs", "upper", "usage")):
-        if isinstance(given[k], (list, tuple)) and len(given[k]) == len(ids):
-            given[k] = [by_name(id, field, *own) for id, *own in zip(ids, given[k], names, strict=True)]
-    return given
+        return
+    for field in ("costs", "upper", "usage"):
+        values = given.get(field)
+        if isinstance(values, (list, tuple)) and len(values) == len(ids):
+            given[field] = [by_name(id, field, *own) for id, *own in zip(ids, values, names, strict=True)]
 
 
 def _by_column(label: Hashable, field: str, given: Any, ids: Sequence[Hashable], sizes: Any) -> Any:

@@ -20,9 +20,11 @@ Source: differential interface of COpter, thesis section 4.3.2. Scales and share
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import ArgumentTypeError, EditError
 from copter.program.bounded import check_bounded
 from copter.program.column_edits import added_columns, changed_columns, removed_columns
+from copter.program.fields import set_fields
 from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
 from copter.program.handles import Handles, SharedColumns
@@ -46,7 +49,7 @@ from copter.program.sense import Sense, checked_sense
 from copter.program.series import plain
 from copter.program.table import read_table
 from copter.program.usage import Usage
-from copter.program.validation import check_single, costs_of_one, is_vector, number
+from copter.program.validation import number
 from copter.store.edit import TAKE_STARTS, Edit, Entries, Pending, Runs, moved
 from copter.store.local import LocalStore
 from copter.store.store import ConstraintStore
@@ -67,6 +70,33 @@ __all__ = [
     "SharedColumns",
     "Usage",
 ]
+
+
+_Method = TypeVar("_Method", bound=Callable[..., None])
+
+
+def edit_method(action: str, kind: str) -> Callable[[_Method], _Method]:
+    """Make an edit method of a signature with documentation; the body is empty.
+
+    The method adds or updates requests or resources; :mod:`copter.program.fields` has its arguments.
+    """
+
+    def decorated(method: _Method) -> _Method:
+        name, parameters = method.__name__, list(inspect.signature(method).parameters.values())[1:]
+        names = [each.name for each in parameters]
+        unset = inspect.Parameter.empty, None, KEEP
+        defaults = {each.name: each.default for each in parameters if each.default not in unset}
+
+        @functools.wraps(method)
+        def edit(self: ContinualProgram, /, *args: Any, **kwargs: Any) -> None:
+            method(self, *args, **kwargs)  # Python checks the number of arguments
+            given = {**defaults, **kwargs}
+            given.update(zip(names, args, strict=False))
+            self._edit(action, kind, name, given)
+
+        return exclusive(cast("_Method", edit))
+
+    return decorated
 
 
 class ContinualProgram:
@@ -168,7 +198,7 @@ class ContinualProgram:
         """The resources as they are now: ``program.resources["gpu"].upper``, or many in one record."""
         return Resources(self.store, self._resources)
 
-    @exclusive
+    @edit_method("add", "resource")
     def add_resource(self, id: Hashable, upper: float = math.inf, *, lower: float = -math.inf) -> None:
         """Add a coupling row ``lower <= usage <= upper``.
 
@@ -184,10 +214,8 @@ class ContinualProgram:
         EditError
             If the id is taken, a bound is NaN, or lower > upper.
         """
-        check_single(id, lower=lower, upper=upper)
-        self.apply(self._parser.new_resources(id, [id], lower, upper))
 
-    @exclusive
+    @edit_method("add", "resource")
     def add_resources(
         self,
         ids: Ids,
@@ -208,12 +236,29 @@ class ContinualProgram:
         EditError
             For the reasons of :meth:`add_resource`, or if an id is given twice.
         """
-        ids = listed(ids)
-        edit = self._parser.new_resources("add_resources", ids, lower, upper)
-        if ids:
-            self.apply(edit)
 
-    @exclusive
+    @edit_method("update", "resource")
+    def update_resource(
+        self, id: Hashable, *, lower: float | None = None, upper: float | None = None, by: float | None = None
+    ) -> None:
+        """Change bounds of a resource.
+
+        Parameters
+        ----------
+        id : hashable
+        lower, upper : float, optional
+            New bounds, in units of the resource. None leaves a bound unchanged.
+        by : float, optional
+            Change that is added to the present upper bound, instead of ``upper``.
+
+        Raises
+        ------
+        EditError
+            If the resource is unknown, a bound is NaN, lower > upper, or ``by`` would reduce a nonnegative
+            upper bound below 0.
+        """
+
+    @edit_method("update", "resource")
     def update_resources(
         self,
         ids: Ids,
@@ -236,10 +281,20 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            If a resource is unknown or given twice, a bound is NaN, lower > upper, or ``by`` would reduce a
-            nonnegative upper bound below 0. The error names the resource.
+            For the reasons of :meth:`update_resource`, or if an id is given twice. The error names the
+            resource.
         """
-        self.apply(self._parser.new_bounds(self._resources.listed(ids), lower, upper, by))
+
+    @exclusive
+    def remove_resource(self, id: Hashable) -> None:
+        """Remove a coupling row; columns lose their coefficients in this row.
+
+        Raises
+        ------
+        EditError
+            If the id is unknown.
+        """
+        self._remove(self._resources, [id], "remove_resource")
 
     @exclusive
     def remove_resources(self, ids: Ids) -> None:
@@ -254,9 +309,7 @@ class ContinualProgram:
         EditError
             If an id is unknown or given twice. No row is removed.
         """
-        ids = self._resources.listed(ids)
-        slots = self._resources.slots(ids, "remove_resources")
-        self.apply(Edit("remove_resources", slots=slots, ids=plain(ids)))
+        self._remove(self._resources, self._resources.listed(ids), "remove_resources")
 
     # ---- columns that requests share ----------------------------------------------------------
 
@@ -359,7 +412,7 @@ class ContinualProgram:
         """Names of the columns by store slot as they are now; later edits do not change them."""
         return self._names.frozen
 
-    @exclusive
+    @edit_method("add", "request")
     def add_request(
         self,
         id: Hashable,
@@ -416,27 +469,8 @@ class ContinualProgram:
             infinite, a total or upper bound is negative, or a column has neither a finite bound nor a total.
             The error names the request, the field and the value.
         """
-        check_single(id, total=total, relation=relation, scale=scale, integral=integral)
-        edit = self._parser.new_requests(
-            id,
-            [id],
-            [costs_of_one(id, costs)],
-            None,
-            usage if isinstance(usage, SharedColumns) else [usage],
-            totals=total,
-            relation=relation,
-            upper=[upper] if is_vector(upper) else upper,
-            scales=scale,
-            overrides=None if override is None else [override],
-            integral=integral,
-            starts=None if start is None else [start],
-            terms=None if term is None else [term],
-            columns=None if columns is None else [columns],
-        )
-        assert edit is not None
-        self.apply(edit)
 
-    @exclusive
+    @edit_method("add", "request")
     def add_requests(
         self,
         ids: Ids,
@@ -495,26 +529,8 @@ class ContinualProgram:
         EditError
             For the reasons of :meth:`add_request`, or if an id is given twice.
         """
-        edit = self._parser.new_requests(
-            "add_requests",
-            listed(ids),
-            costs,
-            sizes,
-            usage,
-            totals=totals,
-            relation=relation,
-            upper=upper,
-            scales=scales,
-            overrides=overrides,
-            integral=integral,
-            starts=starts,
-            terms=terms,
-            columns=columns,
-        )
-        if edit is not None:
-            self.apply(edit)
 
-    @exclusive
+    @edit_method("update", "request")
     def update_request(
         self,
         id: Hashable,
@@ -563,28 +579,8 @@ class ContinualProgram:
         EditError
             For the reasons of :meth:`add_request`, or if the id is unknown.
         """
-        check_single(id, total=total, relation=relation, scale=scale, integral=integral)
-        parameters = {name: [value] for name, value in term.items()} if isinstance(term, Mapping) else None
-        edit = self._parser.changed_requests(
-            id,
-            [id],
-            costs=None if costs is None else [costs_of_one(id, costs)],
-            sizes=None,
-            scales=scale,
-            overrides=None if override is None else [override],
-            usage=usage if usage is None or isinstance(usage, SharedColumns) else [usage],
-            totals=total,
-            relation=relation,
-            upper=[upper] if is_vector(upper) else upper,
-            integral=integral,
-            starts=None if start is None else [start],
-            terms=term if term is KEEP else parameters if parameters is not None else [term],
-            columns=None if columns is None else [columns],
-        )
-        assert edit is not None
-        self.apply(edit)
 
-    @exclusive
+    @edit_method("update", "request")
     def update_requests(
         self,
         ids: Ids,
@@ -639,26 +635,8 @@ class ContinualProgram:
             For the reasons of :meth:`update_request`, if an id is given twice, or if parameters are given for
             a request without a term.
         """
-        edit = self._parser.changed_requests(
-            "update_requests",
-            self._requests.listed(ids),
-            costs=costs,
-            sizes=sizes,
-            scales=scales,
-            overrides=overrides,
-            usage=usage,
-            totals=totals,
-            relation=relation,
-            upper=upper,
-            integral=integral,
-            starts=starts,
-            terms=terms,
-            columns=columns,
-        )
-        if edit is not None:
-            self.apply(edit)
 
-    @exclusive
+    @edit_method("add", "request")
     def add_table(
         self,
         table: Any,
@@ -693,27 +671,8 @@ class ContinualProgram:
             different lengths; or if a request's column has two costs or two rows with one resource. The error
             names the request, its column and the value.
         """
-        found = read_table("add_table", table, self._resources)
-        edit = self._parser.new_requests(
-            "add_table",
-            found.ids,
-            found.costs,
-            found.sizes,
-            found.usage,
-            totals=totals,
-            relation=relation,
-            upper=upper,
-            scales=scales,
-            overrides=None,
-            integral=integral,
-            starts=None,
-            terms=None,
-            columns=found.names,
-        )
-        assert edit is not None
-        self.apply(edit)
 
-    @exclusive
+    @edit_method("update", "request")
     def update_table(
         self,
         table: Any,
@@ -742,25 +701,6 @@ class ContinualProgram:
         EditError
             For the reasons of :meth:`add_table` and :meth:`update_requests`.
         """
-        found = read_table("update_table", table, self._resources)
-        edit = self._parser.changed_requests(
-            "update_table",
-            found.ids,
-            costs=found.costs,
-            sizes=found.sizes,
-            scales=scales,
-            overrides=None,
-            usage=found.usage,
-            totals=totals,
-            relation=relation,
-            upper=upper,
-            integral=integral,
-            starts=None,
-            terms=KEEP,
-            columns=found.names,
-        )
-        assert edit is not None
-        self.apply(edit)
 
     @exclusive
     def remove_request(self, id: Hashable) -> None:
@@ -771,7 +711,7 @@ class ContinualProgram:
         EditError
             If the id is unknown.
         """
-        self.apply(Edit("remove_requests", slots=self._requests.slots([id], "remove_request"), ids=[id]))
+        self._remove(self._requests, [id], "remove_request")
 
     @exclusive
     def remove_requests(self, ids: Ids) -> None:
@@ -786,9 +726,7 @@ class ContinualProgram:
         EditError
             If an id is unknown or given twice. No request is removed.
         """
-        ids = self._requests.listed(ids)
-        slots = self._requests.slots(ids, "remove_requests")
-        self.apply(Edit("remove_requests", slots=slots, ids=plain(ids)))
+        self._remove(self._requests, self._requests.listed(ids), "remove_requests")
 
     @exclusive
     def price_moves(
@@ -922,6 +860,28 @@ class ContinualProgram:
         edit = changed_columns(self._parser, request, names, costs, usage, upper)
         if edit is not None:
             self.apply(edit)
+
+    def _edit(self, action: str, kind: str, name: str, given: dict[str, Any]) -> None:
+        """Make and apply an edit of requests or resources from the arguments `given` of the method `name`."""
+        new, index = action == "add", self._requests if kind == "request" else self._resources
+        label: Hashable = name
+        one = "id" in given
+        if one:
+            label = given.pop("id")
+            ids: Sequence[Hashable] = [label]
+        else:
+            if "table" in given:
+                given |= vars(read_table(name, given.pop("table"), self._resources))
+            ids = listed(given.pop("ids")) if new else index.listed(given.pop("ids"))
+        fields = set_fields(kind, given, new=new, one=one, id=label)
+        parsed = self._parser.requests_edit if kind == "request" else self._parser.resources_edit
+        edit = parsed(new, label, ids, fields)
+        if edit is not None:
+            self.apply(edit)
+
+    def _remove(self, index: Index, ids: Sequence[Hashable], name: str) -> None:
+        """Remove requests or resources; `name` is the edit method."""
+        self.apply(Edit(f"remove_{index.kind}s", slots=index.slots(ids, name), ids=plain(ids)))
 
     def apply(self, edit: Edit) -> Any:
         """Apply a checked edit to the program; every edit method ends in this call.

@@ -7,7 +7,7 @@ lists and Series of polars, are read by position.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,14 +83,17 @@ def runs_by_id(label: Hashable, field: str, given: Any, ids: Sequence[Hashable],
     raise EditError(label, field, labels[:3], why + _BY_POSITION)
 
 
-def all_by_id(label: Hashable, ids: Sequence[Hashable], **given: Any) -> Collection[Any]:
-    """Return :func:`by_id` of several arguments.
+def all_by_id(label: Hashable, ids: Sequence[Hashable], given: dict[str, Any]) -> dict[str, Any]:
+    """Return :func:`by_id` of the arguments of an edit method, except those with values of columns.
 
     An argument may also be a mapping of names to values for each id, or flat: (counts, columns, values).
     """
     if _NO_SERIES.issuperset(map(type, given.values())):
-        return given.values()
-    return [_by_id(label, field, own, ids) for field, own in given.items()]
+        return given
+    return {
+        field: own if field in ("costs", "upper") else _by_id(label, field, own, ids)
+        for field, own in given.items()
+    }
 
 
 def _by_id(label: Hashable, field: str, given: Any, ids: Sequence[Hashable]) -> Any:

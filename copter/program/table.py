@@ -43,7 +43,7 @@ class LongTable:
     ids : list of k
     sizes : (k,) ndarray
         Number of columns of each request.
-    names : list of k tuples or None
+    columns : list of k tuples or None
         Names of the columns of each request. None if the columns are numbered from 0.
     costs : (sum(sizes),) ndarray
         Costs of all columns, request after request.
@@ -52,7 +52,7 @@ class LongTable:
 
     ids: list[Hashable]
     sizes: NDArray[np.int64]
-    names: list[tuple[Hashable, ...] | None]
+    columns: list[tuple[Hashable, ...] | None]
     costs: NDArray[np.float64]
     usage: csc_array
 

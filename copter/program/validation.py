@@ -9,15 +9,15 @@ import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.arrays import INFINITE, as_bounds
 from copter.errors import EditError, TermError
-from copter.store.kernels import all_within, sound_entries, sound_overrides, sound_requests
-from copter.store.slabs import SlotTable, contiguous
+from copter.store.kernels import all_within, sound_entries
+from copter.store.slabs import contiguous
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable
 from copter.terms.compiled import addresses
@@ -40,7 +40,6 @@ MOST_COLUMNS = 2**31 - 1
 _FLAGS = (bool, np.bool_)
 _NO_NUMBERS = (*_FLAGS, str, bytes, type(None), np.datetime64, np.timedelta64, np.ma.core.MaskedConstant)
 """Types that are rejected although Python or numpy can convert them to numbers."""
-_NONE_GIVEN = np.empty(0)
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
 
 
@@ -75,18 +74,6 @@ def _row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]
     if upper == -math.inf:
         raise EditError(id, "upper", upper, "must be above minus infinity")
     return lower, upper
-
-
-def check_single(id: Hashable, **given: Any) -> None:
-    """Raise an error if an argument for a single request or resource is a sequence."""
-    for field, value in given.items():
-        if isinstance(value, (list, tuple, np.ndarray)):
-            raise EditError(id, field, value, "must be one value, not several")
-
-
-def costs_of_one(id: Hashable, costs: Any) -> Any:
-    """Return the costs of one request if they are a vector; else raise EditError."""
-    return costs if is_vector(costs) else cost_vector(id, "costs", costs)
 
 
 def _bound(value: float) -> float:
@@ -291,6 +278,8 @@ def parameters_of(
     slots: NDArray[np.int64],
 ) -> dict[str, Any]:
     """Return new parameters for terms of one kind, as the fields ``names`` and ``parameters`` of an edit."""
+    if not ids:
+        return {}
     kind = table.kind_of(slots)
     first = int(kind[0])
     wrong = kind < 0 if (kind < 0).any() else kind != first
@@ -328,18 +317,6 @@ def _check_terms(
         raise EditError(ids[where], f"term.{field}", float(shown[where]), why)
 
 
-def checked_requests(
-    count: int, sizes: Any, costs: Any, totals: Any
-) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Return sizes and flat costs of new requests if a kernel finds these and the totals valid, else None."""
-    if _plain(sizes, _WHOLE) and sizes.size == count and _plain(costs, _REAL):
-        amounts = _NONE_GIVEN if totals is None else totals
-        if _plain(amounts, _REAL) and (totals is None or amounts.size == sizes.size):
-            if sound_requests(sizes, costs, amounts, LARGEST_COST):
-                return sizes, costs
-    return None
-
-
 def totals_of(label: Hashable, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
     """Return checked totals: finite, not negative, and so small that no cost makes them infinite."""
     amounts = _shaped(label, "totals", totals, len(ids))
@@ -359,27 +336,17 @@ def total_of(subject: Hashable, total: Any) -> float:
     return amount
 
 
-def scales_of(label: Hashable, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
+def scales_of(
+    label: Hashable, ids: Sequence[Hashable], scales: Any, widths: NDArray[np.int64]
+) -> float | NDArray[np.float64]:
     """Return the checked scales of many requests, given as one for all or one each."""
     if not is_vector(scales):
-        return np.full(len(ids), _scale_factor(label, cast(float, scales)))
+        return _scale_factor(label, scales)
     factors = _shaped(label, "scales", scales, len(ids))
     if not within(factors, 1.0 / _LARGEST_SCALE, _LARGEST_SCALE):
-        vector(label, "scales", factors, len(ids), owner=(ids, None))
-        worst = int(factors.argmin() if factors.min() < 1.0 / _LARGEST_SCALE else factors.argmax())
+        worst = int((~((factors >= 1.0 / _LARGEST_SCALE) & (factors <= _LARGEST_SCALE))).argmax())
         _scale_factor(ids[worst], float(factors[worst]))
     return factors
-
-
-def checked_overrides(
-    counts: Any, columns: Any, values: Any, table: SlotTable, slots: NDArray[np.int64]
-) -> bool:
-    """Return whether a kernel finds the flat overrides of the requests in some slots valid."""
-    if not (_plain(counts, _WHOLE) and _plain(columns, _WHOLE) and _plain(values, _REAL)):
-        return False
-    return counts.size == slots.size and bool(
-        sound_overrides(table.whole, slots, counts, columns, values, LARGEST_COST)
-    )
 
 
 def row_bounds_of(

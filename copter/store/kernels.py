@@ -44,44 +44,6 @@ def all_within(values: _Array, low: float, high: float) -> bool:
 
 
 @kernel
-def sound_requests(sizes: _Array, costs: _Array, totals: _Array, largest: float) -> bool:
-    """Return whether the flat data of new requests are valid.
-
-    Every request needs a column, and every column a cost of at most ``largest`` in absolute value. ``totals``
-    is empty, or has a number from 0 to ``largest`` for each request.
-    """
-    n, wrong = 0, 0
-    for k in range(sizes.size):
-        wrong += sizes[k] < 1
-        n += sizes[k]
-    wrong += totals.size != sizes.size and totals.size != 0
-    for j in range(costs.size):
-        wrong += not (abs(costs[j]) <= largest)
-    for k in range(totals.size):
-        wrong += not ((totals[k] >= 0.0) & (totals[k] <= largest))
-    return wrong == 0 and n == costs.size
-
-
-@kernel
-def sound_overrides(
-    whole: _Array, slots: _Array, counts: _Array, columns: _Array, values: _Array, largest: float
-) -> bool:
-    """Return whether flat overrides are valid: existing columns, ascending in a request, with valid costs."""
-    if values.size != columns.size:
-        return False
-    at, wrong = 0, 0
-    for k in range(slots.size):
-        last, n, end = -1, whole[N_COLUMNS, slots[k]], at + counts[k]
-        if counts[k] < 0 or end > columns.size:
-            return False
-        for i in range(at, end):
-            wrong += columns[i] <= last or columns[i] >= n or not (abs(values[i]) <= largest)
-            last = columns[i]
-        at = end
-    return wrong == 0 and at == columns.size
-
-
-@kernel
 def first_outside(columns: _Array, counts: _Array, widths: _Array) -> int:
     """Return the position of the first column number that is out of range, or -1.
 

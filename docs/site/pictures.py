@@ -77,7 +77,7 @@ def played() -> tuple[np.ndarray, np.ndarray]:
             value = rng.uniform(1.0, 3.0)
             speed = np.array(GPUS) ** rng.uniform(0.6, 0.95)
             program.add_request(names[-1], [*(-value * speed), *(-0.5 * value * speed)], usage, total=1)
-        program.update_resources("fast", upper=60.0 + 15.0 * np.sin(number / 4.0))
+        program.update_resource("fast", upper=60.0 + 15.0 * np.sin(number / 4.0))
         solution = warm.solve(program)
         prices.append([solution.price["fast"], solution.price["slow"]])
         iterations.append([solution.iterations, cold.solve(program).iterations])

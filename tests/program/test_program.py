@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csc_array, csr_array, random_array
+from scipy.sparse import coo_array, csc_array, csr_array
 
 from copter import ContinualProgram
 from copter.errors import EditError
@@ -155,50 +155,12 @@ def test_templates_follow_their_rows_and_outlive_their_handles(program):
     assert rows(program).tolist() == [[9, 1, 2]]
 
 
-@pytest.mark.parametrize("form", [csc_array, csr_array, coo_array])
-def test_bulk_equals_one_by_one(form):
-    rng = np.random.default_rng(5)
-    sizes = [3, 1, 4]
-    matrix = random_array((2, 8), density=0.6, rng=rng, data_sampler=rng.random)
-    costs, upper = rng.random(8), rng.random(8)
-    bulk, single = ContinualProgram(), ContinualProgram()
-    for program in (bulk, single):
-        program.add_resource("old", 1.0)
-        program.add_resource("r", 1.0)
-        program.add_resource("s", 2.0)
-        program.remove_resources("old")  # rows of the matrix are places in resource_ids, not slots
-    options = {"relation": "==", "integral": True}
-    bulk.add_requests(
-        list("abc"), costs, sizes, form(matrix), totals=[1, 2, 3], upper=upper, scales=[1, 2, 3], **options
-    )
-    dense, begin = matrix.toarray(), 0
-    for k, (id, n) in enumerate(zip("abc", sizes, strict=True)):
-        part = slice(begin, begin + n)
-        usage = {"r": dense[0, part], "s": dense[1, part]}
-        single.add_request(id, costs[part], usage, total=k + 1, upper=upper[part], scale=k + 1.0, **options)
-        begin += n
-    one, other = compile_program(bulk), compile_program(single)
-    for name in ("c", "upper", "row_lower", "row_upper", "integrality", "column_start"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert (one.A != other.A).nnz == 0
-
-
-def test_bulk_does_not_touch_the_matrix_that_it_is_given():
-    program = ContinualProgram()
-    program.add_resource("r", 1.0)
-    program.add_resource("s", 1.0)
-    matrix = csc_array((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(2, 1))
-    program.add_requests(["q"], [1.0], [1], matrix, upper=1e3)
-    assert rows(program).tolist() == [[2.0], [4.0]]
-    assert matrix.data.tolist() == [1.0, 2.0, 3.0]
-    assert matrix.indices.tolist() == [1, 0, 1]
-
-
 def test_an_empty_bulk_edit_is_no_edit(program):
     clock = program.store.clock
-    program.add_requests([], [], [], csc_array((2, 0)))
+    program.add_requests([], [], [], csc_array((2, 0)), totals=[])
     program.remove_requests([])
     program.update_requests([])
+    program.update_requests([], totals=[], scales=[], overrides=([], [], []), costs=[])
     assert (len(program), program.store.clock) == (0, clock)
 
 
@@ -248,13 +210,6 @@ def test_a_start_on_a_request_that_was_solved_before_replaces_its_values():
     assert solution.x["q"].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
-def test_columns_with_an_error_leave_the_ids_free(program):
-    with pytest.raises(EditError):
-        program.add_request("q", [1.0], {"nowhere": 1.0})
-    program.add_request("q", [1.0], {"cpu": 1.0}, upper=1e3)
-    assert "q" in program
-
-
 def test_a_start_counts_once(program):
     program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
     solver = proximal.ProximalPoint()
@@ -290,13 +245,6 @@ def test_new_bounds_of_many_resources(program):
     program.update_resources(["link"])
     program.update_resources([], upper=[])
     assert program.resources["link"] == (-INF, -1.0)
-
-
-def test_bulk_verbs_of_nothing(program):
-    program.update_requests([], totals=[], scales=[], overrides=([], [], []), costs=[])
-    program.remove_requests([])
-    program.add_requests([], [], [], csc_array((2, 0)), totals=[])
-    assert len(program) == 0
 
 
 @pytest.mark.parametrize("kind", [list, tuple, range, np.array], ids=["list", "tuple", "range", "array"])

@@ -39,8 +39,16 @@ VALUES = {
     "columns": [["a"], ["b"], ["c"]], "usage": USAGES, "terms": [None, LogTerm(1.0), LogTerm(2.0)],
 }  # fmt: skip
 """One value for each id, by the name of the argument."""
-ONE_ID_OR_NONE = {"add_resource", "add_request", "update_request", "remove_request", "remove_resources"}
-ONE_ID_OR_NONE |= {"remove_requests", "share_columns", "forget", "reserve", "apply"}
+ONE_ID_OR_NONE = {"add_resource", "add_request", "update_request", "remove_request", "remove_requests"}
+ONE_ID_OR_NONE |= {
+    "update_resource",
+    "remove_resource",
+    "remove_resources",
+    "share_columns",
+    "forget",
+    "reserve",
+    "apply",
+}
 ONE_ID_OR_NONE |= {"save", "to_arrays", "write", "take_starts", "return_starts"}
 CASES = [
     (method, name)

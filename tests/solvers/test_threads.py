@@ -102,7 +102,7 @@ def test_every_verb_is_guarded():
     taken.wait(120)
     kinds = ("add", "update", "remove", "share", "forget", "price")
     verbs = [name for name in vars(ContinualProgram) if name.split("_")[0] in kinds]
-    assert len(verbs) == 18
+    assert len(verbs) == 20
     for verb in verbs:
         with pytest.raises(ConcurrentUseError, match=f"{verb}: another thread"):
             getattr(program, verb)()
