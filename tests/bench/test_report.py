@@ -92,6 +92,20 @@ def test_every_figure_is_that_of_the_json(folder, page):
     assert seen == 34
 
 
+def test_ratios_are_those_of_the_same_rounds(folder, page):
+    ours = {}
+    for line, name, document in documents(folder):
+        row = rows_of(page, line)[name]
+        if name == "copter":
+            ours[line["name"]] = times(line, document)
+            assert row[4] == "–"
+        elif document["status"] == "measured":
+            each = times(line, document) / ours[line["name"]]
+            middle, low, high = map(value, re.fullmatch(r"(.*) \((.*) to (.*)\)", row[4]).groups())
+            expected = np.median(each), each.min(), each.max()
+            assert (middle, low, high) == pytest.approx(expected, rel=ROUNDED)
+
+
 def fastest(folder):
     """The fastest certified solver of each line, copter's variants aside, and copter's median."""
     found = {}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import highspy
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from copter import ContinualProgram
 from copter.bench.recording import Recorder, RecordingProgram
 from copter.bench.sequences import Sequence, _Names, sequence_named, write_sequence
 from copter.errors import CopterError, SolverError
+from copter.store.compiled import compile_program
 from support.commands import invoke, words
 
 ROOT = Path(__file__).parents[2]
@@ -150,6 +152,24 @@ def test_every_kind_of_edit_is_exported(tmp_path: Path) -> None:
     assert all(header["edits"].values()), header["edits"]
     assert any(row["entries"] for line in lines(tmp_path / "random") for row in line["add_rows"].values())
     check(tmp_path / "random", header, 40)
+
+
+def test_the_first_round_has_the_numbers_of_the_program(tmp_path: Path) -> None:
+    """HiGHS reads them from the file; columns and rows may be in any order."""
+    program = next(random_programs(np.random.default_rng(7), 1))
+    write_sequence(sequence_of([program]), tmp_path / "one", seed=0)
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(tmp_path / "one/round0.mps")) == highspy.HighsStatus.kOk
+    read, compiled = highs.getLp(), compile_program(program)
+    for found, wanted in (
+        ((read.row_lower_, read.row_upper_), (compiled.row_lower, compiled.row_upper)),
+        ((read.col_cost_, read.col_lower_, read.col_upper_), (compiled.c, compiled.lower, compiled.upper)),
+        ((read.a_matrix_.value_,), (compiled.A.data,)),
+    ):
+        assert np.array(sorted(zip(*found, strict=True))) == pytest.approx(
+            np.array(sorted(zip(*wanted, strict=True)))
+        )
 
 
 @pytest.fixture

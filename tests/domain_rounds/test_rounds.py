@@ -161,6 +161,16 @@ class TestDeadline:
         assert record.reason == "edits left no time: 1 s of 0.2 s had passed"
         assert record.seconds.edit == pytest.approx(1.0) and record.seconds.solve == 0.0
 
+    def test_rounding_that_was_slow_once_is_tried_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        domain, _ = self.slow(monkeypatch, "round", 0.0)
+        rounds = Rounds(domain, deadline=0.2)
+        rounds.play(*ARRIVALS)
+        domain.passing = 30.0
+        assert rounds.play().late
+        domain.passing = 0.0
+        paths = [rounds.play().path for _ in range(12)]
+        assert paths[0] == "fallback" and paths[-1] == "solved"
+
 
 class TestErrors:
     @pytest.mark.parametrize("method", ["round", "fallback", "accept", "prepare"])

@@ -181,3 +181,7 @@ def test_on_the_command_line(tmp_path, service, client, command):
     found = {job["name"]: job["reason"] for job in json.loads("".join(call("jobs", "--over", "--json")[1]))}
     assert found["last"] == "it was to start after 'sweep-0', which was cancelled"
     assert found["sweep-1"] == "cancelled by admin"
+
+
+def test_names_may_be_as_long_as_those_of_other_jobs(service):
+    assert service.admission.submit_array(named(RIGID, "x" * 61), 10)[-1] == "x" * 61 + "-9"

@@ -56,7 +56,7 @@ def submit(service, *names, **fields):
         service.admission.submit(named(FOUR, name, **fields))
 
 
-def test_jobs_of_a_node_that_was_removed_are_stopped_and_move(service, tmp_path, path):
+def test_jobs_of_a_node_that_was_removed_are_stopped_and_move(service, path):
     submit(service, "a")
     step(service)
     submit(service, "b")
@@ -78,7 +78,7 @@ def test_jobs_of_a_node_that_was_removed_are_stopped_and_move(service, tmp_path,
     again(service, source=path)
 
 
-def test_jobs_use_a_type_that_was_added(service, tmp_path, path):
+def test_jobs_use_a_type_that_was_added(service, path):
     submit(service, "a", "b", "rigid")
     if service.rounds.policy.name == "sia":
         service.admission.submit(named(ELASTIC, "elastic"))
@@ -108,7 +108,7 @@ def test_jobs_use_a_type_that_was_added(service, tmp_path, path):
     again(service, source=path)
 
 
-def test_settings_are_used_at_once_and_keep_the_policy(service, tmp_path, path):
+def test_settings_are_used_at_once_and_keep_the_policy(service, path):
     submit(service, "a")
     step(service)
     policy = service.rounds.policy
@@ -215,7 +215,7 @@ def test_a_host_may_change_when_no_run_is_on_its_node(tmp_path):
     again(service)
 
 
-def test_a_reload_while_the_policy_decides_waits_for_the_decision(service, tmp_path, path):
+def test_a_reload_while_the_policy_decides_waits_for_the_decision(service, path):
     submit(service, "a", "b", "c")
     seen = []
 
@@ -301,7 +301,7 @@ def test_gpus_of_a_run_that_is_ending_are_given_to_no_new_node(service, path):
     assert "type 'h100' is new: nodes = 1, gpus_per_node = 4" in service.reload()
 
 
-def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, tmp_path, path):
+def test_jobs_on_gpus_that_a_node_has_no_more_lose_them_at_once(service, path):
     write_cluster(path, T4 | {"nodes": 1})
     service.reload()
     submit(service, "a", "b", gpus=2)

@@ -79,7 +79,7 @@ def places(service):
     return {name: job.target for name, job in service.record.state.jobs.items()}
 
 
-def test_nodes_that_will_be_reserved_are_given_last(service, tmp_path):
+def test_nodes_that_will_be_reserved_are_given_last(service):
     if service.rounds.policy_name == "pollux":
         pytest.skip("Pollux chooses nodes itself")
     reserve(service, nodes=["t4-0", "a100-0"], begin=500.0)
@@ -97,7 +97,7 @@ def test_nodes_that_will_be_reserved_are_given_last(service, tmp_path):
     again(service)
 
 
-def test_runs_on_the_nodes_are_stopped_when_the_reservation_begins(queue, tmp_path):
+def test_runs_on_the_nodes_are_stopped_when_the_reservation_begins(queue):
     submit(queue, "a", types=["a100"], preemptible=False)
     reserve(queue, "later", ["a100-0"], begin=100.0)
     step(queue)
@@ -276,7 +276,7 @@ def test_a_reload_keeps_the_nodes_of_reservations(tmp_path):
     assert places(service)["y"] == ("t4", ((0, 4),))
 
 
-def test_a_reservation_begins_and_ends_while_no_service_runs(queue, tmp_path):
+def test_a_reservation_begins_and_ends_while_no_service_runs(queue):
     reserve(queue, begin=50.0, seconds=10.0)
     reserve(queue, "long", ["a100-0"], begin=50.0)
     submit(queue, "x", reservation="long")

@@ -107,7 +107,7 @@ def test_the_commands_of_a_user(cluster, tmp_path):
     ("text", "words"),
     [
         ("command = [", "job.toml: must be a TOML file"),
-        ("comand = ['true']", "job.toml: comand: there is no such field"),
+        ("comand = ['true']", "comand: there is no such field"),
         ("command = ['true']", "cannot be reached"),
         (None, "job.toml"),
     ],

@@ -17,6 +17,7 @@ from copter.live.events import Closed, Ended, Launched, Told
 from copter.live.files import ClusterFile, PaceFile
 from copter.live.replay import play_again
 from copter.live.service import steady_clock
+from copter.live.views import cluster_view
 from support.live_cases import (
     CLUSTER,
     ELASTIC,
@@ -225,8 +226,10 @@ def test_a_drained_node_is_left(service):
     ]
     with pytest.raises(RefusedError, match="no node 9"):
         service.admission.drain(type, 9)
+    (outage,) = cluster_view(service)["outages"]
+    assert (outage["type"], outage["node"], outage["ended"]) == (type, node, None)
     service.admission.drain(type, node, back=True)
-    assert not service.record.state.unusable
+    assert not service.record.state.unusable and cluster_view(service)["outages"][0]["ended"] is not None
 
 
 def test_a_run_that_does_not_end_is_killed(service):
