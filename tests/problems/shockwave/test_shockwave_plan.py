@@ -142,6 +142,19 @@ def check_exact(problem, plan):
     assert not more.any()
 
 
+@given(window=windows(most=4, rounds=3, capacity=3))
+@settings(deadline=None, max_examples=examples(60))
+def test_small_plans_are_the_best_that_there_are(window):
+    problem, _, plan = of_window(window)
+    check_exact(problem, plan)
+    best = brute_force(problem)
+    scale = max(problem.size(plan.runs.sum(axis=1)), 1e-6)
+    assert plan.objective <= best + 1e-9 * scale
+    assert best <= plan.bound + 2e-9 * scale
+    assert plan.objective >= best - 3e-9 * scale
+    assert plan.gap <= 2e-9
+
+
 @st.composite
 def tables(draw):
     """Any tables: values that jump, run times that level off, prices that have nothing to do with them."""
