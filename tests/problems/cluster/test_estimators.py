@@ -211,7 +211,6 @@ def test_a_job_that_never_ran_seems_to_have_no_use_for_more_than_its_fair_share(
 
 def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
     seen = _LinearBeyond(TRUTH, {"A": 4}, 1)
-
     for level in range(2):
         goodput = dict(
             zip(CLUSTER_OVER.configurations, seen.goodput(CLUSTER_OVER.configurations, level), strict=True)
