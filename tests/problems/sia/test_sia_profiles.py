@@ -71,12 +71,3 @@ def test_progress_through_levels_by_hand():
 def test_tables_that_make_no_sense(goodput, progress, message):
     with pytest.raises(ValueError, match=message):
         table(goodput, progress)
-
-
-def test_other_profiles_that_make_no_sense():
-    with pytest.raises(ValueError, match="counts must be positive integers, ascending"):
-        CountProfile("m", 0.0, 1.0, [1.5], {"A": [1.0]})
-    with pytest.raises(ValueError, match="0 GPUs"):
-        ReplicaProfile("m", 0.0, 1.0, {"A": (0, 1.0)})
-    with pytest.raises(ValueError, match="restart_seconds"):
-        ReplicaProfile("m", -1.0, 1.0, {"A": (1, 1.0)})
