@@ -1,6 +1,5 @@
 """The policies in the simulator, against examples worked out by hand."""
 
-import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator, make_policy
@@ -98,31 +97,3 @@ def test_tiresias_demotes_a_job_when_its_service_reaches_the_limit():
     _, records, jcts = play("tiresias-l", jobs, limits=[10.0])
     assert [record.time for record in records] == pytest.approx([0.0, 1.0, 10.0, 15.0, 35.0], abs=1e-4)
     assert jcts == pytest.approx([35.0, 15 / 1.5 + 39.0], abs=1e-4)
-
-
-@pytest.mark.parametrize("policy", ALL)
-def test_all_jobs_complete_on_two_types_and_the_seed_decides(policy):
-    rng = np.random.default_rng(3)
-    cluster = Cluster([GpuType("a", 4, 2), GpuType("b", 2, 2)])
-    profiles, jobs = {}, []
-    for k in range(40):
-        name, counts = f"p{k}", [1, 2, 4, 8]
-        speed = np.sort(rng.uniform(0.5, 3.0, 4))
-        only = {"a": speed} if k % 3 == 0 else {"a": speed, "b": 0.5 * speed}
-        profiles[name] = CountProfile(name, 5.0, rng.lognormal(5, 1), counts, only)
-        limits = {"kind": "rigid", "gpus": 2} if k % 5 == 0 else {"kind": "adaptive", "tuned_gpus": 1}
-        fixed = {"preemptible": k % 7 > 0}
-        jobs.append(JobSubmission(f"j{k}", rng.uniform(0, 900), "", name, **limits, **fixed))
-    scenario = Scenario(cluster, jobs, profiles)
-    results = []
-    for _ in range(2):
-        simulator = Simulator(scenario, make_policy(policy))
-        records = list(simulator.run())
-        results.append([job.finished for job in simulator.job_results()])
-        assert simulator.completed == 40
-        assert all(record.gpus[type] <= record.there[type] for record in records for type in "ab")
-    assert results[0] == results[1]
-    held = {}
-    for segment in simulator.segments:
-        held.setdefault(segment.job, set()).add((segment.type, segment.gpus))
-    assert all(len(held[f"j{k}"]) == 1 for k in range(0, 40, 7))

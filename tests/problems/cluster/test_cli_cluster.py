@@ -18,7 +18,6 @@ SMALL = ["--cluster", "heterogeneous-64", "--trace", "philly", "--jobs", "16"]
 
 def test_json_has_every_figure_with_its_spread():
     result = invoke("run", "cluster", *SMALL, "--policy", "srtf,gavel,srtf", "--seeds", "2", "--json")
-
     policies = json.loads(result.stdout)["policies"]
     assert list(policies) == ["srtf", "gavel"]
     for one in policies.values():

@@ -97,17 +97,6 @@ def test_a_fixed_batch_has_its_own_throughput():
     )
 
 
-def test_profiles_that_stand_for_no_job_are_refused():
-    with pytest.raises(ValueError, match="noise must be 2"):
-        GoodputProfile("job", 30.0, [1.0, 2.0], [1.0], {"t4": MODEL}, BatchLimits(1, 2))
-    with pytest.raises(ValueError, match="1 <= initial <= largest; initial = 4, largest = 2"):
-        GoodputProfile("job", 30.0, [1.0], [1.0], {"t4": MODEL}, BatchLimits(4, 2))
-    with pytest.raises(ValueError, match="max_local_batch must be at least 1"):
-        GoodputProfile(
-            "job", 30.0, [1.0], [1.0], {"t4": MODEL._replace(max_local_batch=0)}, BatchLimits(1, 2)
-        )
-
-
 def test_built_in_profiles_are_faster_on_more_and_on_better_gpus():
     profiles = builtin_goodput_profiles()
     assert set(profiles) == {"bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"}

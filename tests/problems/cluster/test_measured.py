@@ -241,3 +241,31 @@ def test_built_in_jobs_run_as_long_as_in_the_tables(name):
             for n, count in zip(nodes, gpus, strict=True)
         ]
         assert np.median(np.abs(np.log(ours / seconds))) < 0.05
+
+
+def test_the_best_batch_is_the_best_of_all(folder):
+    profile = read_pollux_measurements(folder)["job"]
+    shape = Configuration(1, 2, "t4")
+    for level in range(2):
+        rates = {
+            local: gain / profile.times.seconds(1, 2, local)
+            for local, gain in enumerate(profile.gradients.gain(2.0 * np.arange(4, 9))[level], 4)
+        }
+        choice = profile.best_batch(shape, level)
+        assert choice.local_batch == max(rates, key=rates.__getitem__)
+        assert profile.curve(shape)[level] == pytest.approx(rates[choice.local_batch])
+        assert choice.learning_rate_factor == pytest.approx(
+            profile.gradients.gain(np.array([float(choice.batch_size)]))[level, 0]
+        )
+    configurations = Cluster([GpuType("t4", 4, 2), GpuType("v100", 4, 1)]).configurations
+    columns, values = profile.row(configurations, 0)
+    assert {configurations[int(k)] for k in columns} == {Configuration(1, 1, "t4"), Configuration(1, 2, "t4")}
+    assert values == pytest.approx([profile.curve(configurations[int(k)])[0] for k in columns])
+
+
+def test_batch_sizes_are_the_users():
+    limited = job_profile(_submission(max_batch_size=64), ADAPTIVE, "adaptive")
+    assert limited.best_batch(Configuration(4, 16, "t4"), 0).batch_size == 64
+    fixed = job_profile(_submission(batch_size=256, max_batch_size=64), ADAPTIVE, "strong-scaling")
+    assert fixed.best_batch(Configuration(4, 16, "t4"), 0).batch_size == 256
+    assert job_profile(_submission(max_batch_size=64), LINEAR, "adaptive") is LINEAR

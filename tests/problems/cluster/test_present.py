@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.nodes import NodeChange
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.profiles.tables import CountProfile
@@ -159,16 +158,3 @@ def test_an_impossible_present_is_refused(present, message):
     jobs = scenario(("run", 1, 1000.0, 90.0))
     with pytest.raises(ValueError, match=message):
         Simulator(jobs, make_policy("fcfs"), present=present())
-
-
-def test_nodes_of_a_present_are_checked_with_a_placer():
-    jobs = scenario(("a", 1, 1000.0, 90.0), ("b", 1, 1000.0, 90.0))
-    on_first = PresentJob(held=Placement("t0", ((0, 1),)))
-    for present, message in (
-        (Present(5.0, {"a": on_first, "b": on_first}), "job 'b': held = .*: node 0: must work"),
-        (Present(5.0, {"a": running()}), "must be a Placement, because there is a placer"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Simulator(jobs, make_policy("fcfs"), placer=SiaPlacer(), present=present)
-    with pytest.raises(ValueError, match="events: one is at 4 s: must not be before the present"):
-        Simulator(jobs, make_policy("fcfs"), events=[NodeChange(4.0, "t0", 1)], present=Present(5.0, {}))

@@ -160,3 +160,10 @@ def test_a_policy_that_is_none_is_named(changes, said):
     vars(policy).update(changes)
     with pytest.raises(PolicyError, match=said):
         Simulator(scenario(0.0), policy)
+
+
+def test_jobs_that_a_policy_does_not_admit_are_rejected():
+    policy = Scripted(lambda now: dict.fromkeys(now.jobs, ONE))
+    policy.admits = lambda job, cluster: job.name != "j1"
+    simulator = Simulator(scenario(0.0, 0.0), policy)
+    assert list(play(simulator)) == ["j0"] and simulator.rejected == ("j1",)

@@ -26,16 +26,6 @@ def test_a_step_by_hand():
     assert PARAMETERS.throughput(1, 1, 10, 1) == pytest.approx(20 / 0.4)
 
 
-@pytest.mark.parametrize(
-    "field, value", [("alpha_grad", -1.0), ("beta_node", np.inf), ("gamma", 0.5), ("gamma", 11.0)]
-)
-def test_parameters_that_stand_for_no_job_are_refused(field, value):
-    with pytest.raises(ValueError, match=field):
-        PARAMETERS._replace(**{field: value}).check()
-    with pytest.raises(ValueError, match="pass takes time"):
-        PARAMETERS._replace(alpha_grad=0.0, beta_grad=0.0).check()
-
-
 @given(st.integers(1, 5000), st.integers(1, 64), st.integers(1, 300))
 def test_a_split_batch_fits_with_as_few_passes_as_can_be(batch, gpus, largest):
     local, accumulation = split_batch(batch, gpus, largest)

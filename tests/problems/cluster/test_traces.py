@@ -69,6 +69,15 @@ def test_settings_and_names_that_are_none_are_refused(tmp_path):
     assert set(FAMILIES) <= set(trace_names())
 
 
+def test_users_ask_for_the_initial_batch_on_each_gpu_and_with_rigid_jobs_for_whole_counts():
+    asked = by_name("philly", CLUSTER, seed=0, requested=True)
+    for job in asked.jobs:
+        limits = asked.profiles[job.application].limits
+        assert job.batch_size == min(limits.initial * job.tuned_gpus, limits.largest)
+    rigid, there = by_name("philly", CLUSTER, seed=0, rigid=0.5), {one.gpus for one in CLUSTER.configurations}
+    assert {job.tuned_gpus for job in rigid.jobs if job.kind == "adaptive"} <= there
+
+
 def test_sizes_go_by_gpu_hours():
     assert [size_of(hours) for hours in (0.0, 0.99, 1.0, 10.0, 99.9, 100.0, 999.0)] == [
         "S", "S", "M", "L", "L", "XL", "XL",

@@ -64,7 +64,6 @@ def test_costs_and_bounds_are_those_of_a_balancer_made_anew(seed, kept):
             domain.apply(event)
             ShardDomain(other).apply(event)
         balancer.tolerance = other.tolerance = float(rng.choice([0.05, 0.1, balancer.tolerance]))
-
         try:
             expected = solved(other, make_solver("highs-simplex", tolerance=1e-7))
         except LoadBalancingError:

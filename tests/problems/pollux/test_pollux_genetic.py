@@ -88,16 +88,3 @@ def test_nodes_of_several_sizes_count_by_the_smallest():
     problem = AllocationProblem(8 * ones, held, ones, 8 * ones, held[0] > 0, np.zeros(1), move, unit=4)
     assert problem.value(np.array([[8]], np.int8)) == 1.0
     assert evolve(problem, held[None], np.random.default_rng(0))[0][0].tolist() == [[8]]
-
-
-def test_a_problem_that_does_not_fit_together_is_refused():
-    problem = random_problem(0, 3, 2)
-    parts = vars(problem)
-    for wrong, text in (
-        ({"capacity": np.array([200, 1])}, "at most 127"),
-        ({"least": np.ones(2, np.int64)}, r"least: shape = \(2,\): must be \(3,\)"),
-        ({"most": problem.most + 50}, "a job may get"),
-        ({"move": problem.move[:2]}, "move: shape = .*: must fit 3 jobs"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            AllocationProblem(**parts | wrong)

@@ -11,6 +11,7 @@ from copter.problems.shockwave import (
     Pattern,
     Regime,
     RegimeJob,
+    generate,
     pattern_of,
     prediction_errors,
     read_jobs,
@@ -157,3 +158,10 @@ def test_a_job_that_would_be_late_ends_first():
     # Nothing ends within a shorter round, and a power below k changes nothing.
     assert budgets(seen, 5.0, ending=100.0, round_seconds=50.0) == pytest.approx(plain)
     assert budgets(seen, 5.0, ending=2.0, round_seconds=120.0) == pytest.approx(plain)
+
+
+def test_errors_vanish_when_one_regime_is_left():
+    errors = prediction_errors(generate(80, seed=3), points=11)
+    for error in errors.values():
+        assert error.regime[0] > 0.1 and error.regime[-1] < 0.05
+        assert (error.run_time >= 0).all()

@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 
 from copter.bench.reproduction import Effort, reproductions
-from copter.problems.shockwave.theory import equilibrium, equilibrium_error, utilities
+from copter.problems.shockwave.theory import (
+    best_policy,
+    by_trajectories,
+    equilibrium,
+    equilibrium_error,
+    utilities,
+)
 
 RNG = np.random.default_rng(3)
 
@@ -31,6 +37,15 @@ def test_an_allocation_that_is_no_equilibrium_has_an_error():
     x, prices = equilibrium(values, budgets, "linear")
     assert equilibrium_error(x, prices, values, budgets, "linear") < 1e-4
     assert equilibrium_error(np.full_like(x, 0.5), prices, values, budgets, "linear") > 0.1
+
+
+def test_a_policy_that_needs_no_chance_is_found_by_hand():
+    """One state each: with two rounds, both jobs run once."""
+    moves, gains = np.ones((2, 1, 1)), np.zeros((2, 1, 2))
+    gains[0, 0, 0], gains[1, 0, 1] = 2.0, 5.0
+    policy, yields = best_policy(moves, gains, np.ones(1), 2)
+    assert yields == pytest.approx([2.0, 5.0])
+    assert by_trajectories(policy, moves, gains, np.ones(1)) == pytest.approx(yields)
 
 
 def test_the_theorems_hold_on_small_instances():

@@ -115,15 +115,6 @@ def test_sizes_of_the_paper_by_gpu_hours():
         assert np.mean((hours >= 0.99 * least) & (hours < 0.99 * most)) == pytest.approx(share, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [{"jobs": -1}, {"jobs": 2, "arrival_seconds": -1.0}, {"jobs": 2, "gpu_mix": {1: 0.0}}],
-)
-def test_generator_refuses(arguments):
-    with pytest.raises(ValueError, match=r"must not|must be|weights"):
-        generate(**arguments)
-
-
 @needs_data
 @pytest.mark.data
 @pytest.mark.parametrize("count", [120, 220, 460, 900])

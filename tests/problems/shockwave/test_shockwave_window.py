@@ -242,3 +242,9 @@ def test_rounds_of_a_busy_cluster(jobs, gpus):
         window = build_window(busy)
         check(window, solve(window))
         assert len(solve.program) == 1 + np.count_nonzero(np.diff(window.segment_start))
+
+
+def test_a_window_without_jobs():
+    window = build_window(now([], 4))
+    relaxed = solve_waterfilling(window)
+    assert relaxed.rounds.size == 0 and relaxed.bound == relaxed.objective == 0.0

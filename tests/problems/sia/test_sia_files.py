@@ -147,7 +147,6 @@ def test_folders_without_what_is_needed_are_named(folder, tmp_path):
 @needs_data
 @pytest.mark.data
 def test_real_profiles():
-
     profiles = read_profiles(PAI / "derived_npz")
     cluster = read_cluster(PAI / "derived_npz", 2)
     assert cluster.gpus == 512

@@ -60,11 +60,3 @@ def test_kinds_have_the_shares_asked_for():
     assert kinds["strong-scaling"] / len(trains) == pytest.approx(0.2, abs=0.03)
     assert sum(not job.preemptible for job in trains) / len(trains) == pytest.approx(0.1, abs=0.02)
     assert all(job.kind == "adaptive" and job.preemptible for job in jobs if job.application not in _TRAINING)
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"rigid": 0.6, "strong_scaling": 0.6}, {"non_preemptible": -0.1}, {"hours": 0.0}]
-)
-def test_arguments_that_make_no_sense(arguments):
-    with pytest.raises(ValueError, match="must be"):
-        generate(64, 100, **arguments)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.simulation.jobs import SimulatedJob
@@ -60,27 +58,6 @@ def test_progress_through_levels_by_hand():
     assert ran == [pytest.approx(end) for end in [(6.0, 12.0), (14.0, 12.0), (20.0, 2.5)]]
 
 
-@given(
-    st.lists(st.tuples(st.floats(0.5, 50.0), st.floats(0.1, 100.0)), min_size=1, max_size=8),
-    st.floats(0.0, 0.99),
-    st.floats(0.1, 500.0),
-)
-def test_advance_is_the_sum_of_its_parts(levels, share, seconds):
-    steps, rates = map(np.array, zip(*levels, strict=True))
-    profile = table(np.repeat(rates[:, None], 4, 1), np.cumsum(steps))
-    begin = share * profile.work
-    progress, left = begin, seconds
-    while left > 1e-9 and progress < profile.work * (1 - 1e-12):
-        level = int(profile.level(np.array([progress]))[0])
-        step = min(left, (profile.progress[level] - progress) / rates[level])
-        progress, left = min(progress + step * rates[level], profile.work), left - step
-        if step == 0.0:
-            break
-    got, spent = advance(profile, begin, seconds)
-    assert got == pytest.approx(progress, rel=1e-6)
-    assert spent == pytest.approx(seconds - left, rel=1e-6, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("goodput", "progress", "message"),
     [
@@ -94,12 +71,3 @@ def test_advance_is_the_sum_of_its_parts(levels, share, seconds):
 def test_tables_that_make_no_sense(goodput, progress, message):
     with pytest.raises(ValueError, match=message):
         table(goodput, progress)
-
-
-def test_other_profiles_that_make_no_sense():
-    with pytest.raises(ValueError, match="counts must be positive integers, ascending"):
-        CountProfile("m", 0.0, 1.0, [1.5], {"A": [1.0]})
-    with pytest.raises(ValueError, match="0 GPUs"):
-        ReplicaProfile("m", 0.0, 1.0, {"A": (0, 1.0)})
-    with pytest.raises(ValueError, match="restart_seconds"):
-        ReplicaProfile("m", -1.0, 1.0, {"A": (1, 1.0)})

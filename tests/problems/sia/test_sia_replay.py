@@ -90,12 +90,6 @@ def test_a_steady_cluster_keeps_its_number_of_jobs():
     assert [record.arrived for record in records[1:]] == [max(3, record.completed) for record in records[:-1]]
 
 
-@pytest.mark.parametrize("arguments", [(64, 0, 1), (64, 1, 0)])
-def test_steady_arguments_that_make_no_sense(arguments):
-    with pytest.raises(ValueError, match=r"must be at least 1, and in \[0, 1\]"):
-        SteadyReplay(*arguments, make_solver("highs-milp"))
-
-
 def dense(replay):
     """Values of all variables of the round's program by job and configuration, absent ones NaN."""
     policy, solution = replay.policy, replay.scheduler.last.solution

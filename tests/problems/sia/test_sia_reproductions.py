@@ -9,6 +9,7 @@ import pytest
 from copter.bench.reproduction import Effort, reproductions
 from copter.errors import InputError
 from copter.problems.reading import find
+from copter.problems.sia import Sia, solve_times
 from copter.problems.sia import reproductions as module
 from copter.problems.sia.generator import generate
 from copter.problems.sia.reproductions import (
@@ -150,3 +151,10 @@ def test_days_of_the_authors():
     assert scenario.jobs == day(DATA, 512, 2, hours=1.0).jobs
     assert scenario.cluster.gpus == 512 and 0 < len(scenario.jobs) < 400
     assert all(job.time < 3600.0 for job in scenario.jobs)
+
+
+def test_a_day_that_is_cut_off_has_no_times_of_jobs():
+    scenario = generate(gpus=128, jobs_per_day=400, hours=1.0)
+    outcome = solve_times.play(scenario, Sia(), hours=0.5)
+    assert all(column.startswith(("solve", "columns")) for column in outcome)
+    assert outcome["columns, most"] >= outcome["columns, median"] > 0

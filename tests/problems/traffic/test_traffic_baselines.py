@@ -60,7 +60,6 @@ def test_flows_are_feasible_and_no_better_than_the_optimum(objective, name, stat
 
 
 def test_shortest_path_places_demands_whole_short_paths_first():
-
     topology, paths = line(10.0)
     traffic = TrafficState(topology, paths)
     ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()

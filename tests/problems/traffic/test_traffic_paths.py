@@ -159,7 +159,6 @@ def test_wrong_arguments_are_named(ring, arguments, words):
 
 
 def test_progress_counts_pairs_up_to_all(ring):
-
     told = []
     edge_disjoint_paths(ring, cache=False, progress=lambda *done: told.append(done))
     assert told[-1] == (20, 20) and told == sorted(told)
@@ -223,7 +222,6 @@ def test_a_damaged_file_is_made_again(ring, tmp_path, searches, caplog, damage):
         file.write_text("paths")
     else:
         np.savez(file, **arrays | {"source": arrays["target"]})
-
     assert_same(found, edge_disjoint_paths(ring, folder=tmp_path))
     assert len(searches) == 2 and "is replaced" in caplog.text
     assert_same(found, edge_disjoint_paths(ring, folder=tmp_path))
