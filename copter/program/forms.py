@@ -33,6 +33,7 @@ from copter.program.validation import (
 )
 from copter.store.edit import Entries, Runs
 from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL, first_outside
+from copter.store.slabs import SlotTable
 from copter.terms.convex import ConvexTerm
 
 
@@ -95,28 +96,29 @@ def sum_rows_of(
     ids: Sequence[Hashable],
     totals: Any,
     relation: Any,
-    old: tuple[NDArray[np.int8], NDArray[np.float64]] | None = None,
+    old: tuple[SlotTable, NDArray[np.int64]] | None = None,
 ) -> _SumRows:
     """Return the sum rows of many requests.
 
     A total of None, for all or in a list, means no sum row. The relation is "<=" or "==", or a sequence with
-    one for each request. With `old`, the present kinds and totals, a relation of None and totals of KEEP stay
-    as they are. The kinds are None if each request keeps its sum row. Raise EditError, with the request, the
-    field and the value, if one is invalid.
+    one for each request. With `old`, the table of requests and their slots, a relation of None and totals of
+    KEEP stay as they are. The kinds are None if each request keeps its sum row. Raise EditError, with the
+    request, the field and the value, if one is invalid.
     """
-    if old is not None and relation is None and isinstance(totals, np.ndarray) and old[0].all():
+    kinds = None if old is None else old[0].relation[old[1]]
+    if kinds is not None and relation is None and isinstance(totals, np.ndarray) and kinds.all():
         return None, totals_of(label, ids, totals)
     if old is None and isinstance(totals, (float, int)) and isinstance(relation, str):
         return kind_of_row(label, relation, has_total=True), np.full(len(ids), total_of(label, totals))
     if totals is KEEP and old is not None:
-        has, amounts = old[0] != NO_TOTAL, old[1]
+        has, amounts = old[0].relation[old[1]] != NO_TOTAL, old[0].total[old[1]]
     else:
         has, amounts = _totals(label, ids, totals)
     if isinstance(relation, str) and (has.all() or not has.any()):
         kind = kind_of_row(label, relation, totals is not None and bool(has.all()))
         return kind, None if kind == NO_TOTAL and old is None else amounts
-    if relation is None and old is not None:
-        kinds = np.where(old[0] == EXACTLY, EXACTLY, AT_MOST)
+    if relation is None and kinds is not None:
+        kinds = np.where(kinds == EXACTLY, EXACTLY, AT_MOST)
         return np.where(has, kinds, NO_TOTAL).astype(np.int8), amounts
     each = [relation] * len(ids) if isinstance(relation, str) else _one_each(label, ids, "relation", relation)
     pairs = zip(ids, each, has.tolist(), strict=True)

@@ -136,7 +136,8 @@ class Parser:
         given = all_by_id(label, ids, given)
         replaced = new or "usage" in given
         names = old_names = self.names.of_many(slots)
-        _order_by_name(ids, given, given.get("columns") if replaced else names)
+        if replaced or names:
+            _order_by_name(ids, given, given.get("columns") if replaced else names)
         edit: dict[str, Any] = {}
         if not new:
             self._complete(label, ids, slots, given)
@@ -147,7 +148,7 @@ class Parser:
             edit["costs"] = cost
         widths = table.n_columns[slots] if cost is None else cost.lengths
         if new or "totals" in given or "relation" in given:
-            old = None if new else (table.relation[slots], table.total[slots])
+            old = None if new else (table, slots)
             totals = given.get("totals", None if new else KEEP)
             edit["relation"], edit["totals"] = sum_rows_of(label, ids, totals, given.get("relation"), old)
         if "upper" in given:
