@@ -97,3 +97,9 @@ def test_cheap_resizes_let_the_monitored_job_complete_sooner(kind, others):
     jobs = _burst_of(kind, 0).jobs
     assert (jobs[0].name, len(jobs)) == ("monitored", 1 + others)
     assert _monitored_hours(kind, "CoDDL", 0) < _monitored_hours(kind, "full restarts", 0)
+
+
+def test_generated_load_is_the_one_asked_for():
+    trace = _generate_virtual_cluster(np.random.default_rng(3), jobs=3000, gpu_load=0.5)
+    service = sum(job.seconds * job.gpus for job in trace)
+    assert service / trace[-1].time / 64 == pytest.approx(0.5, rel=0.1)

@@ -165,3 +165,8 @@ def test_errors_vanish_when_one_regime_is_left():
     for error in errors.values():
         assert error.regime[0] > 0.1 and error.regime[-1] < 0.05
         assert (error.run_time >= 0).all()
+
+
+def test_gns_pattern_ends_at_the_largest_batch_size():
+    job = RegimeJob("a", 0, 1, Mode.GNS, (Regime(10, 11, 60.0), Regime(20, 9, 40.0), Regime(10, 1, 60.0)))
+    assert pattern_of(job).batch_sizes == (10, 20)
