@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import gmean
 
 from copter.bench import statistics
-from copter.bench.result_files import LineResult, SolverResult
+from copter.bench.result_files import LineResult, SolverResult, SuiteResult
 
 TAUS = [1.0, 1.5, 2.0, 10.0, 1e6]
 
