@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import gmean
 
 from copter.bench import statistics
-from copter.bench.result_files import LineResult, SolverResult
+from copter.bench.result_files import LineResult, SolverResult, SuiteResult
 
 TAUS = [1.0, 1.5, 2.0, 10.0, 1e6]
 
@@ -90,3 +90,15 @@ def test_a_solver_that_ended_early_is_not_compared_with_copter_s_fastest_rounds_
     ):
         one = line("x", {"copter": ours, "a": result("a", seconds)})
         assert statistics.ratios(one, "a", "copter") == pytest.approx(expected)
+
+
+def test_lines_that_are_lost_are_listed(lines):
+    def lost(one):
+        ours = [record["seconds"] for record in one.solvers["copter"].records[1:]]
+        baseline = min(("a", "b"), key=lambda name: median(one, name))
+        theirs = [record["seconds"] for record in one.solvers[baseline].records[1:]]
+        return np.median(np.divide(theirs, ours)) < 1
+
+    suite = SuiteResult("full", "", {}, {}, "", 0.0, (), {one.name: one for one in lines})
+    expected = [one.name for one in lines if lost(one)]
+    assert [one.line for one in statistics.not_fastest(suite)] == expected and 0 < len(expected) < 6

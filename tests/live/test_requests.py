@@ -277,6 +277,15 @@ def test_a_job_that_would_wait(service):
     assert "Before it there are 1 queued jobs" in text
 
 
+def test_nodes_that_are_out_of_use_are_named(service):
+    for type, node in (("a100", 0), ("t4", 0), ("t4", 1)):
+        service.admission.drain(type, node)
+    text = said(service, gpus=2)
+    assert "only 0 a100, 0 t4 are in use, so it cannot start now. Nodes out of use: " in text
+    assert all(f"{node} (it is drained)" in text for node in ("a100-0", "t4-0", "t4-1"))
+    assert "GPUs are free now" not in text
+
+
 @pytest.mark.parametrize(
     ("changes", "status"),
     [({"gpus": 99}, 422), ({"types": ["h100"]}, 422), ({"after": ["nobody"]}, 422), ({}, 409)],
