@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _DROPPED, _LEAST_ENTRY = 1e-9, 1e-12
 """HiGHS drops entries up to the first by default, and below the second, the smallest value of its option."""
+FAR = 1e5
+"""Ratio of an entry to 1 from which HiGHS' presolve makes entries that it then drops, and loses optima."""
 _GRACE = 0.02
 """Seconds by which a run may exceed its limit before it is abandoned."""
 _SMALL, _AT_ONCE = 50_000, 2_500_000
@@ -67,6 +69,12 @@ def check(status: highspy.HighsStatus, what: str) -> None:
     """Raise a SolverError about `what` if HiGHS returned an error."""
     if status == highspy.HighsStatus.kError:
         raise SolverError(f"HiGHS rejected: {what}")
+
+
+def far_from_1(entries: NDArray[np.float64]) -> bool:
+    """Return whether an entry other than 0 is above FAR or below its inverse in absolute value."""
+    size = abs(entries)
+    return bool(((size > FAR) | ((size > 0.0) & (size < 1.0 / FAR))).any())
 
 
 class HighsEngine(highspy.Highs):
@@ -153,13 +161,12 @@ class HighsEngine(highspy.Highs):
         check(status, "the model")
 
     def keep_small(self, entries: NDArray[np.float64]) -> None:
-        """Let HiGHS keep small entries if there are some, unless the user has set what it drops.
+        """Let HiGHS keep small entries if some entries are far from 1, unless the user has set what it drops.
 
-        Without small entries HiGHS' default stays, because its path depends on it.
+        Without such entries HiGHS' default stays, because its path depends on it.
         """
-        size = abs(entries)
         name = "small_matrix_value"
-        if ((size > 0.0) & (size <= _DROPPED)).any() and self.getOptionValue(name)[1] == _DROPPED:
+        if far_from_1(entries) and self.getOptionValue(name)[1] == _DROPPED:
             self.set_option(name, _LEAST_ENTRY)
 
     def push(self, changes: Changes) -> None:

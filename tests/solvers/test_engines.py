@@ -122,7 +122,7 @@ def test_a_search_that_is_cut_short_goes_on_soon_and_one_that_begins_again_waits
         if not kept:
             raise Interrupted  # HiGHS had to be abandoned
 
-    monkeypatch.setattr("copter.models.highs.HighsEngine.run_until", cut)
+    monkeypatch.setattr("copter.models.highs.HighsEngine.run_hot", cut)
     began, solved = engines.Engines.began, engines.Engines.solved
     monkeypatch.setattr(engines.Engines, "began", lambda self, _: began(self, 4.0))
     monkeypatch.setattr(engines.Engines, "solved", lambda self, engine, _, **late: solved(self, engine, 1.0))
@@ -201,7 +201,7 @@ def test_the_proximal_method_solves_a_round_that_simplex_does_not(at_once, monke
 
     real = KeptModel.point
     if fault == "late":
-        monkeypatch.setattr("copter.models.highs.HighsEngine.run_until", run_until)
+        monkeypatch.setattr("copter.models.highs.HighsEngine.run_hot", run_until)
     else:
         monkeypatch.setattr(KeptModel, "point", point)
     for _ in range(3):

@@ -38,7 +38,7 @@ from scipy.sparse import csc_array
 from copter.clock import Clock, Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import HighsEngine
+from copter.models.highs import HighsEngine, far_from_1
 from copter.models.highs_lp import HighsLP, LPAnswer
 from copter.proof.rigorous import EPS, exact_reduced_costs, implied_bounds
 from copter.solvers.general.semicontinuous import with_indicators, without_indicators
@@ -53,8 +53,6 @@ _LEAST = 1e-10
 """HiGHS' smallest tolerance."""
 _TIGHT_LP = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
 _TIGHT_INTEGERS = {"mip_feasibility_tolerance": _LEAST}
-_FAR = 1e5
-"""Ratio of an entry to 1 from which an optimum is searched once more."""
 _SMALL_COST = 1e-3
 """Largest cost below which costs are multiplied by a power of 2."""
 _RESERVE, _MOST_RESERVE = 0.02, 0.5
@@ -126,8 +124,7 @@ def solve_integer(
         priced = by_prices(lp, gap, clock)
         if priced is not None:
             return priced
-    size = abs(lp.A.data[lp.A.data != 0.0])
-    far = size.size > 0 and (size.max() > _FAR or size.min() < 1.0 / _FAR)
+    far = far_from_1(lp.A.data)
     options = {"mip_rel_gap": gap, "mip_abs_gap": 0.0, **(options or {})}
     begin = clock()
     try:
