@@ -108,8 +108,10 @@ def sum_rows_of(
     kinds = None if old is None else old[0].relation[old[1]]
     if kinds is not None and relation is None and isinstance(totals, np.ndarray) and kinds.all():
         return None, totals_of(label, ids, totals)
-    if old is None and isinstance(totals, (float, int)) and isinstance(relation, str):
-        return kind_of_row(label, relation, has_total=True), np.full(len(ids), total_of(label, totals))
+    if old is None and isinstance(totals, (float, int, np.ndarray)) and isinstance(relation, str):
+        one = not isinstance(totals, np.ndarray) or totals.ndim == 0
+        amounts = np.full(len(ids), total_of(label, totals)) if one else totals_of(label, ids, totals)
+        return kind_of_row(label, relation, has_total=True), amounts
     if totals is KEEP and old is not None:
         has, amounts = old[0].relation[old[1]] != NO_TOTAL, old[0].total[old[1]]
     else:

@@ -393,9 +393,10 @@ def _order_by_name(ids: Sequence[Hashable], given: dict[str, Any], names: Any) -
     `names` has the names of each request or None. Without names, new columns have those of shared columns.
     """
     usage = given.get("usage")
-    if names is None and isinstance(usage, (list, tuple, SharedColumns)):
-        each = [usage] * len(ids) if isinstance(usage, SharedColumns) else usage
-        names = [own.names if isinstance(own, SharedColumns) else None for own in each]
+    if names is None and isinstance(usage, SharedColumns):
+        names = None if usage.names is None else [usage.names] * len(ids)
+    elif names is None and isinstance(usage, (list, tuple)):
+        names = [own.names if isinstance(own, SharedColumns) else None for own in usage]
     if not isinstance(names, (list, tuple)) or len(names) != len(ids) or all(own is None for own in names):
         return
     for field in ("costs", "upper", "usage"):

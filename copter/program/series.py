@@ -14,9 +14,10 @@ import numpy as np
 
 from copter.errors import EditError
 from copter.program.forms import KEEP
+from copter.program.handles import SharedColumns
 from copter.program.validation import whole_numbers
 
-_NO_SERIES = {type(None), bool, float, int, str, list, np.ndarray, type(KEEP)}
+_NO_SERIES = {type(None), bool, float, int, str, list, np.ndarray, type(KEEP), SharedColumns}
 """Frequent types of arguments that are or have no Series."""
 _BY_POSITION = "; give its to_numpy() to read it by position"
 
