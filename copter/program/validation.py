@@ -286,7 +286,7 @@ def parameters_of(
     if wrong.any():
         where = int(wrong.argmax())
         why = "the request has no convex term" if kind[where] < 0 else "its convex term is of another class"
-        raise EditError(ids[where], "terms", ", ".join(given), why)
+        raise EditError(ids[where], "terms", ", ".join(map(str, given)), why)
     cls, names = table.kinds[first]
     for name in given:
         if name not in names:
