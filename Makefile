@@ -2,8 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# For commands that run in another folder.
-HERE := $(abspath $(BIN))
 INSTALL := -m pip install --quiet --disable-pip-version-check
 # Tests start hundreds of short processes: each would parse all that it imports if no bytecode were kept.
 export PYTHONDONTWRITEBYTECODE :=

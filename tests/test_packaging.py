@@ -1,4 +1,4 @@
-"""All folders of the package are installed, and it imports lightly."""
+"""All folders of the package are installed, and an extra that is missing is named."""
 
 import importlib
 import subprocess

@@ -47,8 +47,9 @@ class ProgramFile(Log):
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        known: dict[str, Any] = {"application": _APPLICATION, "page_size": _PAGE, "read_only": read_only}
-        super().__init__(path, _SCHEMA, _VERSION, **known)
+        super().__init__(
+            path, _SCHEMA, _VERSION, application=_APPLICATION, page_size=_PAGE, read_only=read_only
+        )
 
     # ---- writing -------------------------------------------------------------------------------
 

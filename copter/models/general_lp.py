@@ -86,9 +86,10 @@ class GeneralLP:
         return np.where(off, 0.0, self.lower), np.where(off, 0.0, self.upper)
 
     def fixed_at(self, x: NDArray[np.float64]) -> tuple[GeneralLP, NDArray[np.float64]]:
-        """Return the LP of the continuous columns with the integral ones fixed at x, and x with zeros for it.
+        """Return the LP that remains if the integral columns are fixed at x, and x for these columns alone.
 
-        Semi-continuous columns that are 0 at x remain 0.
+        The LP has the continuous columns only; x is 0 in these. Semi-continuous columns that are 0 at x
+        remain 0.
         """
         from scipy.sparse import csc_array
 
@@ -165,10 +166,10 @@ def _checked_matrix(given: csc_array) -> csc_array:
     from scipy.sparse import csc_array
 
     A = csc_array(given, copy=True, dtype=np.float64)
-    summed = A.copy()
-    summed.sum_duplicates()
-    if summed.nnz != A.nnz:
-        A = summed  # else entries stay in the given order, on which the path of HiGHS depends
+    if not A.has_canonical_format:
+        summed = A.copy()
+        summed.sum_duplicates()
+        A = summed if summed.nnz < A.nnz else A  # the path of HiGHS depends on the given order
     if not np.isfinite(A.data).all():
         where = int(np.argmin(np.isfinite(A.data)))
         column = int(np.searchsorted(A.indptr, where, side="right")) - 1

@@ -109,9 +109,7 @@ def sum_rows_of(
     if kinds is not None and relation is None and isinstance(totals, np.ndarray) and kinds.all():
         return None, totals_of(label, ids, totals)
     if old is None and isinstance(totals, (float, int, np.ndarray)) and isinstance(relation, str):
-        one = not isinstance(totals, np.ndarray) or totals.ndim == 0
-        amounts = np.full(len(ids), total_of(label, totals)) if one else totals_of(label, ids, totals)
-        return kind_of_row(label, relation, has_total=True), amounts
+        return kind_of_row(label, relation, has_total=True), _amounts(label, ids, totals)
     if totals is KEEP and old is not None:
         has, amounts = old[0].relation[old[1]] != NO_TOTAL, old[0].total[old[1]]
     else:
@@ -140,10 +138,14 @@ def _totals(
         amounts = np.full(len(ids), np.inf)
         amounts[has] = totals_of(label, some, [total for total in each if total is not None])
         return has, amounts
-    has = np.ones(len(ids), np.bool_)
-    if not is_vector(totals):
-        return has, np.full(len(ids), total_of(label, totals))
-    return has, totals_of(label, ids, totals)
+    return np.ones(len(ids), np.bool_), _amounts(label, ids, totals)
+
+
+def _amounts(label: Hashable, ids: Sequence[Hashable], totals: Any) -> NDArray[np.float64]:
+    """Return the checked totals of requests that all have one, given as one for all or one each."""
+    if is_vector(totals):
+        return totals_of(label, ids, totals)
+    return np.full(len(ids), total_of(label, totals))
 
 
 def _one_each(label: Hashable, ids: Sequence[Hashable], field: str, values: Any) -> Any:

@@ -42,7 +42,7 @@ from copter.store.reading import upper_bounds
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 
-_NONE, _NO_SLOTS = np.empty(0), Edit("").slots
+_NONE, _NO_SLOTS = np.empty(0), np.empty(0, np.int64)
 
 
 class Parser:

@@ -1,8 +1,7 @@
 """RoundJournal: file from which rounds continue after a restart.
 
-The file is a log (:mod:`copter.durable.log`) with three kinds of rows. One row ``state``
-has the domain, its last answer, the number of events and the state of the solver. Rows ``event`` and
-``answer`` follow, in order.
+The file is a log (:mod:`copter.durable.log`) with three kinds of rows. One row ``state`` has the domain, its
+last answer, the number of events and the state of the solver. Rows ``event`` and ``answer`` follow, in order.
 
 The events of a round are on disk before the round is solved, and its answer is on disk after it has taken
 effect. After a crash, the rounds continue with the first round without an answer. The file has all events
