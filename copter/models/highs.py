@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DROPPED, _LEAST_ENTRY = 1e-9, 1e-12
 """HiGHS drops entries up to the first by default, and below the second, the smallest value of its option."""
-FAR = 1e5
+_FAR = 1e5
 """Ratio of an entry to 1 from which HiGHS' presolve makes entries that it then drops, and loses optima."""
 _GRACE = 0.02
 """Seconds by which a run may exceed its limit before it is abandoned."""
@@ -37,6 +37,8 @@ thread may take longer than the run; iterations of this first run times columns 
 can be interrupted goes on. Iterations are counted and not seconds, so that the path does not depend on the
 speed of the machine.
 """
+STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
+"""HiGHS' number of each simplex strategy."""
 _ITERATIONS = "simplex_iteration_limit"
 _MODEL_STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -72,9 +74,9 @@ def check(status: highspy.HighsStatus, what: str) -> None:
 
 
 def far_from_1(entries: NDArray[np.float64]) -> bool:
-    """Return whether an entry other than 0 is above FAR or below its inverse in absolute value."""
+    """Return whether an entry other than 0 is above 1e5, or below 1e-5, in absolute value."""
     size = abs(entries)
-    return bool(((size > FAR) | ((size > 0.0) & (size < 1.0 / FAR))).any())
+    return bool(((size > _FAR) | ((size > 0.0) & (size < 1.0 / _FAR))).any())
 
 
 class HighsEngine(highspy.Highs):

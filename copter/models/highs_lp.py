@@ -28,7 +28,7 @@ from scipy.sparse import csc_array, diags_array, hstack
 
 from copter.clock import Clock, Interrupted
 from copter.models.general_lp import GeneralLP
-from copter.models.highs import HighsEngine, check
+from copter.models.highs import STRATEGIES, HighsEngine, check
 from copter.proof.general_lp import LPCertificate, LPChecker, LPRay, infeasible_ray, unbounded_ray
 from copter.status import Status
 
@@ -38,7 +38,7 @@ _TIGHTER, _USUAL = 0.1, 1e-7
 """Factor from the tolerance of an answer to HiGHS' tolerances, and their largest value, HiGHS' default."""
 _WORTH, _MOST, _LEAST_LIMIT = 1.5, 5, 2_000
 """Multiples of the iterations of a cold run, and the least limit of a run from a basis."""
-_DUAL, _PRIMAL = 1, 4
+_DUAL, _PRIMAL = STRATEGIES["dual"], STRATEGIES["primal"]
 _TWICE = "two runs of HiGHS report it, at different tolerances; no ray proves it"
 _LIMITED = (Status.DEADLINE, Status.ITERATION_LIMIT, Status.CANCELLED)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
-from copter.models.highs import HighsEngine
+from copter.models.highs import STRATEGIES, HighsEngine
 from copter.store.allocation import SparseX, dense_to_sparse
 from copter.store.changes import Changes, FlatModel
 from copter.store.compiled import compile_program
@@ -25,8 +25,6 @@ from copter.store.store import NO_TOTAL
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
-STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
-"""HiGHS' number of each simplex strategy."""
 _NEARLY = 1e-6
 """Distance from a bound, as a share of the bound, up to which a value counts as at the bound."""
 

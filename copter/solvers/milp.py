@@ -91,7 +91,7 @@ def run_milp(
     highs = HighsEngine.loaded(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)
     built = watch()
     if deadline is not None:
-        highs.set_option("time_limit", max(deadline - built, _LEAST_TIME))
+        highs.limit_time(max(deadline - built, _LEAST_TIME))
     seconds = highs.timed()
     found = read_answer(highs, whole=bool(integrality.any()))
     if found.x is not None:

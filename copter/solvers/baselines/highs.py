@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.models.arrays import flat_lp
-from copter.models.highs import HighsEngine, check
+from copter.models.highs import STRATEGIES, HighsEngine, check
 from copter.models.highs_lp import HighsLP
 from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
@@ -45,7 +45,7 @@ from copter.solvers.exact.certain import completed
 from copter.solvers.exact.checks import WILD, keeps, wild
 from copter.solvers.features import Feature
 from copter.solvers.general.integer import solve_integer
-from copter.solvers.highs_kept import STRATEGIES, simplex_options
+from copter.solvers.highs_kept import simplex_options
 from copter.solvers.milp import MilpAnswer, MilpEffort, read_answer, run_milp
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.models.highs import check
+from copter.models.highs import STRATEGIES, check
 from copter.models.highs_lp import HighsLP
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
@@ -40,7 +40,7 @@ from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer
 from copter.solvers.baselines.highs import WIDE, fitting_strategy, outcome_of
 from copter.solvers.baselines.program_copy import Copy
 from copter.solvers.features import Feature
-from copter.solvers.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
+from copter.solvers.highs_kept import KeptModel, basis_near, simplex_options
 from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.settings import Setting, one_of, switch

@@ -209,7 +209,6 @@ class _Search:
                 return bound, []
         if point is not None:
             rounded = np.clip(np.where(whole, np.rint(point), point), lower, upper)
-            rounded = np.clip(rounded, self.model.lower, self.model.upper)
             if not self._offer(rounded) and (more := completed(self.given, rounded)) is not None:
                 self._offer(more)
         if not free.size:
@@ -247,8 +246,8 @@ class _Search:
             return self._bound(np.zeros(self.model.row_lower.size), self.model.c, lower, upper), None
         highs, n = self.highs, self.model.c.size
         highs.change_bounds(np.arange(n, dtype=np.int32), lower, upper)
-        if self.clock is not None and (left := self.clock.left()) < math.inf:
-            highs.setOptionValue("time_limit", highs.getRunTime() + max(left, 0.01))
+        if self.clock is not None:
+            highs.limit_time(max(self.clock.left(), 0.01))
         if highs.run() == highspy.HighsStatus.kError:
             highs.clearSolver()
             return -math.inf, None

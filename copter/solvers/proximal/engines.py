@@ -204,7 +204,8 @@ class Engines:
 
         The first runs of a model start near an allocation and prices of an earlier round.
         """
-        from copter.solvers.highs_kept import STRATEGIES, KeptModel, basis_near, simplex_options
+        from copter.models.highs import STRATEGIES
+        from copter.solvers.highs_kept import KeptModel, basis_near, simplex_options
 
         clock, trial = run.budget.clock, engine is not self._choices[self._few].best
         choice = self._choices[self._few]
