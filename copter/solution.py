@@ -382,7 +382,7 @@ class Solution:
         Further figures of the solver, by name. For copter's proximal solver: ``open_requests``, the number of
         requests that are still active after an incremental round; or ``full_pass``, the reason why all
         columns were read (:class:`copter.solvers.proximal.full_pass.FullPass`), with ``engine``, the engine
-        that solved the round (:class:`copter.solvers.proximal.engines.Engine`); and ``highs_fallbacks``, how
+        that solved the round (:class:`copter.solvers.proximal.run.Engine`); and ``highs_fallbacks``, how
         often HiGHS finished a working set. Also figures of a baseline, and actors that were slow or died
         (:mod:`copter.ray.workers`).
     pricing : Pricing, optional

@@ -42,7 +42,6 @@ from copter.proof.pricing import Pricing, price
 from copter.proof.rest import InactiveSums
 from copter.store.allocation import SparseX
 from copter.store.store import NO_TOTAL, ConstraintStore
-from copter.terms.batch import TermBatch
 
 _LITTLE = 1e-3
 """Fraction of the least cost range of any request up to which an objective is negligible."""
@@ -202,64 +201,48 @@ def measured_certificate(
 
     `rest` is the contribution of requests that are not in the store, if the certificate includes them.
     """
-    rows = store.rows
-    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-    signed, wrong = _right_signs(lower, upper, y)
+    rows, table = store.rows, store.requests
+    signed, wrong = _right_signs(rows.lower, rows.upper, y)
     if pricing is None or wrong or np.isnan(pricing.slack):
         pricing = price(store, signed, slack=0.0, threads=threads)
-    found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
-    table = store.requests
-    relation, total, n_columns = (
-        field[: table.size] for field in (table.relation, table.total, table.n_columns)
-    )
-    shares, forced = _payments(relation, total, n_columns, pricing.marginal, pricing.forced)
-    request_bound, rounded = pricing.request_bound, pricing.rounding
+    found = measure(store, x, signed, pricing, threads)
+    request_bound, off = pricing.request_bound, pricing.rounding
+    shares, forced = _payments(table.relation, table.total, table.n_columns, pricing.marginal, pricing.forced)
     if rest is not None:
-        found = found.with_rest(rest)
-        inactive, more = rest.bound(signed)
-        request_bound, rounded = request_bound + inactive, rounded + more
+        found, (inactive, more) = found.with_rest(rest), rest.bound(signed)
+        request_bound, off = request_bound + inactive, off + more
         shares, forced = shares + rest.shares(signed), forced + rest.forced
-    objective, decided, signed_size = found.objective, abs(found.decided), found.decided
-    constant_cost = objective - found.decided
     paid, priced, unused, squares, worst, worth = row_figures(
-        lower, upper, signed, found.activity, found.weight, found.step
+        rows.lower, rows.upper, signed, found.activity, found.weight, found.step
     )
-    bound = request_bound - paid
-    gap = found.lost + unused
-    if store.terms:
-        curved, sizes = TermBatch.of(store).objective(x)
-        objective, decided = objective + curved, decided + sizes
-        signed_size = decided  # the values of terms may cancel, their sizes do not
-        gap += found.curved + curved - pricing.curved_bound
-    gap = abs(gap)
-    off = rounded + _EPS * priced
+    objective, bound = found.objective + found.curved, request_bound - paid
+    gap, off = abs(found.lost + unused), off + _EPS * priced
     rounding = _EPS * (found.spent + priced + shares)
     rounding = max(rounding, 2.0 * (off if store.terms else _TIGHTER * off))  # error of the best bound
-    size, gap_denominator_kind = _gap_denominator(store, decided, abs(signed_size - gap), gap, rounding)
+    decided = abs(found.decided) + found.curved_size
+    bounded = abs((decided if store.terms else found.decided) - gap)
+    size, kind = _gap_denominator(store, decided, bounded, gap, rounding)
     rounding = max(rounding, _EPS * forced)
     known = math.isfinite(objective) and math.isfinite(bound) and math.isfinite(gap)
-    lowered = off
     if math.isfinite(bound):
-        bound -= lowered + _EPS * (abs(request_bound) + abs(paid))
+        bound -= off + _EPS * (abs(request_bound) + abs(paid))
     close = known and _relative(gap, size, rounding) <= _CLOSE
     if close and off > _TIGHTEN * size and not store.terms and rest is None:
         high, low = extended_bound(store, signed)
         cost, cost_low = extended_cost(store, x)
-        lowered = _TIGHTER * off
-        bound = math.nextafter(high + low - lowered, -math.inf)
+        off = _TIGHTER * off
+        bound = math.nextafter(high + low - off, -math.inf)
         gap = abs((cost - high) + (cost_low - low))
-    gap = gap + lowered if known else math.inf
-    absolute = Residuals(math.sqrt(squares + found.squares), gap)
+    gap = gap + off if known else math.inf
     primal = max(worst, found.local, _relative(worth, size, rounding) if known else 0.0)
-    relative = Residuals(primal, _relative(gap, size, rounding))
     proof = Certificate(
         objective=objective,
         bound=bound,
         gap_denominator=size,
-        gap_denominator_kind=gap_denominator_kind,
-        constant_cost=constant_cost,
-        relative=relative,
-        absolute=absolute,
+        gap_denominator_kind=kind,
+        constant_cost=found.objective - found.decided,
+        relative=Residuals(primal, _relative(gap, size, rounding)),
+        absolute=Residuals(math.sqrt(squares + found.squares), gap),
         rounding=rounding,
     )
     return proof, found
@@ -272,7 +255,7 @@ def _payments(relation, total, n_columns, marginal, forced):  # type: ignore[no-
     The second number is the forced cost of requests with a choice, which limits the precision of their costs.
     """
     shares, forced_cost = 0.0, 0.0
-    for q in range(relation.size):
+    for q in range(marginal.size):
         if relation[q] != NO_TOTAL:
             shares += max(abs(marginal[q]) - forced[q], 0.0) * total[q]
             if n_columns[q] > 1:
@@ -299,16 +282,16 @@ def _gap_denominator(
 
     `decided`, `bounded`: |objective - f| and |bound - f| with the constant cost f.
     """
-    size, gap_denominator_kind = max(decided, bounded), GapDenominator.OBJECTIVE
+    size, kind = max(decided, bounded), GapDenominator.OBJECTIVE
     if not size < math.inf:
-        return decided, gap_denominator_kind
+        return decided, kind
     if _NOISE * rounding > size:
-        size, gap_denominator_kind = _NOISE * rounding, GapDenominator.ROUNDING
+        size, kind = _NOISE * rounding, GapDenominator.ROUNDING
     if gap > 0.0:
         cost_range = _LITTLE * least_cost_range(store, size / _LITTLE)
         if size < cost_range < math.inf:
-            size, gap_denominator_kind = cost_range, GapDenominator.COST_RANGE
-    return size, gap_denominator_kind
+            size, kind = cost_range, GapDenominator.COST_RANGE
+    return size, kind
 
 
 def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,9 +33,11 @@ from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.rest import InactiveSums
+from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for
 from copter.sums.compensated import added
+from copter.terms.batch import TermBatch
 
 _ROUNDING = 16 * 2.0**-53
 """Rounding error of a row, relative to sum_j |a_ij x_j| plus its bound."""
@@ -54,12 +56,12 @@ class Measures(NamedTuple):
         Part of the objective that is not forced.
     spent : float
         Sum of the absolute terms of `decided`.
-    curved : float
-        p'x of requests with convex terms, which have no `loss`.
+    curved, curved_size : float
+        Sum of the convex terms phi(a'x), and of their magnitudes |phi'(a'x) a'x|.
     loss : ndarray, shape (request slots,)
-        Loss of each request.
+        Loss of each request without a convex term.
     lost : float
-        Sum of the losses.
+        Sum of the losses of all requests.
     activity, weight : ndarrays, shape (row slots,)
         A x and |A| |x|.
     step : ndarray, shape (row slots,)
@@ -72,6 +74,7 @@ class Measures(NamedTuple):
     decided: float
     spent: float
     curved: float
+    curved_size: float
     loss: NDArray[np.float64]
     lost: float
     activity: NDArray[np.float64]
@@ -97,18 +100,13 @@ class Measures(NamedTuple):
 
 def measure(
     store: ConstraintStore,
-    slot: NDArray[np.int64],
-    column: NDArray[np.int64],
-    value: NDArray[np.float64],
+    x: SparseX,
     y: NDArray[np.float64],
     pricing: Pricing,
     threads: int | None = None,
 ) -> Measures:
-    """Measure an allocation, given by its nonzeros (ascending by slot and column), at the prices of a pass.
-
-    The candidates of the pass must include all columns with p_j < m_q.
-    """
-    size, table = store.requests.size, store.requests
+    """Measure an allocation at the prices of a pass, whose candidates include all columns with p_j < m_q."""
+    size, table, (slot, column, value) = store.requests.size, store.requests, x
     view, column = store.executor.columns(slot, column, (pricing.slot, pricing.column))
     curved, n_columns = np.zeros(size, np.bool_), table.n_columns[:size]
     if store.terms:
@@ -131,9 +129,10 @@ def measure(
         activity, weight = (np.sum([part[k] for part in parts], axis=0) for k in (1, 2))
         step = np.min([part[3] for part in parts], axis=0)
     objective, decided, spent, along, squares, lost, local = figures
-    return Measures(
-        objective, decided, max(0.0, spent), along, loss, lost, activity, weight, step, local, squares
-    )
+    phi = TermBatch.of(store).objective(x) if store.terms else (0.0, 0.0)
+    lost += along + phi[0] - pricing.curved_bound
+    spent = max(0.0, spent)
+    return Measures(objective, decided, spent, *phi, loss, lost, activity, weight, step, local, squares)
 
 
 @kernel

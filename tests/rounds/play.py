@@ -19,7 +19,7 @@ from copter import ContinualProgram, Journal, ProximalPoint, Status
 from copter.clock import Clock
 from copter.durable.soundness import check_program
 from copter.errors import ConcurrentUseError
-from copter.solvers.proximal.loop import solve as solve_from
+from copter.solvers.proximal.engines import solve as solve_from
 from copter.solvers.proximal.run import SolveOptions
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
 from rounds.edits import Editor

@@ -11,11 +11,10 @@ import pytest
 from copter import ContinualProgram, ProximalPoint, Status, make_solver
 from copter.clock import Interrupted
 from copter.solvers.highs_kept import KeptModel
-from copter.solvers.proximal import engines, loop
-from copter.solvers.proximal.engines import TIMED, Choice, Record
+from copter.solvers.proximal import fastest, loop
+from copter.solvers.proximal.fastest import TIMED, Choice, Record
 
 PROXIMAL, DUAL, PRIMAL = TIMED
-SLOW = 1.0
 
 
 def played(seconds, rounds=400):
@@ -29,19 +28,19 @@ def played(seconds, rounds=400):
 
 
 def test_short_rounds_try_nothing():
-    assert set(played({PROXIMAL: 0.9 * engines.WORTH, DUAL: 0.0, PRIMAL: 0.0})) == {PROXIMAL}
+    assert set(played({PROXIMAL: 0.9 * fastest.WORTH, DUAL: 0.0, PRIMAL: 0.0})) == {PROXIMAL}
 
 
 @pytest.mark.parametrize("best", TIMED)
 def test_the_fastest_engine_solves_nearly_all_rounds(best):
-    seconds = {each: SLOW if each is best else 3 * SLOW for each in TIMED}
+    seconds = {each: 1.0 if each is best else 3.0 for each in TIMED}
     used = played(seconds)
     assert used[0] is PROXIMAL and set(used[:3]) == set(TIMED)
     assert used[3:10] == [best] * 7
     others = [k for k, each in enumerate(used) if each is not best]
     assert 8 <= len(others) <= 12, "each of the others: once at first, then after 16, 64, 256 rounds"
     assert np.diff(others).max() > 100
-    assert sum(seconds[each] for each in used) <= 1.1 * SLOW * len(used)
+    assert sum(seconds[each] for each in used) <= 1.1 * len(used)
 
 
 def test_an_engine_that_becomes_faster_is_found_and_one_that_fails_is_left():
@@ -93,15 +92,14 @@ def at_once(monkeypatch):
         return real(choice, engine, 1e3 + seconds if engine is PROXIMAL else seconds)
 
     monkeypatch.setattr(Choice, "after", after)
-    monkeypatch.setattr(engines, "_INVESTED", 1e9)
-    monkeypatch.setattr(engines, "_RUNAWAY", 1e9)
-    monkeypatch.setattr(engines, "_PATIENCE", 1e9)
+    monkeypatch.setattr(fastest, "_INVESTED", 1e9)
+    monkeypatch.setattr(fastest, "_RUNAWAY", 1e9)
+    monkeypatch.setattr(fastest, "_PATIENCE", 1e9)
 
 
 def test_simplex_solves_later_rounds_with_the_same_optimum(at_once):
     program, change = binding()
-    solver, reference = make_solver("copter"), make_solver("highs-simplex", tolerance=1e-9)
-    used = []
+    solver, reference, used = make_solver("copter"), make_solver("highs-simplex", tolerance=1e-9), []
     for number in range(12):
         if number % 4 == 3:  # columns come and go
             program.remove_request(number)
@@ -123,11 +121,11 @@ def test_a_search_that_is_cut_short_goes_on_soon_and_one_that_begins_again_waits
             raise Interrupted  # HiGHS had to be abandoned
 
     monkeypatch.setattr("copter.models.highs.HighsEngine.run_hot", cut)
-    began, solved = engines.Engines.began, engines.Engines.solved
-    monkeypatch.setattr(engines.Engines, "began", lambda self, _: began(self, 4.0))
-    monkeypatch.setattr(engines.Engines, "solved", lambda self, engine, _, **late: solved(self, engine, 1.0))
-    searched, point = [], engines.Engines.point
-    monkeypatch.setattr(engines.Engines, "point", lambda *these: searched.append(number) or point(*these))
+    began, solved = fastest.Engines.began, fastest.Engines.solved
+    monkeypatch.setattr(fastest.Engines, "began", lambda self, _: began(self, 4.0))
+    monkeypatch.setattr(fastest.Engines, "solved", lambda self, engine, _, **late: solved(self, engine, 1.0))
+    searched, point = [], fastest.Engines.point
+    monkeypatch.setattr(fastest.Engines, "point", lambda *these: searched.append(number) or point(*these))
     program, change = binding()
     solver = make_solver("copter")
     for number in range(20):
@@ -138,12 +136,12 @@ def test_a_search_that_is_cut_short_goes_on_soon_and_one_that_begins_again_waits
 
 def test_rounds_by_simplex_do_not_count_as_search(at_once, monkeypatch):
     """A model that is lost after many rounds is searched again with the whole share of the rounds' time."""
-    monkeypatch.setattr(engines, "_INVESTED", 0.5)
-    real, limits = engines.Clock, []
+    monkeypatch.setattr(fastest, "_INVESTED", 0.5)
+    real, limits = fastest.Clock, []
     monkeypatch.setattr(
-        engines, "Clock", lambda limit, parent: limits.append(limit) or real(limit, parent=parent)
+        fastest, "Clock", lambda limit, parent: limits.append(limit) or real(limit, parent=parent)
     )
-    monkeypatch.setattr(engines.Engines, "began", lambda self, _: setattr(self, "_spent", 4e3))
+    monkeypatch.setattr(fastest.Engines, "began", lambda self, _: setattr(self, "_spent", 4e3))
     program, change = binding()
     solver, used = make_solver("copter"), []
     for number in range(40):
@@ -258,10 +256,10 @@ def test_a_deadline_holds_with_any_engine(at_once):
 def test_a_deadline_between_the_engines_times_is_met_by_simplex(monkeypatch):
     """The proximal-point method always misses the deadline, so simplex has no time of it to compare with."""
     program, change = binding()
-    solver, real = make_solver("copter"), loop._loop
+    solver, real = make_solver("copter"), loop.by_steps
     change()
     solver.solve(program)
-    monkeypatch.setattr(loop, "_loop", lambda run: real(run)._replace(status=Status.DEADLINE))
+    monkeypatch.setattr(fastest, "by_steps", lambda run: real(run)._replace(status=Status.DEADLINE))
     ends = []
     for _ in range(8):
         change()
@@ -287,7 +285,7 @@ def test_a_round_without_an_optimum_and_one_without_time_are_no_failures_of_simp
 
 
 def test_rounds_with_few_edits_leave_the_model_for_the_others():
-    choice = engines.Engines()
+    choice = fastest.Engines()
     choice.has_model, choice._model = True, object()
     records = {PROXIMAL: Record((9.0,), wait=9), DUAL: Record((1.0,)), PRIMAL: Record((2.0,), wait=9)}
     choice._choices[False] = Choice(records)
@@ -313,13 +311,13 @@ def test_a_given_start_is_used(at_once):
 
 def test_a_trial_that_fails_is_not_repeated_in_the_next_round(at_once, monkeypatch):
     program, change = binding()
-    solver, tried, real = make_solver("copter"), [], engines.Engines.point
+    solver, tried, real = make_solver("copter"), [], fastest.Engines.point
 
     def point(self, run, engine):
         tried.append(engine)
         return None if engine is PRIMAL else real(self, run, engine)
 
-    monkeypatch.setattr(engines.Engines, "point", point)
+    monkeypatch.setattr(fastest.Engines, "point", point)
     for _ in range(12):
         change()
         assert solver.solve(program).is_optimal(1e-6)
@@ -343,7 +341,7 @@ def test_a_slow_trial_of_the_proximal_method_ends_early_and_the_best_engine_solv
     for number in range(40):
         change()
         if number == 6:
-            monkeypatch.setattr(loop, "_loop", never_ends)
+            monkeypatch.setattr(fastest, "by_steps", never_ends)
         solution = solver.solve(program)
         assert solution.is_optimal(1e-6)
         used.append(solution.details["engine"])

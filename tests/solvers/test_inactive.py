@@ -9,10 +9,11 @@ import pytest
 
 from copter import ContinualProgram, ProximalPoint, Status, make_solver
 from copter.clock import Clock
+from copter.solvers.proximal.engines import solve
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.incremental import IndexCache
-from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import SolveOptions
+from copter.solvers.proximal.state import State
 from rounds.reading import bits, same
 from support.amounts import some
 from support.audit import Audited
@@ -252,7 +253,7 @@ def arrays_of(state):
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_state_is_continued_from_twice_with_the_same_bits(cached):
     program, rng, _ = build()
-    state, options, cache = init(), SolveOptions(1e-6), IndexCache()
+    state, options, cache = State(), SolveOptions(1e-6), IndexCache()
     for number in range(8):
         _, state = solve(program, state, options, Clock(None), {}, cache if cached else None)
         program.update_request(number, costs=new_costs(rng))

@@ -1,8 +1,8 @@
 """Proximal point method: steps, growing working sets, and stopping rules.
 
-Read `loop.py` first, below the class in `solver.py`.
+Read `engines.py` first, below the class in `solver.py`: it has the list of engines. Then read `loop.py`.
 
-- `engines.py` decides by the times of earlier rounds which engine solves a round: this method, or simplex.
+- `loop.py` is the method on all columns; `fastest.py` prefers simplex if it was faster in earlier rounds.
 - `state.py` contains the data that one solve leaves to the next, `run.py` the data within a solve.
 - `columns.py` selects columns, and `steps.py` takes the steps on them.
 - `accept.py` ends a solve with an optimum, a ray, or at the deadline (`copter/clock.py`).

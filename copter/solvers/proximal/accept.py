@@ -16,15 +16,14 @@ from copter.solvers.proximal.run import End, SolveContext
 from copter.solvers.proximal.state import Iterate
 
 if TYPE_CHECKING:
-    from copter.solvers.proximal.state import State
     from copter.solvers.proximal.steps import StepsResult
 
 
-def accept_unchanged(run: SolveContext, state: State) -> End | None:
+def accept_unchanged(run: SolveContext) -> End | None:
     """Return the last solution if the program was not edited since and it is within the tolerance."""
-    if not run.begin.how.warm or state.proof is None:
+    if not run.begin.how.warm or run.state.proof is None:
         return None
-    clock, last = state.proof
+    clock, last = run.state.proof
     if clock != run.program.store.clock or not last.certificate.within(run.budget.tolerance):
         return None
     if run.options.callback is not None:

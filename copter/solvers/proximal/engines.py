@@ -1,290 +1,161 @@
-"""Engines of a round: the proximal-point method, or simplex from a basis near the last solution.
+"""Engines of a solve: :func:`solve` asks them in order until one has an answer.
 
-Small programs are solved by a simplex of copter's own (:mod:`copter.solvers.inner.small_simplex`), whose
-whole run is one compiled call. For larger programs there is HiGHS' simplex from a kept basis.
+    active requests   a round with few changes reads the active requests only
+                      (:mod:`copter.solvers.proximal.incremental`)
+    nothing           the last solution, if nothing was edited since
+    small simplex     a small program from the last allocation (:mod:`copter.solvers.inner.small_simplex`)
+    fastest           the proximal-point method (:mod:`copter.solvers.proximal.loop`), or HiGHS' simplex if
+                      that was faster in earlier rounds (:mod:`copter.solvers.proximal.fastest`)
 
-The proximal-point method is faster if few resources bind or few requests change.  If many resources bind, a
-few simplex iterations from the last basis may be faster.  A solver with ``engine="fastest"`` measures it:
-when a warm round of the proximal-point method took longer than :data:`WORTH`, a HiGHS model is made, and the
-next rounds are solved by dual and by primal simplex.  From then on the engine that was fastest in its last
-rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured
-seconds, and the next engine depends on nothing else.
-
-The first optimum of a model may take many rounds' time.  The search for it gets the time of the program's
-cold rounds, usually one, and half of that of its warm rounds, but in one round at most 20 times that of the
-proximal-point method.  A search that is cut short goes on from its basis when the time of all rounds has
-grown by a quarter; one that has to begin again waits until that time has doubled.  If the proximal-point
-method misses the deadline, simplex gets most of each round.  ``Solution.details["engine"]`` names the engine
-of a round.
-
-Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time, and the best
-engine continues the round.  If that is simplex and it has no certified optimum within its limit either, the
-proximal-point method solves the round.
+An engine gets the context of the solve, and returns the solution with the state for the next solve, or None.
+Every point is certified in the same way, and :func:`copter.solvers.proximal.accept.accept` decides whether it
+is optimal.
 """
 
 from __future__ import annotations
 
-import enum
-import logging
-import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from copter.clock import Clock, Interrupted
-from copter.errors import SolverError
-from copter.solution import Status
+from copter.clock import Interrupted
+from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
+from copter.solvers.blas import one_blas_thread
+from copter.solvers.inner.gather import gather
+from copter.solvers.inner.small_simplex import solve_small, suits
+from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time
+from copter.solvers.proximal.fastest import by_fastest
+from copter.solvers.proximal.full_pass import FullPass
+from copter.solvers.proximal.incremental import IndexCache, by_active_requests, make_inactive
+from copter.solvers.proximal.loop import by_steps
+from copter.solvers.proximal.run import Answer, End, Engine, SolveContext, SolveOptions
+from copter.solvers.proximal.state import State
+from copter.store.slabs import every_column
 
 if TYPE_CHECKING:
+    from copter.clock import Clock
     from copter.program.program import ContinualProgram
-    from copter.solvers.highs_kept import KeptModel
-    from copter.solvers.proximal.run import SolveContext
-    from copter.store.allocation import SparseX
+    from copter.solvers.proximal.fastest import Engines
+    from copter.store.edit import Starts
 
-log = logging.getLogger("copter")
-
-WORTH = 3e-3
-"""Seconds of a round below which no other engine is tried: little can be saved."""
-_LEAST_COLUMNS, _MOST_COLUMNS = 1_000, 200_000
-"""Numbers of columns between which simplex is tried; a model of a larger program would double the memory."""
-_KEPT = 3
-"""Number of last rounds of an engine whose least time counts, which keeps out other load on the machine."""
-_PATIENCE, _LEAST = 1.5, 0.01
-"""A trial may take this many times the best engine's time, and at least these seconds."""
-_INVESTED = 0.5
-"""Share of the time of all warm rounds that the first optimum of a model may take."""
-_GROWN, _DOUBLED = 1.25, 2.0
-"""Factors on the time of all rounds after which the search for a first optimum goes on, or begins again."""
-_MOST_OF_A_ROUND = 0.8
-"""Share of the time until the deadline that the best engine may take, so that its answer can be certified."""
-_SECONDS_A_COLUMN = 1e-6
-"""Least seconds for making a model, by column."""
-_RUNAWAY = 20.0
-"""The best engine may take this many times its usual time before the proximal-point method takes over; in a
-round a search for a first optimum may take this many times that method's usual time.
-"""
-_FIRST_WAIT, _LONGER = 16, 4
-"""Rounds until an engine that was slower is tried again, and the factor on them after each such trial."""
+_EXACT = 0.1
+"""Violation that simplex permits, as a share of the one that is accepted."""
+_ROUNDING = 1e-13
+"""Least violation that simplex permits, in the units of a working set: some hundred rounding errors."""
 
 
-class Engine(enum.StrEnum):
-    """Engine of a round: the proximal-point method, HiGHS' simplex, or that for small programs."""
+def solve(
+    program: ContinualProgram,
+    state: State,
+    options: SolveOptions,
+    clock: Clock,
+    starts: Starts,
+    cache: IndexCache | None = None,
+    engines: Engines | None = None,
+) -> Answer:
+    """Solve a program from the state of the last solve, until it is solved or the clock has run out.
 
-    PROXIMAL = "proximal"
-    DUAL = "dual_simplex"
-    PRIMAL = "primal_simplex"
-    SMALL = "small_simplex"
-
-
-TIMED = (Engine.PROXIMAL, Engine.DUAL, Engine.PRIMAL)
-"""Engines between which the measured times choose; the size of a program decides for the other."""
-_SIMPLEX = {Engine.DUAL: "dual", Engine.PRIMAL: "primal"}
-
-
-@dataclass(frozen=True)
-class Record:
-    """Measured rounds of an engine: `seconds` of the last ones, `wait`: rounds until the next trial."""
-
-    seconds: tuple[float, ...] = ()
-    losses: int = 0
-    wait: int = 0
-
-    @property
-    def cost(self) -> float:
-        """Seconds that a round is expected to take; infinite if unknown."""
-        return min(self.seconds, default=math.inf)
-
-    def lost(self) -> Record:
-        """Return the record after a trial in which another engine was faster."""
-        return replace(self, losses=self.losses + 1, wait=_FIRST_WAIT * _LONGER**self.losses)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Measured seconds of the engines, from which the engine of the next round follows."""
-
-    records: dict[Engine, Record] = field(default_factory=lambda: dict.fromkeys(TIMED, Record()))
-
-    @property
-    def best(self) -> Engine:
-        """The engine with the least expected time."""
-        return min(TIMED, key=lambda each: self.records[each].cost)
-
-    def engine(self) -> Engine:
-        """Return the engine of the next round."""
-        best, proximal = self.best, self.records[Engine.PROXIMAL]
-        if not proximal.seconds or (best is Engine.PROXIMAL and proximal.cost < WORTH):
-            return Engine.PROXIMAL
-        due = [each for each in TIMED if each is not best and not self.records[each].wait]
-        return due[0] if due else best
-
-    def limit(self, engine: Engine) -> float:
-        """Return the seconds that the engine may take."""
-        cost = self.records[self.best].cost
-        return _LEAST + (_RUNAWAY if engine is self.best else _PATIENCE) * cost
-
-    def after(self, engine: Engine, seconds: float) -> Choice:
-        """Return the choice after a round of an engine; infinite seconds if it had no answer."""
-        records = {each: replace(one, wait=max(0, one.wait - 1)) for each, one in self.records.items()}
-        mine = records[engine]
-        known = mine.seconds if seconds < math.inf else ()
-        records[engine] = replace(mine, seconds=(*known, seconds)[-_KEPT:])
-        after = Choice(records)
-        slower = {engine, self.best} - {after.best}
-        for each in slower:  # it is tried again later, the later the more often it was slower
-            records[each] = records[each].lost()
-        return after
-
-
-class Engines:
-    """The engines of one solver: the choice between them, and HiGHS' model of the program.
-
-    There are two choices, for rounds with few edited requests and for others, because an engine may be the
-    best in one kind of round only.  A copy keeps the choices and makes a model of its own.
-
-    Attributes
-    ----------
-    has_model : bool
-        True if HiGHS has a model of the program with the optimal basis of an earlier round. A model without
-        such a basis is still on its way to a first optimum.
+    The given state is not changed. `starts`: initial values given with edits, by request slot. `cache` saves
+    time if it was also given to the last solve; the solution does not depend on it. `engines`: choice of the
+    engine by the times of earlier rounds; None for the proximal-point method. Return the solution of the best
+    completed pass, and the state for the next solve. If no pass was completed, it is the given state.
     """
-
-    def __init__(self, choices: dict[bool, Choice] | None = None) -> None:
-        self._choices = {few: Choice() for few in (False, True)} if choices is None else choices
-        self._few = False
-        # Seconds of the program's rounds, of the cold ones among them, those at which the search for a first
-        # optimum goes on, and its own.
-        self._spent = self._cold = self._enough = self._invested = 0.0
-        self._late = False  # True if the proximal-point method missed the last deadline
-        self._cut = False  # True if the deadline left less than the limit of the last simplex run
-        self._failures: list[Engine] = []  # of the present round
-        self.has_model = False
-        self._program: ContinualProgram | None = None
-        self._model: KeptModel | None = None
-
-    def __reduce__(self) -> tuple[type[Engines], tuple[dict[bool, Choice]]]:
-        return Engines, (dict(self._choices),)
-
-    def next(self, run: SolveContext, few: bool) -> Engine:
-        """Return the engine of a round that reads all columns; `few`: few requests were edited."""
-        program, options = run.program, run.options
-        self._begin(program, few)
-        method = options.inner == "auto" and options.fall_back and run.begin.how.warm
-        plain = not program.store.terms and program.store.executor.local
-        fits = _LEAST_COLUMNS <= program.store.n_variables <= _MOST_COLUMNS
-        ready = self.has_model or self._late or self._spent > self._enough
-        engine = self._choices[few].engine() if method and plain and fits and ready else Engine.PROXIMAL
-        return engine if self.has_model or engine is Engine.PROXIMAL else Engine.DUAL
-
-    def patience(self, engine: Engine) -> float:
-        """Return the seconds for a trial of the proximal-point method; infinite if it is not on trial."""
-        choice = self._choices[self._few]
-        trial = engine is Engine.PROXIMAL and self.has_model and choice.best is not engine
-        return choice.limit(engine) if trial else math.inf
-
-    def other(self, failed: Engine) -> Engine:
-        """Return the engine that continues a round in which a simplex engine failed."""
-        best = self._choices[self._few].best
-        return best if self.has_model and best is not failed else Engine.PROXIMAL
-
-    def _begin(self, program: ContinualProgram, few: bool) -> None:
-        self._few, self._failures = few, []
-        if self._program is program:
-            return
-        if self._program is not None:
-            self._choices = {each: Choice() for each in self._choices}
-        self._program, self._model, self.has_model = program, None, False
-        self._spent = self._cold = self._enough = self._invested = 0.0
-        self._late = False
-
-    def point(self, run: SolveContext, engine: Engine) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Return the optimum of a simplex engine, to be certified; None without one within its limit.
-
-        The first runs of a model start near an allocation and prices of an earlier round.
-        """
-        from copter.models.highs import STRATEGIES
-        from copter.solvers.highs_kept import KeptModel, basis_near, simplex_options
-
-        clock, trial = run.budget.clock, engine is not self._choices[self._few].best
-        choice = self._choices[self._few]
-        usual = choice.records[Engine.PROXIMAL].cost
-        allowed = self._cold + _INVESTED * (self._spent - self._cold)
-        search = min(allowed - self._invested, _LEAST + _RUNAWAY * usual)
-        limit = choice.limit(engine) if self.has_model else search
-        left = clock.left() * (_MOST_OF_A_ROUND if self._late or not trial else 0.5)
-        self._cut = left < limit
-        limit = left if self._late else min(limit, left)
-        until, begin = Clock(limit, parent=clock), clock()
-        model, self._model = self._model, None  # a model whose run was abandoned cannot be used again
+    run = SolveContext(program, state, options, clock, starts, cache or IndexCache(), engines)
+    with one_blas_thread(program.store.rows.size):
         try:
-            if model is None:
-                if limit < _SECONDS_A_COLUMN * run.program.store.n_variables:
-                    return None
-                options = simplex_options(run.budget.tolerance, "dual")
-                model = KeptModel(run.program, run.options.threads or 1, options)
-                model.highs.setBasis(basis_near(run.program, run.begin.x, run.begin.y))
-            else:
-                model.push()
-            basis = model.highs.getBasis() if self.has_model and trial else None
-            model.highs.set_option("simplex_strategy", STRATEGIES[_SIMPLEX[engine]])
-            model.highs.run_hot(until)
+            for engine in ENGINES:
+                answer = engine(run)
+                if answer is not None:
+                    return answer
         except Interrupted:
-            clock.check()
-            return None
-        except SolverError as error:
-            log.debug("    simplex cannot solve this round: %s", error or "other units")
-            return None
-        self._model = model
-        if not self.has_model:
-            self._invested += clock() - begin
-        run.simplex_iterations += model.highs.iterations()[0]
-        if model.highs.outcome()[0] is Status.OPTIMAL:
-            return model.point()
-        if basis is not None:  # the best engine continues from the last optimum
-            model.highs.setBasis(basis)
+            pass
+        return _answer(run, out_of_time(run))
+
+
+def _by_nothing(run: SolveContext) -> Answer | None:
+    """Return the last solution if nothing was edited since."""
+    end = None if run.starts else accept_unchanged(run)
+    return None if end is None else _answer(run, end)
+
+
+def _by_small_simplex(run: SolveContext) -> Answer | None:
+    """Return the warm start of a small program if it is optimal, or the optimum by the simplex for it."""
+    store, tuning, begin = run.program.store, run.options.tuning, run.begin
+    small = run.simplex_can and suits(store.rows.size, len(run.program), store.n_variables)
+    if run.engines is None or not small or run.budget.clock.over():
         return None
+    if begin.how.warm:  # an allocation that is still within the tolerance does not change
+        end = accept_first(run, run.certify(begin.x, begin.y))
+        if end is not None:
+            return _answer(run, end)
+    slots = store.live_requests()
+    columns = every_column(slots, store.requests.n_columns[slots])
+    working = gather(store, *columns, tuning=tuning.working_set)
+    near = working.values_at(begin.x), working.scaled_prices(begin.y)
+    feasible = _EXACT * tuning.steps.feasible * run.budget.tolerance
+    found = solve_small(working, *near, max(feasible, _ROUNDING))
+    if found is None:
+        return None
+    run.simplex_iterations += found.pivots
+    end = accept(run, run.certify(working.sparse(found.x), working.prices(found.y), working.column.size))
+    if end is None or end.status is not Status.OPTIMAL:
+        return None
+    run.engine = Engine.SMALL
+    return _answer(run, end)
 
-    def failed(self, engine: Engine) -> None:
-        """Remember that an engine had no certified optimum, unless the deadline cut its run short."""
-        if not self.has_model:
-            self._enough = (_DOUBLED if self._model is None else _GROWN) * self._spent
-            if self._model is None:
-                self._invested = 0.0
-            return
-        self.has_model = self._model is not None
-        if engine is Engine.PROXIMAL or not self._cut:
-            self._failures.append(engine)
 
-    def began(self, seconds: float) -> None:
-        """Record the seconds of a cold round."""
-        self._spent += seconds
-        self._cold += seconds
+def _by_fastest(run: SolveContext) -> Answer:
+    """Return the answer of the engine that was fastest in earlier rounds, or of the proximal-point method."""
+    if run.engines is None or run.starts or run.why is FullPass.START_GIVEN:
+        return _answer(run, by_steps(run))  # HiGHS begins from its last basis, not from a start
+    return _answer(run, by_fastest(run, run.engines))
 
-    def solved(self, engine: Engine, seconds: float, *, late: bool = False) -> None:
-        """Record the seconds of a warm round, and the engines that failed in it.
 
-        `late`: the round missed its deadline, and would have taken longer. The round in which a model has its
-        first optimum does not count.
-        """
-        for each in self._failures:
-            self._note(each, math.inf)
-        if engine is Engine.PROXIMAL:
-            self._spent += seconds
-            self._late = late
-        elif not self.has_model:
-            self.has_model, self._invested = True, 0.0
-            return
-        self._note(engine, seconds)
+ENGINES: tuple[Callable[[SolveContext], Answer | None], ...] = (
+    by_active_requests,
+    _by_nothing,
+    _by_small_simplex,
+    _by_fastest,
+)
+"""The engines in the order in which they are asked; the last one always has an answer."""
 
-    def _note(self, engine: Engine, seconds: float) -> None:
-        self._choices[self._few] = self._choices[self._few].after(engine, seconds)
-        unused = all(each.engine() is Engine.PROXIMAL for each in self._choices.values())
-        if engine is Engine.PROXIMAL and self.has_model and unused:
-            self._model, self.has_model = None, False
 
-    def solved_few(self, program: ContinualProgram, seconds: float) -> None:
-        """Record the seconds of a round that read active requests only."""
-        self._begin(program, few=True)
-        self.solved(Engine.PROXIMAL, seconds)
+def _answer(run: SolveContext, end: End) -> Answer:
+    """Return the solution at an end that read all columns, and the state for the next solve."""
+    if end.best is None:
+        return _solution(run, end), run.given
+    left = run.state.after(run.program, end.best, run.screening.slack)
+    why = run.stay_active
+    if why is None and end.status is not Status.OPTIMAL:
+        why = FullPass.NOT_OPTIMAL
+    elif why is None and not run.begin.how.warm:
+        why = FullPass.COLD_START
+    elif why is None and run.engine is not Engine.PROXIMAL:
+        why = FullPass.BY_SIMPLEX
+    return _solution(run, end), make_inactive(run, left) if why is None else left.without(why)
+
+
+def _solution(run: SolveContext, end: End) -> Solution:
+    """Return the solution at the end of a solve."""
+    best, x = end.best, None
+    if best is not None and end.status is not Status.INFEASIBLE:
+        # zeros that violate rows are the start of a cold solve, not an allocation
+        some = best.x.slot.size > 0 or best.certificate.relative.primal <= run.budget.tolerance
+        x = best.x if some else None
+    details: dict[str, object] = {"full_pass": run.why, "engine": run.engine}
+    if run.fall_back.successes:
+        details["highs_fallbacks"] = float(run.fall_back.successes)
+    return make_solution(
+        run.program,
+        x,
+        run.begin.y if best is None else best.y,
+        status=end.status,
+        reason=end.reason,
+        iterations=run.budget.iterations + run.simplex_iterations,
+        timings=Timings(solve=run.budget.clock()),
+        warm=run.begin.how,
+        last=run.before,
+        certificate=UNKNOWN if best is None else best.certificate,
+        ray=end.ray,
+        details=details,
+        pricing=None if best is None else best.pricing,
+    )

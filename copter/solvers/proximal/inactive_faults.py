@@ -59,7 +59,7 @@ def _allocations(program: ContinualProgram, index: InactiveIndex, block: Block) 
 
 def _losses(program: ContinualProgram, index: InactiveIndex, block: Block) -> list[str]:
     store, x, y = program.store, block.x(), index.y
-    found = measure(store, *x, y, price(store, y, slack=0.0))
+    found = measure(store, x, y, price(store, y, slack=0.0))
     total = store.requests.total[block.slots]
     taken = np.bincount(x.slot, abs(x.value), store.requests.size)[block.slots]
     taken = np.maximum(taken, np.where(np.isfinite(total), total, 0.0))

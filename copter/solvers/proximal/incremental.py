@@ -11,7 +11,7 @@
 These steps are repeated until the certificate is within the tolerance and no request became active.  Then
 each request with a single optimal allocation becomes inactive.  With fixed requests only the active ones
 change, to satisfy the rows at the last prices, while the loss is within the tolerance.  If this fails,
-:mod:`copter.solvers.proximal.loop` solves with all columns, and
+:mod:`copter.solvers.proximal.engines` tries the engines that read all columns, and
 :class:`copter.solvers.proximal.full_pass.FullPass` gives the reason.
 
 The proof is in :mod:`copter.solvers.proximal.inactive` and :mod:`copter.proof.margins`.
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,16 +28,16 @@ from numpy.typing import NDArray
 
 from copter.clock import Interrupted
 from copter.compile.kernels import kernel
-from copter.proof.certificate import Certificate, GapDenominator, measured_certificate, right_signs
+from copter.proof.certificate import GapDenominator, measured_certificate, right_signs
 from copter.proof.pricing import price
-from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timings, make_solution
-from copter.solvers.blas import one_blas_thread
+from copter.solution import CHURN_THRESHOLD, Kept, Start, Timings, make_solution
 from copter.solvers.inner.gather import LeftOut, gather, union
 from copter.solvers.memory import LastX, LastY, joined
+from copter.solvers.proximal.accept import accept, out_of_time
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.inactive import Block, InactiveSet, KeptValues, find
 from copter.solvers.proximal.inactive_index import ROUNDING, InactiveIndex
-from copter.solvers.proximal.state import Budget, State, with_starts
+from copter.solvers.proximal.state import Iterate, State, with_starts
 from copter.solvers.proximal.steps import Aim, on_rows, run_steps
 from copter.store.allocation import SparseX, changes, distinct, merged, replaced, row_activity
 from copter.store.local import in_this_process
@@ -47,14 +46,11 @@ from copter.store.subproblem import subproblem
 from copter.store.view import cap_of
 
 if TYPE_CHECKING:
-    from copter.clock import Clock
     from copter.program.program import ContinualProgram
-    from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
     from copter.solvers.inner.working_set import WorkingSet
-    from copter.solvers.proximal.run import SolveOptions
+    from copter.solvers.proximal.run import Answer, SolveContext, SolveOptions
     from copter.solvers.proximal.tuning import LazyTuning
-    from copter.store.edit import Starts
     from copter.store.store import ConstraintStore
 
 log = logging.getLogger("copter")
@@ -98,17 +94,6 @@ class _Subproblem:
     def outer(self, x: SparseX) -> SparseX:
         """Convert an allocation from the subproblem's slots to the program's."""
         return x._replace(slot=self.slots[x.slot])
-
-
-@dataclass(frozen=True)
-class _Point:
-    """Allocation of the active requests, prices, and their certificate for the whole program."""
-
-    x: SparseX
-    y: NDArray[np.float64]
-    pricing: Pricing
-    certificate: Certificate
-    measures: Measures
 
 
 class _Undecided(Exception):
@@ -166,13 +151,12 @@ def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
     return many and 2 * program.store.usages.in_use > len(program)
 
 
-def make_inactive(
-    program: ContinualProgram, state: State, clock: Clock, options: SolveOptions, cache: IndexCache
-) -> State:
+def make_inactive(run: SolveContext, state: State) -> State:
     """Return the state after an optimum, with all possible requests inactive if there is time."""
     assert state.x is not None and state.y is not None and state.proof is not None
+    program, options = run.program, run.options
     best, tuning = state.proof[1], options.tuning.lazy
-    if clock.left() < tuning.seconds_each * len(program):
+    if run.budget.clock.left() < tuning.seconds_each * len(program):
         return state.without(FullPass.NO_TIME)
     store, x = program.store, state.x.x
     slots = store.live_requests()
@@ -194,20 +178,28 @@ def make_inactive(
     if slots.size - block.size > tuning.most_open * len(program):
         return state.without(FullPass.MANY_ACTIVE)
     inactive = index.commit(block, **fields)
-    cache.keep(index)
+    run.cache.keep(index)
     left = LastX.of(program, x.where(find(inactive.active, x.slot) >= 0))
     return State(left, state.y, state.slack, revision=store.clock, inactive=inactive, misses=state.misses)
 
 
-def solve_active(
-    program: ContinualProgram,
-    state: State,
-    options: SolveOptions,
-    clock: Clock,
-    starts: Starts,
-    cache: IndexCache,
-) -> tuple[Solution, State] | FullPass:
-    """Solve a program by its active requests; return a reason if all columns must be read."""
+def by_active_requests(run: SolveContext) -> Answer | None:
+    """Return the answer by the active requests; None if all columns must be read, which prepares for it."""
+    clock = run.budget.clock
+    begin, found = clock(), _solved(run)
+    if not isinstance(found, FullPass):
+        if run.engines is not None:
+            run.engines.solved_few(run.program, clock() - begin)
+        return found
+    run.why, run.state, run.budget = found, run.state.whole(), run.options.budget(clock)
+    run.holds = can_hold(run.program, run.options)
+    run.stay_active = why_none(run.program, run.state, run.options)
+    return None
+
+
+def _solved(run: SolveContext) -> Answer | FullPass:
+    """Return the answer by the active requests, or the reason for which all columns must be read."""
+    program, state, options = run.program, run.state, run.options
     inactive, tuning, store = state.inactive, options.tuning.lazy, program.store
     if inactive is None:
         return state.full_pass
@@ -223,59 +215,43 @@ def solve_active(
         return FullPass.MANY_EDITS
     if not np.array_equal(store.rows.generation[: state.y.generations.size], state.y.generations):
         return FullPass.ROWS_REUSED
-    given = np.array([slot for slot in sorted(starts) if store.requests.n_columns[slot]], np.int64)
-    budget = Budget(
-        options.tolerance, clock, options.iteration_limit, options.threads, options.tuning.most_piece
-    )
-    index = cache.take(program, inactive)
+    index = run.cache.take(program, inactive)
     index.begin(state.x, edited, options.threads)
     if index.active().size > tuning.most_open * len(program):
         return FullPass.MANY_ACTIVE
     try:
-        with one_blas_thread(store.rows.size):
-            y = right_signs(store, state.y.surviving())
-            this = _Round(program, index, state.slack, options, budget)
-            point = this.run(y, given, starts)
-            found = _answer(this, state, point)
+        this = _Round(run, index)
+        found = _answer(this, this.solve(right_signs(store, state.y.surviving())))
     except Interrupted:
         return FullPass.INTERRUPTED
     except _Undecided as undecided:
         log.debug("all columns are read: %s", undecided)
         return undecided.why
-    cache.keep(index)
+    run.cache.keep(index)
     return found
 
 
 class _Round:
     """Data of one solve by active requests."""
 
-    def __init__(
-        self,
-        program: ContinualProgram,
-        index: InactiveIndex,
-        slack: float,
-        options: SolveOptions,
-        budget: Budget,
-    ) -> None:
-        self.program, self.index, self.options, self.budget = program, index, options, budget
-        self.slack = slack if slack > 0.0 else math.inf
+    def __init__(self, run: SolveContext, index: InactiveIndex) -> None:
+        self.run, self.index = run, index
+        self.program, self.options, self.budget = run.program, run.options, run.budget
+        self.slack = run.state.slack if run.state.slack > 0.0 else math.inf
         self.gap, self.gap_each = index.inactive.gap, index.inactive.gap_each
         self.failures, self.pause = index.inactive.failures, index.inactive.pause
         self._some: _Subproblem | None = None
 
-    def run(self, y: NDArray[np.float64], given: NDArray[np.int64], starts: Starts) -> _Point:
-        """Return a point within the tolerance, starting from the last prices y (row slots,).
-
-        `given`: ascending slots of the requests that have a given initial allocation (`starts`).
-        """
-        tuning, index = self.options.tuning.lazy, self.index
+    def solve(self, y: NDArray[np.float64]) -> Iterate:
+        """Return a point within the tolerance, starting from the last prices y (row slots,)."""
+        tuning, index, given = self.options.tuning.lazy, self.index, self.given()
         edited = index.edited
         if given.size:
             index.activate(given)
             edited = distinct(np.concatenate((edited, given)))
         if index.fixed:
-            return self.at_last_prices(y, edited, given, starts)
-        point, crowded = self.begin(y, edited, starts)
+            return self.at_last_prices(y, edited, given)
+        point, crowded = self.begin(y, edited)
         known = len(index.known)
         for turn in range(tuning.turns):
             if self.enough(point) and (turn or not crowded):
@@ -307,7 +283,12 @@ class _Round:
             point = self.certify(x, y)
         raise _Undecided(FullPass.TOO_MUCH_WORK)
 
-    def begin(self, y: NDArray[np.float64], edited: NDArray[np.int64], given: Starts) -> tuple[_Point, bool]:
+    def given(self) -> NDArray[np.int64]:
+        """Return the ascending slots of the requests that have a given initial allocation."""
+        sizes = self.program.store.requests.n_columns
+        return np.array([slot for slot in sorted(self.run.starts) if sizes[slot]], np.int64)
+
+    def begin(self, y: NDArray[np.float64], edited: NDArray[np.int64]) -> tuple[Iterate, bool]:
         """Return the point at the last prices, and whether enough requests are active to need steps."""
         tuning, index = self.options.tuning.lazy, self.index
         passed = index.move(y, tuning.most_open * len(self.program))
@@ -329,7 +310,7 @@ class _Round:
         index.activate(index.nearest(more + int(moving)))
         x = joined(index.known).surviving()
         x = replaced(x, edited, index.best(edited)[1])
-        x = with_starts(x, given, self.program.store.requests.n_columns)
+        x = with_starts(x, self.run.starts, self.program.store.requests.n_columns)
         return self.certify(x, y) if crowded else self.first(x, y, edited.size), crowded
 
     def rows_edited(self) -> NDArray[np.int64]:
@@ -360,8 +341,8 @@ class _Round:
         return self.options.tuning.lazy.moving * float(needed.sum())
 
     def at_last_prices(
-        self, y: NDArray[np.float64], edited: NDArray[np.int64], given: NDArray[np.int64], starts: Starts
-    ) -> _Point:
+        self, y: NDArray[np.float64], edited: NDArray[np.int64], given: NDArray[np.int64]
+    ) -> Iterate:
         """Return the point in which only active requests have changed, at the last prices."""
         index, options = self.index, self.options
         if not np.array_equal(index.y, y):
@@ -369,7 +350,7 @@ class _Round:
         if self.gap + self.gap_each * edited.size > options.tolerance:
             raise _Undecided(FullPass.TOO_LOSSY)
         x = joined(index.known).surviving()
-        point = self.certify(with_starts(x, starts, self.program.store.requests.n_columns), y)
+        point = self.certify(with_starts(x, self.run.starts, self.program.store.requests.n_columns), y)
         little = options.tuning.lazy.little_lost * options.tolerance * point.certificate.gap_denominator
         active = index.active()
         poor = active[(point.measures.loss > little) & (find(given, active) < 0)]
@@ -382,7 +363,7 @@ class _Round:
             raise _Undecided(FullPass.TOO_LOSSY)
         return point
 
-    def on_rows(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, *, full: bool) -> _Point:
+    def on_rows(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, *, full: bool) -> Iterate:
         """Return the nearest point to x that satisfies the rows; if `full`, priced rows are equalities."""
         some, tuning = self.subproblem(), self.options.tuning
         working = self.working(some, x, pricing)
@@ -394,7 +375,7 @@ class _Round:
         """Return x with values within a rounding error of a bound set to the bound."""
         return x._replace(value=_at_bounds(self.index.view, *x))
 
-    def expect(self, point: _Point, edited: int) -> None:
+    def expect(self, point: Iterate, edited: int) -> None:
         """Update the expected increase of the gap for each edited request, if prices do not change."""
         more = max(point.certificate.relative.gap - self.gap, 0.0) / max(edited, 1)
         self.gap_each = 0.5 * (self.gap_each + more)
@@ -408,12 +389,12 @@ class _Round:
             self._some = _Subproblem(self.program, slots)
         return self._some
 
-    def met(self, point: _Point) -> bool:
+    def met(self, point: Iterate) -> bool:
         """Return whether a point satisfies the rows closely enough."""
         options = self.options
         return point.certificate.relative.primal <= options.tuning.steps.feasible * options.tolerance
 
-    def enough(self, point: _Point) -> bool:
+    def enough(self, point: Iterate) -> bool:
         """Return whether a point is within the tolerance and satisfies the rows."""
         return point.certificate.within(self.options.tolerance) and self.met(point)
 
@@ -431,7 +412,7 @@ class _Round:
         columns = union(pricing.slot, pricing.column, x.slot, x.column)
         return gather(some.store, *columns, held, tuning=self.options.tuning.working_set)
 
-    def first(self, x: SparseX, y: NDArray[np.float64], edited: int) -> _Point:
+    def first(self, x: SparseX, y: NDArray[np.float64], edited: int) -> Iterate:
         """Return the point at the last prices; projected onto the rows if that is expected to suffice."""
         if self.pause or self.gap + self.gap_each * edited > self.options.tolerance:
             self.pause = max(0, self.pause - 1)
@@ -445,31 +426,18 @@ class _Round:
             self.pause = min(2**self.failures, self.options.tuning.lazy.longest_pause) - 2
         return point
 
-    def certify(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing | None = None) -> _Point:
+    def certify(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing | None = None) -> Iterate:
         """Return the certificate of the whole program for the active requests' allocation and prices."""
-        budget, options, some = self.budget, self.options, self.subproblem()
-        budget.begin_pass()
+        some, rest = self.subproblem(), self.index.rest()
+        self.budget.begin_pass()
         pricing = pricing or self.price(some, y)
-        rest = self.index.rest()
         proof, found = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=rest)
         if proof.gap_denominator_kind is GapDenominator.COST_RANGE:
             raise _Undecided(FullPass.NO_COST_RANGE)
-        budget.end_pass()
-        log.debug(
-            "%6d iterations, %8d active of %d requests, objective %.9g, primal %.1e, gap %.1e, %.4f s",
-            budget.iterations,
-            some.slots.size,
-            len(self.program),
-            proof.objective,
-            proof.relative.primal,
-            proof.relative.gap,
-            budget.clock(),
-        )
-        if options.callback is not None:
-            options.callback(budget.iterations, proof)
-        return _Point(x, y, pricing, proof, found)
+        self.run.certified(proof, some.slots.size, len(self.program), "requests")
+        return Iterate(x, y, pricing, proof, found)
 
-    def step(self, point: _Point) -> tuple[SparseX, NDArray[np.float64]]:
+    def step(self, point: Iterate) -> tuple[SparseX, NDArray[np.float64]]:
         """Take proximal-point steps on the active requests."""
         options, some = self.options, self.subproblem()
         tuning = options.tuning
@@ -482,7 +450,7 @@ class _Round:
             raise _Undecided(FullPass.ROWS_NOT_MET)
         return self.at_bounds(some.outer(found.x)), found.y
 
-    def leave(self, point: _Point) -> tuple[_Point, Block]:
+    def leave(self, point: Iterate) -> tuple[Iterate, Block]:
         """Return the point, with exact values of vertices, and the requests that become inactive."""
         index, active = self.index, self.index.active()
         if index.fixed:
@@ -511,11 +479,11 @@ def _at_bounds(view, slot, column, value):  # type: ignore[no-untyped-def]
     return exact
 
 
-def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]:
+def _answer(this: _Round, point: Iterate) -> Answer:
     """Return the solution of a point, and the state after it, with all possible requests inactive."""
-    program, index = this.program, this.index
+    run, program, index = this.run, this.program, this.index
     store, before = program.store, joined(index.known).marked()
-    with this.budget.clock.patient():  # the point is an answer already
+    with run.budget.clock.patient():  # the point is an answer already
         point, block = this.leave(point)
     x, others = point.x, index.nonzeros
     changed, entries = changes(*before, *x, CHURN_THRESHOLD)
@@ -527,21 +495,19 @@ def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]
     values = KeptValues(
         inactive, rest, store.requests.n_columns[inactive.active], index.nonzeros + rest.value.size
     )
-    status, reason, clock = Status.OPTIMAL, "residuals and gap are within the tolerance", this.budget.clock
-    if not this.enough(point):
-        status, reason = Status.CANCELLED if clock.cancelled else Status.DEADLINE, clock.why()
+    end = accept(run, point) or out_of_time(run)
     solution = make_solution(
         program,
         Kept(values, changed / entries if entries else 0.0),
         point.y,
-        status=status,
-        reason=reason,
-        iterations=this.budget.iterations,
-        timings=Timings(solve=clock()),
+        status=end.status,
+        reason=end.reason,
+        iterations=run.budget.iterations,
+        timings=Timings(solve=run.budget.clock()),
         warm=Start(True, "last round's x and prices"),
         certificate=point.certificate,
         details={"open_requests": float(inactive.active.size)},
     )
     y, left = LastY.of(program, point.y), LastX.of(program, rest)
-    misses = state.misses
-    return solution, State(left, y, state.slack, revision=store.clock, inactive=inactive, misses=misses)
+    misses, slack = run.state.misses, run.state.slack
+    return solution, State(left, y, slack, revision=store.clock, inactive=inactive, misses=misses)

@@ -1,4 +1,4 @@
-"""Main loop of the proximal-point solver: from a state to a solution and the next state.
+"""Proximal-point method: from the start of a solve to its end.
 
 A solve computes a sequence of iterates, allocation and prices (x, y), in five steps each:
 
@@ -8,42 +8,26 @@ A solve computes a sequence of iterates, allocation and prices (x, y), in five s
     restrict  the program to these columns; the others are 0
     step      proximal-point steps on them (:mod:`copter.solvers.proximal.steps`)
 
-If simplex was faster in earlier rounds (:mod:`copter.solvers.proximal.engines`), its optimum is the only
-iterate. In a small program (:mod:`copter.solvers.inner.small_simplex`) it follows the warm start.  With many
-requests and rows, only some of the requests change in the first steps
+With many requests and rows, only some of the requests change in the first steps
 (:mod:`copter.solvers.proximal.partial`).
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.clock import Clock, Interrupted
-from copter.compile.kernels import compile_seconds
+from copter.clock import Interrupted
 from copter.errors import CopterError
 from copter.proof.certificate import GapDenominator
-from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
-from copter.solvers.blas import one_blas_thread
+from copter.solution import Status
 from copter.solvers.inner.gather import gather
-from copter.solvers.inner.small_simplex import solve_small, suits
-from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
+from copter.solvers.proximal.accept import accept, accept_first, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
-from copter.solvers.proximal.engines import Engine, Engines
-from copter.solvers.proximal.full_pass import FullPass
-from copter.solvers.proximal.incremental import (
-    IndexCache,
-    can_hold,
-    few_edits,
-    make_inactive,
-    solve_active,
-    why_none,
-)
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.run import End, SolveContext, SolveOptions
 from copter.solvers.proximal.starting_prices import (
@@ -52,162 +36,21 @@ from copter.solvers.proximal.starting_prices import (
     sampled_prices,
     violation_prices,
 )
-from copter.solvers.proximal.state import Iterate, State
+from copter.solvers.proximal.state import Iterate
 from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX
-from copter.store.slabs import every_column
 
 if TYPE_CHECKING:
-    from copter.program.program import ContinualProgram
     from copter.proof.pricing import Pricing
     from copter.solvers.inner.working_set import WorkingSet
-    from copter.store.edit import Starts
 
 log = logging.getLogger("copter")
-_EXACT = 0.1
-"""Violation that simplex permits, as a share of the one that is accepted."""
-_ROUNDING = 1e-13
-"""Least violation that simplex permits, in the units of a working set: some hundred rounding errors."""
 _MOST_LENGTHS = 8
 """Largest number of lengths that are tried for prices along the violations of rows."""
 
 
-def init() -> State:
-    """Return the state before a first solve."""
-    return State()
-
-
-def solve(
-    program: ContinualProgram,
-    state: State,
-    options: SolveOptions,
-    clock: Clock,
-    starts: Starts,
-    cache: IndexCache | None = None,
-    engines: Engines | None = None,
-) -> tuple[Solution, State]:
-    """Solve a program from the state of the last solve, until it is solved or the clock has run out.
-
-    The given state is not changed. `starts`: initial values given with edits, by request slot. `cache` saves
-    time if it was also given to the last solve; the solution does not depend on it. `engines`: choice of the
-    engine by the times of earlier rounds; None for the proximal-point method. Return the solution of the best
-    completed pass, and the state for the next solve. If no pass was completed, it is the given state.
-    """
-    cache = IndexCache() if cache is None else cache
-    begin = clock()
-    found = solve_active(program, state, options, clock, starts, cache)
-    if not isinstance(found, FullPass):
-        if engines is not None:
-            engines.solved_few(program, clock() - begin)
-        return found
-    why = state.full_pass if state.inactive is None else found
-    state = state.whole()
-    run = SolveContext.of(program, state, options, clock, starts, why)
-    run.holds, none = can_hold(program, options), why_none(program, state, options)
-    few = none is None or (none is FullPass.WAITING and few_edits(program, state, options))
-    small = engines is not None and _is_small(run) and not clock.over()
-    if starts or why is FullPass.START_GIVEN:
-        engines = None  # HiGHS begins from its last basis, not from a start
-    with one_blas_thread(program.store.rows.size):
-        try:
-            end = None if starts else accept_unchanged(run, state)
-            end = end or (_by_small_simplex(run) if small else None) or _solved(run, engines, few)
-        except Interrupted:
-            end = out_of_time(run)
-    if end.best is None:
-        return _solution(run, end), state
-    left = state.after(program, end.best, run.screening.slack)
-    if none is not None:
-        left = left.without(none)
-    elif end.status is not Status.OPTIMAL:
-        left = left.without(FullPass.NOT_OPTIMAL)
-    elif not run.begin.how.warm:
-        left = left.without(FullPass.COLD_START)
-    elif run.engine is not Engine.PROXIMAL:
-        left = left.without(FullPass.BY_SIMPLEX)
-    else:
-        left = make_inactive(program, left, clock, options, cache)
-    return _solution(run, end), left
-
-
-def _solved(run: SolveContext, engines: Engines | None, few: bool) -> End:
-    """Solve with the engine that was fastest in earlier rounds, or with the proximal-point method.
-
-    `few`: True if few requests were edited, so that rounds may read active requests only.
-    """
-    if engines is None:
-        return _loop(run)
-    clock, engine = run.budget.clock, engines.next(run, few)
-    limit = engines.patience(engine)
-    while True:
-        begin, compiled = clock(), compile_seconds()
-        if engine is Engine.PROXIMAL:
-            end = _loop_within(run, limit)
-        else:
-            end = _by_simplex(run, engines, engine)
-        if end is not None:
-            break
-        engines.failed(engine)
-        engine, limit = engines.other(engine), math.inf
-    run.engine, late = engine, end.status is Status.DEADLINE
-    seconds = clock() - begin - (compile_seconds() - compiled)
-    if not run.begin.how.warm:
-        engines.began(seconds)
-    elif late or end.status is Status.OPTIMAL:
-        engines.solved(engine, seconds, late=late)
-    return end
-
-
-def _is_small(run: SolveContext) -> bool:
-    """Return whether the simplex for small programs solves this one."""
-    store, options = run.program.store, run.options
-    if options.inner != "auto" or not options.fall_back or store.terms or not store.executor.local:
-        return False
-    return suits(store.rows.size, len(run.program), store.n_variables)
-
-
-def _by_small_simplex(run: SolveContext) -> End | None:
-    """Return the end at the warm start or by the simplex for small sets; None without a certified optimum."""
-    store, begin, tolerance = run.program.store, run.begin, run.budget.tolerance
-    if begin.how.warm:  # an allocation that is still within the tolerance does not change
-        end = accept_first(run, _certify(run, begin.x, begin.y, price(run, begin.y)))
-        if end is not None:
-            return end
-    slots = store.live_requests()
-    columns = every_column(slots, store.requests.n_columns[slots])
-    working = gather(store, *columns, tuning=run.options.tuning.working_set)
-    near = working.values_at(begin.x), working.scaled_prices(begin.y)
-    feasible = _EXACT * run.options.tuning.steps.feasible * tolerance
-    found = solve_small(working, *near, max(feasible, _ROUNDING))
-    if found is None:
-        return None
-    run.simplex_iterations += found.pivots
-    x, y = working.sparse(found.x), working.prices(found.y)
-    end = accept(run, _certify(run, x, y, price(run, y), working.column.size))
-    if end is None or end.status is not Status.OPTIMAL:
-        return None
-    run.engine = Engine.SMALL
-    return end
-
-
-def _by_simplex(run: SolveContext, engines: Engines, engine: Engine) -> End | None:
-    """Return the end by a simplex engine; None without a certified optimum within its limit."""
-    point = engines.point(run, engine)
-    end = None if point is None else accept(run, _certify(run, *point, price(run, point[1])))
-    return end if end is not None and end.status is Status.OPTIMAL else None
-
-
-def _loop_within(run: SolveContext, seconds: float) -> End | None:
-    """Return the end of the loop; None if these seconds, which may be infinite, end before the deadline."""
-    if seconds == math.inf:
-        return _loop(run)
-    with run.budget.at_most(seconds):
-        end = _loop(run)
-    return None if end.status is Status.DEADLINE and not run.budget.clock.over() else end
-
-
-def _loop(run: SolveContext) -> End:
-    """Run the loop: price and certify; accept, or restrict and step."""
+def by_steps(run: SolveContext) -> End:
+    """Return the end of the method: price and certify; accept, or restrict and step."""
     budget, tuning = run.budget, run.options.tuning
     now, flow, first = _first(run)
     end = accept_first(run, now)
@@ -223,8 +66,8 @@ def _loop(run: SolveContext) -> End:
             return out_of_time(run)  # the solution of the warm start is returned
         working = _restrict(run, columns)
         found = _step(run, working, now, first, sigma, idle)
-        before, pricing = run.worst, price(run, found.y)
-        now = _certify(run, found.x, found.y, pricing, working.column.size)
+        before = run.worst
+        now = run.certify(found.x, found.y, working.column.size)
         end = accept(run, now, found)
         if end is not None:
             return end
@@ -236,7 +79,7 @@ def _loop(run: SolveContext) -> End:
             first, sigma = tuning.steps.cold_sigma, 0.0
         if idle == tuning.idle_rounds and again:
             y = np.zeros_like(now.y)
-            now = _certify(run, NOTHING, y, price(run, y))
+            now = run.certify(NOTHING, y)
             columns, sigma = ColumnSet(run.screening, now.pricing, now.x), 0.0
             first, idle, again = tuning.steps.cold_sigma, 0, False
         elif idle == tuning.idle_rounds:
@@ -252,13 +95,13 @@ def _first(run: SolveContext) -> tuple[Iterate, NDArray[np.float64] | None, floa
     if priced or warm:  # even with a short deadline, the answer is at least as good as the warm start
         here = warm and store.executor.local  # a remote process could hang
         with run.budget.clock.patient() if here else nullcontext():
-            now = _certify(run, begin.x, begin.y, price(run, begin.y))
+            now = run.certify(begin.x, begin.y)
     if now is not None and priced:
         return now, None, sigma.warm_sigma if warm else sigma.cold_sigma
     sampled = _sampled(run, begin.x, begin.y)
     fresh = sampled.y is not begin.y
     if now is None or fresh:
-        now = _certify(run, begin.x, sampled.y, price(run, sampled.y))
+        now = run.certify(begin.x, sampled.y)
     return now, sampled.flow, sigma.warm_sigma if warm or fresh else sigma.cold_sigma
 
 
@@ -283,7 +126,7 @@ def _request_rounds(
         moved = partial.step(now)
         if moved is None:
             break
-        last, now = now, _certify(run, moved.x, moved.y, price(run, moved.y), moved.columns)
+        last, now = now, run.certify(moved.x, moved.y, moved.columns)
         if now.certificate.bound < last.certificate.bound:
             now = _recertified(run, last, now.x)  # too few requests changed to determine the prices
         end = accept(run, _repaired(run, now))
@@ -292,39 +135,6 @@ def _request_rounds(
         if run.repair is None:
             partial.meet_rows()
     return now, None
-
-
-# ---- the steps ---------------------------------------------------------------------------------------
-
-
-def price(run: SolveContext, y: NDArray[np.float64]) -> Pricing:
-    """Run a pricing pass over all columns at prices y, (row slots,)."""
-    run.budget.begin_pass()
-    return run.screening.price(y)
-
-
-def _certify(
-    run: SolveContext, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0
-) -> Iterate:
-    """Certify (x, y), found by steps on `columns` columns, by a pass at y; keep it if it is the best."""
-    options, budget, store = run.options, run.budget, run.program.store
-    now = Iterate.of(store, x, y, pricing, options.threads)
-    proof = now.certificate
-    budget.end_pass()
-    run.keep(now)
-    log.debug(
-        "%6d iterations, %8d of %d columns, objective %.9g, primal %.1e, gap %.1e, %.3f s",
-        budget.iterations,
-        columns,
-        store.n_variables,
-        proof.objective,
-        proof.relative.primal,
-        proof.relative.gap,
-        budget.clock(),
-    )
-    if options.callback is not None:
-        options.callback(budget.iterations, proof)
-    return now
 
 
 def _restrict(run: SolveContext, columns: ColumnSet) -> WorkingSet:
@@ -346,7 +156,7 @@ def _step(
         return found
     goal = tuning.goal_share * run.budget.tolerance
     whole = working.column.size == run.program.store.n_variables
-    if not (whole or run.program.store.terms):  # columns that are left out will change the prices anyway
+    if not whole:  # columns that are left out will change the prices anyway
         goal = max(goal, tuning.gap_share * min(proof.relative.gap, 1.0))
     descend = options.inner == "auto" and idle >= tuning.switch_rounds
     method = "cd" if descend else _method(options)
@@ -365,9 +175,6 @@ def _step(
         rays_of=program,
         hold=run.holds and not idle,
     )
-
-
-# ---- their parts -------------------------------------------------------------------------------------
 
 
 def _method(options: SolveOptions) -> Method:
@@ -391,7 +198,7 @@ def _many_requests(run: SolveContext, pricing: Pricing) -> bool:
 
 def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Iterate:
     """Return the allocation at other prices, if these give a better bound."""
-    there = _certify(run, now.x, y, price(run, y))
+    there = run.certify(now.x, y)
     log.debug(
         "bound at other prices %.8g, before %.8g, objective %.8g",
         there.certificate.bound,
@@ -448,30 +255,3 @@ def _repaired(run: SolveContext, now: Iterate) -> Iterate:
         return now
     there = _recertified(run, now, x)
     return there if there.better_than(now) else now
-
-
-def _solution(run: SolveContext, end: End) -> Solution:
-    """Return the solution at the end of a solve."""
-    best, x = end.best, None
-    if best is not None and end.status is not Status.INFEASIBLE:
-        # zeros that violate rows are the start of a cold solve, not an allocation
-        some = best.x.slot.size > 0 or best.certificate.relative.primal <= run.budget.tolerance
-        x = best.x if some else None
-    details: dict[str, object] = {"full_pass": run.why, "engine": run.engine}
-    if run.fall_back.successes:
-        details["highs_fallbacks"] = float(run.fall_back.successes)
-    return make_solution(
-        run.program,
-        x,
-        run.begin.y if best is None else best.y,
-        status=end.status,
-        reason=end.reason,
-        iterations=run.budget.iterations + run.simplex_iterations,
-        timings=Timings(solve=run.budget.clock()),
-        warm=run.begin.how,
-        last=run.before,
-        certificate=UNKNOWN if best is None else best.certificate,
-        ray=end.ray,
-        details=details,
-        pricing=None if best is None else best.pricing,
-    )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import enum
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import compile_seconds
 from copter.proof.certificate import Certificate
-from copter.solution import Ray, Status
+from copter.solution import Ray, Solution, Status
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.columns import Screening
-from copter.solvers.proximal.engines import Engine
 from copter.solvers.proximal.finish import HighsFallback
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.state import Budget, Iterate, State, WarmStart
@@ -24,10 +26,25 @@ from copter.solvers.proximal.tuning import ProximalTuning
 if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.program.program import ContinualProgram
+    from copter.proof.pricing import Pricing
+    from copter.solvers.proximal.fastest import Engines
+    from copter.solvers.proximal.incremental import IndexCache
     from copter.store.allocation import SparseX
     from copter.store.edit import Starts
 
-_Repair = Callable[["ContinualProgram", "SparseX", NDArray[np.float64]], "SparseX"]
+log = logging.getLogger("copter")
+
+Answer: TypeAlias = tuple[Solution, State]
+"""Solution of a solve, and the state for the next one."""
+
+
+class Engine(enum.StrEnum):
+    """Engine of a solution: the proximal-point method, HiGHS' simplex, or that for small programs."""
+
+    PROXIMAL = "proximal"
+    DUAL = "dual_simplex"
+    PRIMAL = "primal_simplex"
+    SMALL = "small_simplex"
 
 
 @dataclass(frozen=True)
@@ -43,59 +60,99 @@ class SolveOptions:
     threads: int | None = None
     tuning: ProximalTuning = ProximalTuning()
 
+    def budget(self, clock: Clock) -> Budget:
+        """Return the unused budget of a solve."""
+        return Budget(self.tolerance, clock, self.iteration_limit, self.threads, self.tuning.most_piece)
 
-@dataclass
+
 class SolveContext:
-    """Data that the steps of one solve share.
+    """Data that the engines of one solve share.
 
-    `repair`: ``program.primal_repair``; None after a failure. `before`: allocation with which churn is
-    computed. `compiled`: seconds of compilation in this process before the solve. `why`: reason for reading
-    all columns. `holds`: True if projections keep columns at their bounds, because a request between its
-    bounds cannot become inactive. `engine`: engine of the solution. `simplex_iterations`: iterations of
-    simplex engines, which have limits of their own.
+    Attributes
+    ----------
+    program : ContinualProgram
+        Program to solve.
+    given, state : State
+        State of the last solve, and the same with the allocation of all requests if all columns are read.
+    options : SolveOptions
+        Options of the solve.
+    starts : Starts
+        Initial values given with edits, by request slot.
+    cache : IndexCache
+        Index of inactive requests from the last solve.
+    engines : Engines, optional
+        Choice of the engine by the times of earlier rounds; None for the proximal-point method.
+    budget : Budget
+        Time and iterations of the solve.
+    why : FullPass
+        Reason for reading all columns.
+    stay_active : FullPass, optional
+        Reason why no request may become inactive after this solve; None if requests may.
+    holds : bool
+        True if projections keep columns at their bounds, because a request between its bounds cannot become
+        inactive.
+    repair : callable, optional
+        ``program.primal_repair``; None after a failure.
+    incumbent : Iterate, optional
+        The best iterate.
+    engine : Engine
+        Engine of the solution.
+    simplex_iterations : int
+        Iterations of simplex engines, which have limits of their own.
+    compiled : float
+        Seconds of compilation in this process before the solve.
     """
 
-    program: ContinualProgram
-    options: SolveOptions
-    budget: Budget
-    screening: Screening
-    fall_back: HighsFallback
-    begin: WarmStart
-    repair: _Repair | None
-    before: SparseX | None
-    compiled: float
-    why: FullPass
-    incumbent: Iterate | None = None
-    holds: bool = False
-    engine: Engine = Engine.PROXIMAL
-    simplex_iterations: int = 0
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         program: ContinualProgram,
         state: State,
         options: SolveOptions,
         clock: Clock,
         starts: Starts,
-        why: FullPass,
-    ) -> SolveContext:
-        """Return the context of a solve from a state, with the starts given with edits."""
-        tuning, threads = options.tuning, options.threads
-        budget = Budget(options.tolerance, clock, options.iteration_limit, threads, tuning.most_piece)
-        begin = WarmStart.of(program, state, starts, wanted=options.warm_start)
-        return cls(
-            program,
-            options,
-            budget,
-            Screening(program.store, threads, tuning, begin.slack),
-            HighsFallback(program, budget, tuning.fall_back, options.fall_back),
-            begin,
-            program.primal_repair,
-            churn_base(state.answer, program),
-            compile_seconds(),
-            why,
-        )
+        cache: IndexCache,
+        engines: Engines | None,
+    ) -> None:
+        self.program, self.options, self.starts = program, options, starts
+        self.given = self.state = state
+        self.cache, self.engines = cache, engines
+        self.budget = options.budget(clock)
+        self.why = state.full_pass
+        self.stay_active: FullPass | None = None
+        self.holds = False
+        self.repair: Callable[[ContinualProgram, SparseX, NDArray[np.float64]], SparseX] | None
+        self.repair = program.primal_repair
+        self.incumbent: Iterate | None = None
+        self.engine, self.simplex_iterations = Engine.PROXIMAL, 0
+        self.compiled = compile_seconds()
+
+    @property
+    def simplex_can(self) -> bool:
+        """True if simplex can solve the program, and the options permit it."""
+        store, options = self.program.store, self.options
+        return options.inner == "auto" and options.fall_back and not store.terms and store.executor.local
+
+    @cached_property
+    def begin(self) -> WarmStart:
+        """Start of a solve that reads all columns."""
+        return WarmStart.of(self.program, self.state, self.starts, wanted=self.options.warm_start)
+
+    @cached_property
+    def before(self) -> SparseX | None:
+        """Allocation with which churn is computed; None in the first round."""
+        return churn_base(self.state.answer, self.program)
+
+    @cached_property
+    def screening(self) -> Screening:
+        """Pricing passes of this solve."""
+        options = self.options
+        return Screening(self.program.store, options.threads, options.tuning, self.begin.slack)
+
+    @cached_property
+    def fall_back(self) -> HighsFallback:
+        """HiGHS for working sets on which the steps stall."""
+        options = self.options
+        return HighsFallback(self.program, self.budget, options.tuning.fall_back, options.fall_back)
 
     @property
     def worst(self) -> float:
@@ -106,6 +163,35 @@ class SolveContext:
         """Store an iterate as the incumbent if it is the best so far."""
         if self.incumbent is None or now.better_than(self.incumbent):
             self.incumbent = now
+
+    def price(self, y: NDArray[np.float64]) -> Pricing:
+        """Run a pricing pass over all columns at prices y, (row slots,)."""
+        self.budget.begin_pass()
+        return self.screening.price(y)
+
+    def certify(self, x: SparseX, y: NDArray[np.float64], columns: int = 0) -> Iterate:
+        """Price all columns at y, certify (x, y), found by steps on `columns` columns, and keep the best."""
+        now = Iterate.of(self.program.store, x, y, self.price(y), self.options.threads)
+        self.keep(now)
+        self.certified(now.certificate, columns, self.program.store.n_variables, "columns")
+        return now
+
+    def certified(self, proof: Certificate, some: int, everything: int, unit: str) -> None:
+        """Report the certificate of a pass to the budget, the log and the callback."""
+        self.budget.end_pass()
+        log.debug(
+            "%6d iterations, %8d of %d %s, objective %.9g, primal %.1e, gap %.1e, %.4f s",
+            self.budget.iterations,
+            some,
+            everything,
+            unit,
+            proof.objective,
+            proof.relative.primal,
+            proof.relative.gap,
+            self.budget.clock(),
+        )
+        if self.options.callback is not None:
+            self.options.callback(self.budget.iterations, proof)
 
 
 class End(NamedTuple):

@@ -39,9 +39,9 @@ from copter.errors import UnplacedError
 from copter.program.program import ContinualProgram
 from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
-from copter.solvers.proximal.engines import Engines
+from copter.solvers.proximal.engines import solve
+from copter.solvers.proximal.fastest import Engines
 from copter.solvers.proximal.incremental import IndexCache, is_large
-from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import SolveOptions
 from copter.solvers.proximal.state import State
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
@@ -90,7 +90,7 @@ class ProximalPoint(ClockedSolver):
         Parameters of the method, each with its measured effect.
     engine : "proximal" or "fastest"
         "fastest": simplex from the last basis solves the rounds of a program on which it was faster than this
-        method (:mod:`copter.solvers.proximal.engines`). This is measured, so that another run of the same
+        method (:mod:`copter.solvers.proximal.fastest`). This is measured, so that another run of the same
         rounds may have other solutions within the tolerance. ``make_solver("copter")`` has "fastest".
     **common
         ``tolerance``: relative primal residual, dual residual and gap of an optimal solution. ``deadline``:
@@ -157,7 +157,7 @@ class ProximalPoint(ClockedSolver):
         self.callback = callback
         self.tuning = tuning
         self.engine = engine
-        self._state = init()
+        self._state = State()
         self._cache = IndexCache()
         self._engines = Engines()
 
@@ -171,7 +171,7 @@ class ProximalPoint(ClockedSolver):
 
     def reset(self) -> None:
         """Forget the last solution."""
-        self._state = init()
+        self._state = State()
         self._engines = Engines()
 
     def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
