@@ -3,7 +3,7 @@
 Read `program.py` first, which has `RayProgram`. It is a `DistributedProgram` (`distributed.py`) on a
 `DistributedStore` (`store.py`): the tables are in this process, and edits are logged and sent to the parts.
 
-- `executor.py` runs tasks on the parts and fetches columns. `column_cache.py` caches columns until an edit.
+- `executor.py` runs tasks on the parts. `columns.py` fetches columns from them.
 - `part_store.py` is the store of one part. `workers.py` is the protocol of workers, which hold the parts.
 - `on_actors.py` has workers on actors. `actors.py` is one actor, which is started again if it dies.
   `holder.py` is the object in its process. `session.py` is the connection to Ray.

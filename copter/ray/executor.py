@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import UnusableError
-from copter.ray.column_cache import ColumnCache, fetch
+from copter.ray.columns import FetchedColumns
 from copter.ray.part_store import PartStore
 from copter.store.executor import Columns, Executor, Task, cut
 from copter.store.slabs import every_column
@@ -39,18 +39,15 @@ class DistributedExecutor(Executor):
         self.workers = workers
         self._log: list[Edit] = []
         self._logged = 0
-        self._cache: ColumnCache | None = None
+        self._columns: FetchedColumns | None = None
         self._refusal = ""
 
     # ---- edits ---------------------------------------------------------------------------------
 
-    def log(self, edit: Edit, slots: NDArray[np.int64]) -> None:
-        """Log an edit that changes the columns of the requests in some slots."""
+    def log(self, edit: Edit) -> None:
+        """Log an edit of the parts."""
         self.check()
-        if edit.verb == "remove_resources":  # entries are removed after enough rows were dropped
-            self._cache = None
-        elif self._cache is not None:
-            self._cache.edited(slots)
+        self._columns = None
         self._log.append(edit)
         self._logged += edit.nbytes
         if self._logged > _SEND_FROM:
@@ -105,20 +102,11 @@ class DistributedExecutor(Executor):
     def columns(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
     ) -> tuple[StoreView, NDArray[np.int64]]:
-        """Return a view that has given columns, and their positions; fetch missing columns."""
-        cache = self._columns()
-        slots, columns = cache.missing((slot, column), *more)
-        if slots.size:
-            self.flush()
-            own = [(slots[k], columns[k]) for k in cut(slots, self.workers.parts)]
-            cache.take(self.workers.each(fetch, (), own))
-        return cache.view(self.store), cache.places(slot, column)
-
-    def _columns(self) -> ColumnCache:
-        """Return the cache, without columns that were edited."""
-        if self._cache is None or not self._cache.fits(self.store):
-            self._cache = ColumnCache(self.store)
-        return self._cache
+        """Return a view of given columns, which are fetched, and their positions."""
+        self.flush()
+        if self._columns is None:
+            self._columns = FetchedColumns(self.store, self.workers)
+        return self._columns.with_all(slot, column, *more)
 
     def all_columns(self) -> StoreView:
         """Return a view of all columns, which are fetched."""

@@ -45,12 +45,9 @@ class DistributedStore(ConstraintStore):
         slots = super().apply(edit)
         whole = edit._replace(slots=slots, clock=clock)
         if not edit.verb.endswith("_requests"):
-            self.executor.log(whole.for_all(), slots[:0])
+            self.executor.log(whole.for_all())
         elif slots.size:
-            self.executor.log(
-                whole.cut(self.executor.workers.parts),
-                _other_columns(edit, slots, self.requests.override_length),
-            )
+            self.executor.log(whole.cut(self.executor.workers.parts))
         return slots
 
     def reserve(self, columns: int) -> None:
@@ -59,9 +56,7 @@ class DistributedStore(ConstraintStore):
         if most > _MUCH:
             self.executor.map(_reserve, most)  # raises an error in this call if there is not enough memory
         else:
-            self.executor.log(
-                Edit("reserve", clock=self.clock, sizes=np.array([most])), np.empty(0, np.int64)
-            )
+            self.executor.log(Edit("reserve", clock=self.clock, sizes=np.array([most])))
 
     # ---- usages, whose columns are on the parts ---------------------------------------------------
 
@@ -195,17 +190,6 @@ class DistributedStore(ConstraintStore):
     def nnz(self) -> int:
         """Number of nonzeros in the resource rows, counted for every request, without dropped rows."""
         return sum(self.executor.map(_nnz))
-
-
-def _other_columns(edit: Edit, slots: NDArray[np.int64], overridden: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the slots of requests whose stored columns an edit changes."""
-    if edit.verb != "update_requests":
-        return slots[:0] if edit.verb == "add_requests" else slots
-    written: tuple[Any, ...] = (edit.usage, edit.costs, edit.upper, edit.overrides)
-    if any(each is not None for each in written):
-        return slots
-    # an override keeps its cost, but its stored cost, value / scale, changes
-    return slots[overridden[slots] > 0] if edit.scales is not None else slots[:0]
 
 
 def _reserve(part: Part, columns: int) -> None:
