@@ -37,7 +37,6 @@ from copter.program.sense import in_sense
 from copter.proof.certificate import Certificate, measured_certificate
 from copter.proof.pricing import price
 from copter.store.reading import effective_costs, upper_bounds, usage_columns
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ class _Request(NamedTuple):
     names: tuple[Hashable, ...]
     cost: NDArray[np.float64]
     upper: NDArray[np.float64]
-    relation: int
+    exact: bool
     total: float
     value: NDArray[np.float64]
     uses: list[dict[int, float]]  # of each column: coefficient by row slot
@@ -247,7 +246,7 @@ class _Request(NamedTuple):
         numbers = range(int(store.requests.n_columns[slot]))
         names = tuple(program.column_names.column(slot, j) for j in numbers)
         cost, upper = effective_costs(store, at), upper_bounds(store, at)
-        relation, total = int(store.requests.relation[slot]), float(store.requests.total[slot])
+        exact, total = bool(store.requests.exact[slot]), float(store.requests.total[slot])
         block, value = usage_columns(store, at), np.zeros(cost.size)
         mine = facts.x.between(slot, slot + 1)
         value[mine.column] = mine.value
@@ -259,12 +258,12 @@ class _Request(NamedTuple):
             Fraction(c) + sum((Fraction(facts.y[i]) * Fraction(a) for i, a in use.items()), Fraction())
             for c, use in zip(cost.tolist(), uses, strict=True)
         ]
-        most = np.minimum(upper, total if relation != NO_TOTAL else math.inf)
+        most = np.minimum(upper, total)
         alone = most.copy()
         for j, use in enumerate(uses):
             limits = [float(store.rows.upper[i]) / a for i, a in use.items() if a > 0.0]
             alone[j] = min([alone[j], *(limit for limit in limits if limit > 0.0)])
-        one = cls(slot, names, cost, upper, relation, total, value, uses, p, most, alone, None)
+        one = cls(slot, names, cost, upper, exact, total, value, uses, p, most, alone, None)
         if slot in store.terms.slots():
             return one.with_term(TermBatch.of(store))
         return one._replace(least=_least(one, None, Fraction()))
@@ -289,16 +288,16 @@ class _Request(NamedTuple):
     @property
     def waits(self) -> bool:
         """True if the request may have nothing, and has nothing."""
-        return self.relation != EXACTLY and bool(np.all(self.value <= _HAS * self.alone))
+        return not self.exact and bool(np.all(self.value <= _HAS * self.alone))
 
     def inside(self) -> list[Fraction]:
         """Return the request's values, moved within its bounds and its total."""
         z = [Fraction(v) for v in np.clip(self.value, 0.0, self.upper).tolist()]
         size = sum(z, Fraction())
-        if not size or self.relation == NO_TOTAL:
+        if not size or self.total == np.inf:
             return z
         total = Fraction(self.total)
-        return z if self.relation == AT_MOST and size <= total else [each * total / size for each in z]
+        return z if not self.exact and size <= total else [each * total / size for each in z]
 
     def reason(self, facts: _Facts, j: int) -> ColumnReason:
         """Return the reason for the value of a column."""
@@ -382,7 +381,7 @@ class _Request(NamedTuple):
 
 def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | None:
     """Return min p'z over the z of a request, with z = `amount` in column `fixed`; None if no z has it."""
-    bounded = one.relation != NO_TOTAL
+    bounded = one.total < np.inf
     room = Fraction(one.total) - amount if bounded else None
     if room is not None and room < 0:
         return None
@@ -394,7 +393,7 @@ def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | Non
         else:
             others.append((p, upper))
     for p, upper in sorted(others):
-        if p >= 0 and one.relation != EXACTLY:
+        if p >= 0 and not one.exact:
             break
         much = Fraction(upper) if upper < math.inf else room
         assert much is not None  # every column has a bound or a total
@@ -402,7 +401,7 @@ def _least(one: _Request, fixed: int | None, amount: Fraction) -> Fraction | Non
             much = min(much, room)
             room -= much
         value += p * much
-    return None if one.relation == EXACTLY and room else value
+    return None if one.exact and room else value
 
 
 def _least_use(program: ContinualProgram, i: int, but: int) -> float:
@@ -423,8 +422,7 @@ def _least_use(program: ContinualProgram, i: int, but: int) -> float:
         alone = np.bincount(owner, value * upper_bounds(store, slots)[columns], slots.size)
         least = np.zeros(slots.size)
         np.minimum.at(least, owner, value)
-        total = np.where(table.relation[slots] == NO_TOTAL, np.inf, table.total[slots])
-        with_total = np.multiply(least, total, out=np.zeros(slots.size), where=least < 0.0)
+        with_total = np.multiply(least, table.total[slots], out=np.zeros(slots.size), where=least < 0.0)
         whole += float(np.maximum(alone, with_total).sum())
     return whole
 

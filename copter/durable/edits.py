@@ -21,7 +21,6 @@ from copter.program.names import sound_labels
 from copter.program.program import ContinualProgram
 from copter.program.validation import MOST_COLUMNS
 from copter.store.edit import OWN, TAKE_STARTS, ColumnNames, Edit, EditedColumns, Entries, Runs
-from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.convex import ConvexTerm
 
 _PLAIN = frozenset((str, int, bool, bytes, type(None)))
@@ -38,8 +37,8 @@ _RUNS: dict[str, type[Runs | EditedColumns | Entries | ColumnNames]] = {
 }
 """Class of each field that is stored as a tuple."""
 _EACH: dict[str, tuple[Any, type]] = {
-    "relation": (np.int8, int),
     "totals": (np.float64, float),
+    "exact": (np.bool_, bool),
     "scales": (np.float64, float),
     "integral": (np.bool_, bool),
     "usage": (np.int64, int),
@@ -260,7 +259,7 @@ def _new_requests(program: ContinualProgram, edit: Edit) -> None:
     count = _new(program._requests, edit.ids)
     _check_sizes(edit.sizes, count)
     assert edit.sizes is not None
-    whole = (edit.usage, edit.upper, edit.scales, edit.relation, edit.integral)
+    whole = (edit.usage, edit.upper, edit.scales, edit.exact, edit.integral)
     _insist(count and all(each is not None for each in whole), "a field that new requests must have")
     _check_requests(program, edit, edit.sizes)
     _insist(edit.totals is None or isinstance(edit.totals, np.ndarray), "totals")
@@ -294,11 +293,10 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
     for name, (dtype, one) in _EACH.items():
         value = getattr(edit, name)
         _insist(value is None or type(value) is one or _is(value, dtype, count), name)
-    if edit.relation is not None or edit.totals is not None:
-        kind = np.asarray(AT_MOST if edit.relation is None else edit.relation)
+    if edit.exact is not None or edit.totals is not None:
         totals = np.asarray(np.inf if edit.totals is None else edit.totals)
-        known = (kind == NO_TOTAL) | (kind == AT_MOST) | (kind == EXACTLY)
-        _insist((known & ((kind == NO_TOTAL) | (np.isfinite(totals) & (totals >= 0.0)))).all(), "sum rows")
+        must = np.asarray(True if edit.exact is None else edit.exact)  # have a total
+        _insist(((totals >= 0.0) & ((totals < np.inf) | ~must)).all(), "sum rows")
     if edit.scales is not None:
         scales = np.asarray(edit.scales)
         _insist(((scales > 0.0) & (scales < np.inf)).all(), "scales")

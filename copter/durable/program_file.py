@@ -23,7 +23,7 @@ from typing import Any
 from copter.durable.log import Log, checksum
 from copter.durable.values import ValueFormatError, decode, encode
 
-_VERSION = 3
+_VERSION = 4
 _APPLICATION = int.from_bytes(b"copt")
 PIECE = 1 << 27
 """Largest number of bytes of a value in one row."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 from copter.program.names import sound_labels
 from copter.store.edit import Moved
-from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import GrowableArrays, SlotTable, slice_indices
 
 if TYPE_CHECKING:
@@ -150,9 +149,9 @@ def _check_requests(store: LocalStore) -> None:
     _insist(((column >= 0) & (column < np.repeat(widths, lengths))).all(), "columns of overrides")
     same = np.repeat(live, lengths)
     _insist(((np.diff(column) > 0) | (np.diff(same) != 0)).all(), "order of overrides")
-    relation = requests.relation[live]
-    _insist(_within(relation, 0, 2), "relations of requests")
-    free, each = relation == NO_TOTAL, slice_indices(requests.upper_start[live[own]], widths[own])
+    free = np.isinf(requests.total[live])
+    _insist((~free | ~requests.exact[live]).all(), "sum rows of requests")
+    each = slice_indices(requests.upper_start[live[own]], widths[own])
     one = np.isfinite(requests.upper[live])
     bounded = np.isfinite(store.uppers.upper[each]) | np.repeat(~free[own], widths[own])
     _insist((one | own | ~free).all() and bounded.all(), "a column has neither an upper bound nor a total")

@@ -13,7 +13,7 @@ import numpy as np
 from copter.errors import EditError
 from copter.store.edit import Edit, Runs
 from copter.store.reading import upper_bounds
-from copter.store.store import NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 
 if TYPE_CHECKING:
     from copter.program.index import Index
@@ -28,11 +28,14 @@ _WHY = (
 def check_bounded(store: ConstraintStore, requests: Index, names: NameTable, edit: Edit) -> None:
     """Raise EditError, with the request and the column, if an edit of requests leaves a column unbounded."""
     new = edit.verb == "add_requests"
-    if _all_bounded(edit) or (edit.upper is None and edit.relation is None and edit.usage is None):
+    if _all_bounded(edit) or (edit.upper is None and edit.totals is None and edit.usage is None):
         return
     slots = np.arange(len(edit.ids)) if new else edit.slots
-    relation = store.requests.relation[slots] if edit.relation is None else np.asarray(edit.relation)
-    summed = np.broadcast_to(relation != NO_TOTAL, slots.shape)
+    if new:
+        total = np.inf if edit.totals is None else edit.totals
+    else:
+        total = store.requests.total[slots] if edit.totals is None else edit.totals
+    summed = np.broadcast_to(np.asarray(total) < np.inf, slots.shape)
     if summed.all():
         return
     if isinstance(edit.upper, Runs):
@@ -63,4 +66,4 @@ def _all_bounded(edit: Edit) -> bool:
         bounded = bool(np.isfinite(edit.upper.values).all())
     else:
         bounded = isinstance(edit.upper, float) and edit.upper < np.inf
-    return bounded or (isinstance(edit.relation, int) and edit.relation != NO_TOTAL)
+    return bounded or (edit.totals is not None and bool((np.asarray(edit.totals) < np.inf).all()))

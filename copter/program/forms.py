@@ -20,8 +20,8 @@ from copter.errors import EditError
 from copter.program.validation import (
     cost_vector,
     flag,
+    is_exact,
     is_vector,
-    kind_of_row,
     owner_of,
     sparse_entries,
     term_of,
@@ -32,7 +32,7 @@ from copter.program.validation import (
     within,
 )
 from copter.store.edit import Entries, Runs
-from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL, first_outside
+from copter.store.kernels import first_outside
 from copter.store.slabs import SlotTable
 from copter.terms.convex import ConvexTerm
 
@@ -46,7 +46,7 @@ KEEP: Any = _Keep()
 """Default of update arguments for which None has a meaning of its own: leave the field unchanged."""
 
 
-_SumRows = tuple[NDArray[np.int8] | int | None, NDArray[np.float64] | None]
+_SumRows = tuple[NDArray[np.bool_] | bool | None, NDArray[np.float64] | None]
 """Kinds of sum rows, one for all requests or one each, and totals; the totals are None without sum rows."""
 
 
@@ -102,43 +102,38 @@ def sum_rows_of(
 
     A total of None, for all or in a list, means no sum row. The relation is "<=" or "==", or a sequence with
     one for each request. With `old`, the table of requests and their slots, a relation of None and totals of
-    KEEP stay as they are. The kinds are None if each request keeps its sum row. Raise EditError, with the
-    request, the field and the value, if one is invalid.
+    KEEP stay as they are. The first value says which sum rows are equations, None if each request keeps its
+    sum row; a total is infinite for a request without one. Raise EditError, with the request, the field and
+    the value, if one is invalid.
     """
-    kinds = None if old is None else old[0].relation[old[1]]
-    if kinds is not None and relation is None and isinstance(totals, np.ndarray) and kinds.all():
-        return None, totals_of(label, ids, totals)
     if old is None and isinstance(totals, (float, int, np.ndarray)) and isinstance(relation, str):
-        return kind_of_row(label, relation, has_total=True), _amounts(label, ids, totals)
-    if totals is KEEP and old is not None:
-        has, amounts = old[0].relation[old[1]] != NO_TOTAL, old[0].total[old[1]]
-    else:
-        has, amounts = _totals(label, ids, totals)
+        return is_exact(label, relation, has_total=True), _amounts(label, ids, totals)
+    before = None if old is None else old[0].total[old[1]]
+    if before is not None and relation is None and isinstance(totals, np.ndarray) and (before < np.inf).all():
+        return None, totals_of(label, ids, totals)
+    amounts = _totals(label, ids, totals) if before is None or totals is not KEEP else before
+    has = amounts < np.inf
     if isinstance(relation, str) and (has.all() or not has.any()):
-        kind = kind_of_row(label, relation, totals is not None and bool(has.all()))
-        return kind, None if kind == NO_TOTAL and old is None else amounts
-    if relation is None and kinds is not None:
-        kinds = np.where(kinds == EXACTLY, EXACTLY, AT_MOST)
-        return np.where(has, kinds, NO_TOTAL).astype(np.int8), amounts
+        summed = totals is not None and bool(has.all())
+        return is_exact(label, relation, summed), amounts if summed or old is not None else None
+    if relation is None and old is not None:
+        return old[0].exact[old[1]] & has, amounts
     each = [relation] * len(ids) if isinstance(relation, str) else _one_each(label, ids, "relation", relation)
     pairs = zip(ids, each, has.tolist(), strict=True)
-    return np.array([kind_of_row(id, own, summed) for id, own, summed in pairs], np.int8), amounts
+    return np.array([is_exact(id, own, summed) for id, own, summed in pairs], np.bool_), amounts
 
 
-def _totals(
-    label: Hashable, ids: Sequence[Hashable], totals: Any
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return which of many requests have a total, and the totals (infinite for the others)."""
+def _totals(label: Hashable, ids: Sequence[Hashable], totals: Any) -> NDArray[np.float64]:
+    """Return the totals of many requests, infinite for those without one."""
     if totals is None:
-        return np.zeros(len(ids), np.bool_), np.full(len(ids), np.inf)
+        return np.full(len(ids), np.inf)
     if isinstance(totals, (list, tuple)) and any(total is None for total in totals):
-        each = _one_each(label, ids, "totals", totals)
+        each, amounts = _one_each(label, ids, "totals", totals), np.full(len(ids), np.inf)
         has = np.array([total is not None for total in each], np.bool_)
         some = [id for id, total in zip(ids, each, strict=True) if total is not None]
-        amounts = np.full(len(ids), np.inf)
         amounts[has] = totals_of(label, some, [total for total in each if total is not None])
-        return has, amounts
-    return np.ones(len(ids), np.bool_), _amounts(label, ids, totals)
+        return amounts
+    return _amounts(label, ids, totals)
 
 
 def _amounts(label: Hashable, ids: Sequence[Hashable], totals: Any) -> NDArray[np.float64]:

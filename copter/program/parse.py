@@ -150,7 +150,7 @@ class Parser:
         if new or "totals" in given or "relation" in given:
             old = None if new else (table, slots)
             totals = given.get("totals", None if new else KEEP)
-            edit["relation"], edit["totals"] = sum_rows_of(label, ids, totals, given.get("relation"), old)
+            edit["exact"], edit["totals"] = sum_rows_of(label, ids, totals, given.get("relation"), old)
         if "upper" in given:
             given["upper"] = _by_column(label, "upper", given["upper"], ids, widths)
         if replaced:

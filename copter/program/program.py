@@ -942,7 +942,7 @@ class ContinualProgram:
     def n_rows(self) -> int:
         """Number of rows: resources, and sum rows of requests."""
         table = self.store.requests
-        return len(self._resources) + int(np.count_nonzero(table.relation[: table.size]))
+        return len(self._resources) + int(np.count_nonzero(table.total[: table.size] < np.inf))
 
     @property
     def nnz(self) -> int:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from copter.program.names import Names, by_name
 from copter.program.sense import Sense, in_sense
 from copter.store.edit import Moved
-from copter.store.kernels import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
 Relation: TypeAlias = Literal["<=", "=="]
+_RELATIONS: tuple[Relation, Relation] = ("<=", "==")
+"""Relations of sum rows, by whether they are equations."""
 EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[Any, float] | None]
 """Numbers for single columns of many requests: (counts, columns, values), or one mapping for each request."""
 
@@ -295,13 +296,12 @@ class Request:
     def total(self) -> float | None:
         """Total of its sum row; None without a sum row."""
         table, slot = self._among.store.requests, self.slot
-        return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
+        return None if table.total[slot] == np.inf else float(table.total[slot])
 
     @property
     def relation(self) -> Relation | None:
         """Relation of its sum row, "<=" or "=="; None without a sum row."""
-        kind = int(self._among.store.requests.relation[self.slot])
-        return None if kind == NO_TOTAL else _relation_of(kind)
+        return None if self.total is None else _RELATIONS[bool(self._among.store.requests.exact[self.slot])]
 
     @property
     def upper(self) -> NDArray[np.float64]:
@@ -359,15 +359,14 @@ def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]
     shape = (resource_slots.size, int(sizes.sum()))
     bounds = table.upper[slots]
     one = slots.size > 0 and bool((table.upper_start[slots] < 0).all() and (bounds == bounds[0]).all())
-    kinds, each = table.relation[slots], zip(slots.tolist(), names or [None] * len(ids), strict=True)
-    totals = zip(table.total[slots].tolist(), kinds.tolist(), strict=True)
+    each = zip(slots.tolist(), names or [None] * len(ids), strict=True)
     return RequestData(
         ids=ids,
         costs=in_sense(given_costs(store, slots), sense),
         sizes=sizes,
         usage=csc_array((used.value, used.row, pointer), shape=shape),
-        totals=[None if kind == NO_TOTAL else total for total, kind in totals],
-        relation=[_relation_of(kind) for kind in kinds.tolist()],
+        totals=[None if total == np.inf else total for total in table.total[slots].tolist()],
+        relation=[_RELATIONS[exact] for exact in table.exact[slots].tolist()],
         upper=float(bounds[0]) if one else upper_bounds(store, slots),
         scales=table.scale[slots],
         overrides=(columns.lengths, columns.values, in_sense(values.values, sense)),
@@ -382,11 +381,6 @@ def _start_of(starts: Pending, slot: int, names: Names) -> dict[Any, float] | No
     """Return the start that was given for a request, by column number or name; None without a start."""
     start = starts.get(slot)
     return None if start is None or isinstance(start, Moved) else by_name(_by_column(start), names)
-
-
-def _relation_of(kind: int) -> Relation:
-    """Return the relation of a kind of sum row, as users write it; "<=" if there is no sum row."""
-    return "==" if kind == EXACTLY else "<="
 
 
 def _by_column(entries: tuple[NDArray[Any], NDArray[np.float64]]) -> dict[int, float]:

@@ -18,13 +18,11 @@ from copter.arrays import INFINITE, as_bounds
 from copter.errors import EditError, TermError
 from copter.store.kernels import all_within, sound_entries
 from copter.store.slabs import contiguous
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable
 from copter.terms.compiled import addresses
 from copter.terms.convex import ConvexTerm
 
 LARGEST_COST, _LARGEST_SCALE = 1e150, 1e100
-_RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
 _LARGEST = sys.float_info.max
 
 _Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
@@ -208,16 +206,13 @@ def owner_of(subject: Hashable, owner: _Owner | None, entry: int) -> Hashable:
     return ids[entry if counts is None else int(np.searchsorted(np.cumsum(counts), entry, side="right"))]
 
 
-def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
-    """Return the kind of a sum row, as the store keeps it."""
-    kind = _RELATIONS.get(relation) if isinstance(relation, str) else None
-    if kind is None:
+def is_exact(subject: Hashable, relation: Any, has_total: bool) -> bool:
+    """Return whether a sum row is an equation; False without a total."""
+    if not (isinstance(relation, str) and relation in ("<=", "==")):
         raise EditError(subject, "relation", relation, "must be '<=' or '=='")
-    if has_total:
-        return kind
-    if kind == EXACTLY:
+    if relation == "==" and not has_total:
         raise EditError(subject, "relation", relation, "needs a total")
-    return NO_TOTAL
+    return relation == "=="
 
 
 def _scale_factor(subject: Hashable, scale: float) -> float:

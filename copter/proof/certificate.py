@@ -41,7 +41,7 @@ from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
 from copter.proof.rest import InactiveSums
 from copter.store.allocation import SparseX
-from copter.store.store import NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 
 _LITTLE = 1e-3
 """Fraction of the least cost range of any request up to which an objective is negligible."""
@@ -207,7 +207,7 @@ def measured_certificate(
         pricing = price(store, signed, slack=0.0, threads=threads)
     found = measure(store, x, signed, pricing, threads)
     request_bound, off = pricing.request_bound, pricing.rounding
-    shares, forced = _payments(table.relation, table.total, table.n_columns, pricing.marginal, pricing.forced)
+    shares, forced = _payments(table.exact, table.total, table.n_columns, pricing.marginal, pricing.forced)
     if rest is not None:
         found, (inactive, more) = found.with_rest(rest), rest.bound(signed)
         request_bound, off = request_bound + inactive, off + more
@@ -249,14 +249,14 @@ def measured_certificate(
 
 
 @kernel
-def _payments(relation, total, n_columns, marginal, forced):  # type: ignore[no-untyped-def]
+def _payments(exact, total, n_columns, marginal, forced):  # type: ignore[no-untyped-def]
     """Return the sum of the absolute payments of requests for their sum rows, without the forced part.
 
     The second number is the forced cost of requests with a choice, which limits the precision of their costs.
     """
     shares, forced_cost = 0.0, 0.0
     for q in range(marginal.size):
-        if relation[q] != NO_TOTAL:
+        if total[q] < np.inf:
             shares += max(abs(marginal[q]) - forced[q], 0.0) * total[q]
             if n_columns[q] > 1:
                 forced_cost += forced[q] * total[q]

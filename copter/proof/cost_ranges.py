@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.store.executor import Part
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
 
 _SAMPLE = 16
@@ -45,10 +45,8 @@ def _limits(lower, upper):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
     """Return the largest value of a column by its bound, its request's total, and the widest of its rows."""
-    most = cap_of(view, q, j)
-    if view.relation[q] != NO_TOTAL:
-        most = min(most, view.total[q])
-    if view.relation[q] == EXACTLY:
+    most = min(cap_of(view, q, j), view.total[q])
+    if view.exact[q]:
         return most
     widest = 0.0
     first, last = entries_of(view, view.usage[q], j, j + 1)
@@ -80,9 +78,9 @@ def _cost_range_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
     for q in slots:
         if least <= enough:
             break
-        summed = view.relation[q] != NO_TOTAL
+        summed = view.total[q] < np.inf
         best, next_best, most, first = np.inf, np.inf, 0.0, np.int64(-1)
-        if view.relation[q] == AT_MOST:
+        if summed and not view.exact[q]:
             best = 0.0
         for j in range(view.n_columns[q]):
             c, cap = cost_of(view, q, j), cap_of(view, q, j)

@@ -27,7 +27,7 @@ from copter.proof.pricing_kernels import knapsack
 from copter.proof.rigorous import exact_products
 from copter.store.allocation import SparseX
 from copter.store.executor import Part
-from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import (
     StoreView,
     cap_of,
@@ -95,7 +95,7 @@ def _extended(view: StoreView, y):  # type: ignore[no-untyped-def]
         longest = max(longest, view.n_columns[q])
     p, rest, upper = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(view.n_columns.size):
-        n, relation, total = view.n_columns[q], view.relation[q], view.total[q]
+        n, exact, total = view.n_columns[q], view.exact[q], view.total[q]
         if n == 0:
             continue
         capped, level, level_low = False, 0.0, 0.0
@@ -103,9 +103,9 @@ def _extended(view: StoreView, y):  # type: ignore[no-untyped-def]
             p[j], rest[j] = _price(view, q, j, y)
             upper[j] = cap_of(view, q, j)
             capped = capped or upper[j] < total
-        if relation != NO_TOTAL:
+        if total < np.inf:
             if capped:
-                value, level = knapsack(p, upper, n, relation, total)
+                value, level = knapsack(p, upper, n, exact, total)
                 if value == np.inf:
                     return np.inf, 0.0
             else:
@@ -113,7 +113,7 @@ def _extended(view: StoreView, y):  # type: ignore[no-untyped-def]
                 for j in range(n):
                     if p[j] < level or (p[j] == level and rest[j] < level_low):
                         level, level_low = p[j], rest[j]
-                if relation == AT_MOST and (level > 0.0 or (level == 0.0 and level_low > 0.0)):
+                if not exact and (level > 0.0 or (level == 0.0 and level_low > 0.0)):
                     level, level_low = 0.0, 0.0
             product, lost = exact_product(total, level)
             bound, bound_low = _plus(bound, bound_low, product, lost + total * level_low)

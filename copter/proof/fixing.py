@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 from copter.parallel import run_chunks
 from copter.proof.pricing import Pricing, price
-from copter.store.store import NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, cap_of, cost_of, paid_for
 
 _ROUNDING = 1e-12
@@ -140,7 +140,7 @@ def _magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing)
     rows, table = store.rows, store.requests
     bound = np.where(y > 0, rows.upper[: y.size], rows.lower[: y.size])
     paid = abs(np.where(y == 0.0, 0.0, y) * np.where(y == 0.0, 0.0, bound))
-    summed = table.relation[: table.size] != NO_TOTAL
+    summed = table.total[: table.size] < np.inf
     shares = abs(pricing.marginal) * np.where(summed, table.total[: table.size], 0.0)
     return float(paid.sum() + shares.sum()) + abs(pricing.request_bound)
 
@@ -155,7 +155,7 @@ def _bounds(  # type: ignore[no-untyped-def]
         more -= marginal[q]
         excess[k] = more
         cap = cap_of(view, q, j)
-        most = cap if view.relation[q] == NO_TOTAL else min(cap, view.total[q])
+        most = min(cap, view.total[q])
         least = 0.0
         full[k] = -more * cap if more < 0.0 and cap < np.inf else 0.0
         if more > 0.0 and budget < np.inf:

@@ -35,7 +35,7 @@ from copter.compile.extremes import greater, lesser
 from copter.compile.kernels import kernel
 from copter.proof.pricing_kernels import STRIP, fill_prices, is_simple, longer, request_prices
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error
-from copter.store.store import AT_MOST, LACKING, NO_TOTAL
+from copter.store.store import LACKING
 from copter.store.view import coefficients_of, entries_of, fill_caps
 
 _EPS = 2.0**-52
@@ -62,7 +62,7 @@ def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped
     strip = np.empty((longest + STRIP - 1) // STRIP)
     for k in range(slots.size):
         q = slots[k]
-        n, relation, total, simple = view.n_columns[q], view.relation[q], view.total[q], is_simple(view, q)
+        n, exact, total, simple = view.n_columns[q], view.exact[q], view.total[q], is_simple(view, q)
         low, least, most, widest, entries, filled = request_prices(
             view, y, no_rebates, paid, q, 1.0, not simple, p, strip
         )
@@ -70,11 +70,11 @@ def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped
         begin = first_group[k]
         if simple:
             best, second = _two_least(view, paid, q, n, filled, p, strip)
-            if relation == AT_MOST and low < 0.0:
+            if not exact and low < 0.0:
                 second = min(second, 0.0)
-            elif relation == AT_MOST:
+            elif not exact:
                 best, low, second = -1, 0.0, low
-            room, kind = second - low, 2 * n if best < 0 else best + (n if relation == AT_MOST else 0)
+            room, kind = second - low, 2 * n if best < 0 else best + (n if not exact else 0)
             if total == 0.0:
                 room, kind = np.inf, 2 * n + 1
             elif best >= 0:
@@ -86,7 +86,7 @@ def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped
         else:
             fill_caps(view, q, upper)
             kind = 2 * n + 1
-            room = _fill(p, upper, n, relation, total, taken)
+            room = _fill(p, upper, n, exact, total, taken)
             if found + n > columns.size:
                 columns, values = longer(columns, found, 2 * found + n), longer(values, found, 2 * found + n)
             for j in range(n):
@@ -124,7 +124,7 @@ def _two_least(view, paid, q, n, filled, p, strip):  # type: ignore[no-untyped-d
 
 
 @kernel(inner=True)
-def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
+def _fill(p, upper, n, exact, total, taken):  # type: ignore[no-untyped-def]
     """Minimise p'x subject to 0 <= x <= upper and a sum row, if any; return the margin of the minimiser x.
 
     Write x to ``taken``. The margin is the least difference between the price of a full, partial or empty
@@ -132,7 +132,7 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
     """
     for j in range(n):
         taken[j] = 0.0
-    if relation == NO_TOTAL:
+    if total == np.inf:
         for j in range(n):
             if p[j] < 0.0:
                 taken[j] = upper[j]
@@ -144,20 +144,20 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
             # with equal prices the margin is 0, in any order of the columns
             if taken[j] == 0.0 and upper[j] > 0.0 and (best < 0 or p[j] < p[best]):
                 best = j
-        if best < 0 or (relation == AT_MOST and p[best] >= 0.0):
+        if best < 0 or (not exact and p[best] >= 0.0):
             break
         taken[best] = min(left, upper[best])
         left -= taken[best]
         last = best
     if left > 0.0:
-        if relation == AT_MOST:
+        if not exact:
             return _to_level(p, upper, n, taken, 0.0, -1)
         return np.inf if left <= LACKING * total else -1.0  # all columns are full at any prices
     if taken[last] < upper[last]:
         taken[last] = _left_of(total, taken, upper, n, last)
         margin = _to_level(p, upper, n, taken, p[last], last)
-        return min(margin, -p[last]) if relation == AT_MOST else margin
-    following = 0.0 if relation == AT_MOST else np.inf  # no column is partial; find the next price
+        return min(margin, -p[last]) if not exact else margin
+    following = 0.0 if not exact else np.inf  # no column is partial; find the next price
     for j in range(n):
         if taken[j] == 0.0 and upper[j] > 0.0:
             following = min(following, p[j])

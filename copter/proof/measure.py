@@ -34,7 +34,7 @@ from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.rest import InactiveSums
 from copter.store.allocation import SparseX
-from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for
 from copter.sums.compensated import added
 from copter.terms.batch import TermBatch
@@ -165,7 +165,7 @@ def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-unt
 @kernel(inlined=True)
 def _is_simple(view: StoreView, q):  # type: ignore[no-untyped-def]
     """Return whether a sum row bounds all columns of a request, so that only its nonzeros matter."""
-    summed, total = view.relation[q] != NO_TOTAL, view.total[q]
+    summed, total = view.total[q] < np.inf, view.total[q]
     return summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
 
 
@@ -209,13 +209,13 @@ def _measure_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
         usage, shift, stride = view.usage[q], np.uint64(0), np.uint64(0)
         if view.n_columns[q] > 0:  # the view may have no columns of the request
             shift, stride = coefficients_of(view, usage)
-        relation, total, level = view.relation[q], view.total[q], marginal[q]
-        summed, simple = relation != NO_TOTAL, _is_simple(view, q)
+        exact, total, level = view.exact[q], view.total[q], marginal[q]
+        summed, simple = total < np.inf, _is_simple(view, q)
         lost, mass, taken = 0.0, 0.0, 0.0
         for k in range(first[q], first[q + 1]):
             j, xj = column[k], value[k]
             c, paid, cap = cost_of(view, q, j), 0.0, cap_of(view, q, j)
-            most = min(cap, total) if summed else cap
+            most = min(cap, total)
             used_up = abs(xj) > _ZERO_TOLERANCE * most
             enter, leave = entries_of(view, usage, j, j + 1)
             for e in range(enter, leave):
@@ -243,7 +243,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
                 local = max(local, beyond / max(abs(xj), cap if xj >= 0.0 and cap < np.inf else 0.0))
         if summed:
             over = mass - total
-            if over > 0.0 or relation != AT_MOST:
+            if over > 0.0 or exact:
                 squares += over * over
                 if over != 0.0:
                     local = max(local, abs(over) / max(total, taken))

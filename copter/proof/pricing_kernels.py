@@ -12,7 +12,7 @@ import numpy as np
 from copter.compile.extremes import greater, lesser
 from copter.compile.kernels import kernel
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
-from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
+from copter.store.store import LACKING
 from copter.store.view import cost_of, fill_caps
 from copter.sums.compensated import added
 
@@ -90,7 +90,7 @@ def is_simple(view, q):  # type: ignore[no-untyped-def]
     """Return whether one column can take the whole total of a request."""
     total = view.total[q]
     uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
-    return view.relation[q] != NO_TOTAL and uncut
+    return view.total[q] < np.inf and uncut
 
 
 @kernel(inner=True)
@@ -129,8 +129,8 @@ def fill_prices(view, paid, q, cost_factor, first, last, p):  # type: ignore[no-
 
 
 @kernel
-def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
-    """Minimise p'x subject to 0 <= x <= upper and sum(x) <= total (AT_MOST) or == total (EXACTLY).
+def knapsack(p, upper, n, exact, total):  # type: ignore[no-untyped-def]
+    """Minimise p'x subject to 0 <= x <= upper and sum(x) <= total, or == total if `exact`.
 
     Return (value, marginal price), or (inf, inf) if infeasible. Greedy in the order of the prices, O(n) for
     each distinct price that is used, which are few. A total that the bounds miss by rounding is feasible.
@@ -142,7 +142,7 @@ def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
         for j in range(n):
             if p[j] > last and p[j] < level and upper[j] > 0.0:
                 level = p[j]
-        if level == np.inf or (relation == AT_MOST and level >= 0.0):
+        if level == np.inf or (not exact and level >= 0.0):
             break
         for j in range(n):
             if p[j] == level:
@@ -150,7 +150,7 @@ def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
                 value += level * take
                 left -= take
         last = level
-    if relation == EXACTLY:
+    if exact:
         if left > LACKING * total:
             return np.inf, np.inf
         return value, (last if last > -np.inf else 0.0)
@@ -169,7 +169,7 @@ def forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
     sized = np.empty(n)
     for j in range(n):
         sized[j] = abs(factor * cost[j])
-    value, _ = knapsack(sized, upper, n, np.int8(EXACTLY), total)
+    value, _ = knapsack(sized, upper, n, True, total)
     return value / total if value < np.inf else 0.0
 
 
@@ -222,7 +222,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
         n = view.n_columns[q]
         if n == 0:
             continue
-        relation, total, simple = view.relation[q], view.total[q], is_simple(view, q)
+        exact, total, simple = view.exact[q], view.total[q], is_simple(view, q)
         low, least, most, wide, long, filled = request_prices(
             view, y, no_rebates, paid, q, cost_factor, not simple, p, strip
         )
@@ -231,7 +231,7 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             total if simple else 0.0, max(abs(least), abs(most)), wide, long if simple else long + n
         )
         level = 0.0
-        if relation == NO_TOTAL:
+        if total == np.inf:
             fill_caps(view, q, upper)
             for j in range(n):
                 cap = upper[j]
@@ -241,27 +241,27 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
                     error, error_low = added(error, error_low, max(more, 0.0) * cap)
                     bound, bound_low = added(bound, bound_low, min(p[j], 0.0) * cap)
         elif simple:
-            level = low if relation == EXACTLY else min(0.0, low)
+            level = low if exact else min(0.0, low)
             bound, bound_low = added(bound, bound_low, total * level)
             if off > _COARSE * abs(low):
                 if not filled:
                     fill_prices(view, paid, q, cost_factor, 0, n, p)
                 off = _off(view, y, no_rebates, q, cost_factor, p, n, low, off)
             error, error_low = added(error, error_low, total * off)
-            if relation == EXACTLY:
+            if exact:
                 forced[q] = max(0.0, least, -most)
         else:
             fill_caps(view, q, upper)
-            value, level = knapsack(p, upper, n, relation, total)
+            value, level = knapsack(p, upper, n, exact, total)
             bound, bound_low = added(bound, bound_low, value)
             error, error_low = added(error, error_low, total * off)
-            if relation == EXACTLY:
+            if exact:
                 start, factor = view.cost_start[q], cost_factor * view.scale[q]
                 forced[q] = forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue
-        everything = relation == NO_TOTAL or n <= KEEP_ALL
+        everything = total == np.inf or n <= KEEP_ALL
         limit = np.inf if everything else level + slack
         if found + n > slots.size:
             slots = longer(slots, found, 2 * slots.size + n)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.proof.pricing_kernels import forced_price
-from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, fill_caps, fill_costs
 from copter.sums.compensated import added
 from copter.sums.exact import ExactSums, add_product
@@ -188,7 +187,7 @@ def _collect(view, slots, start, column, step):  # type: ignore[no-untyped-def]
     for k in range(slots.size):
         q = slots[k]
         n, usage, total = view.n_columns[q], view.usage[q], view.total[q]
-        if view.relation[q] == EXACTLY:
+        if view.exact[q]:
             fill_costs(view, q, 1.0, costs)
             if total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
                 least, most = np.inf, -np.inf
@@ -202,7 +201,7 @@ def _collect(view, slots, start, column, step):  # type: ignore[no-untyped-def]
         for held in range(start[k], start[k + 1]):
             j = column[held]
             cost[held] = cost_of(view, q, j)
-            most = min(cap_of(view, q, j), total) if view.relation[q] != NO_TOTAL else cap_of(view, q, j)
+            most = min(cap_of(view, q, j), total)
             begin, end = entries_of(view, usage, j, j + 1)
             for e in range(begin, end):
                 r, a = np.uint32(view.row[e]), view.coefficient[shift + stride * e]

@@ -18,7 +18,7 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.compile.kernels import kernel
-from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
+from copter.store.store import LACKING
 from copter.store.view import StoreView, coefficients_of, cost_of
 from copter.sums.compensated import Pair, added, sum_of
 from copter.terms.batch import TermBatch
@@ -40,13 +40,13 @@ def term_bound(batch: TermBatch, view: StoreView, y: Floats) -> tuple[Pair, Pair
     """
     p, size = _prices(view, batch.slot, batch.first, y)
     pairs: tuple[Pair, Pair]
-    pairs = _bounds(batch.phi, p, size, batch.first, batch.image, batch.upper, batch.relation, batch.total)
+    pairs = _bounds(batch.phi, p, size, batch.first, batch.image, batch.upper, batch.exact, batch.total)
     return pairs
 
 
 def tangent_bound(batch: TermBatch, p: Floats, image: Floats, upper: Floats) -> float:
     """Return the bound of :func:`term_bound` for prices p, images and bounds in the units of columns."""
-    args = batch.phi, p, abs(p), batch.first, image, upper, batch.relation, batch.total
+    args = batch.phi, p, abs(p), batch.first, image, upper, batch.exact, batch.total
     return sum_of([_bounds(*args)[0]])
 
 
@@ -70,13 +70,13 @@ def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _response(p, steep, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+def _response(p, steep, begin, end, image, upper, exact, total):  # type: ignore[no-untyped-def]
     """Minimise r'x over X_q with r = p + steep a; return a'x, r'x and p'x.
 
     p'x has a sum of its own, because r'x - steep a'x would cancel.
     """
     reach, best, cost = 0.0, 0.0, 0.0
-    if relation == NO_TOTAL:
+    if total == np.inf:
         for j in range(begin, end):
             r = p[j] + (steep * image[j] if image[j] > 0.0 else 0.0)
             if r < 0.0:
@@ -91,7 +91,7 @@ def _response(p, steep, begin, end, image, upper, relation, total):  # type: ign
             r = p[j] + (steep * image[j] if image[j] > 0.0 else 0.0)
             if r > last and r < level and upper[j] > 0.0:
                 level = r
-        if level == np.inf or (relation == AT_MOST and level >= 0.0):
+        if level == np.inf or (not exact and level >= 0.0):
             break
         for j in range(begin, end):
             if p[j] + (steep * image[j] if image[j] > 0.0 else 0.0) == level:
@@ -102,7 +102,7 @@ def _response(p, steep, begin, end, image, upper, relation, total):  # type: ign
                     cost += p[j] * take
                     left -= take
         last = level
-    if relation == EXACTLY and left > LACKING * total:
+    if exact and left > LACKING * total:
         best = np.inf
     return reach, best, cost
 
@@ -123,28 +123,28 @@ def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _most(begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+def _most(begin, end, image, upper, exact, total):  # type: ignore[no-untyped-def]
     """Return an upper bound on a'x over X_q."""
     most, largest = 0.0, 0.0
     for j in range(begin, end):
         largest = max(largest, image[j])
         most += image[j] * min(upper[j], total)
-    return most if relation == NO_TOTAL else min(most, total * largest)
+    return most if total == np.inf else min(most, total * largest)
 
 
 @kernel(inner=True)
-def _best_tangent(phi, q, p, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+def _best_tangent(phi, q, p, begin, end, image, upper, exact, total):  # type: ignore[no-untyped-def]
     """Return (bound, terms) of the best tangent of one term, from both ends of its lower envelope.
 
     ``terms`` is the sum of the absolute terms of the bound.
     """
-    low, high = 0.0, _most(begin, end, image, upper, relation, total)
+    low, high = 0.0, _most(begin, end, image, upper, exact, total)
     bound, terms = -np.inf, 0.0
     left_t, left_c, right_t, right_c = 0.0, 0.0, 0.0, 0.0
     t, stage = high, 0
     for _ in range(_ENVELOPE_STEPS + 2):
         tilt = slope(phi, q, t)
-        reach, best, cost = _response(p, tilt, begin, end, image, upper, relation, total)
+        reach, best, cost = _response(p, tilt, begin, end, image, upper, exact, total)
         below = value(phi, q, t) - tilt * t + best
         if below > bound:
             bound = below
@@ -182,26 +182,26 @@ def _best_tangent(phi, q, p, begin, end, image, upper, relation, total):  # type
 
 
 @kernel
-def _bounds(phi, p, size, first, image, upper, relation, total):  # type: ignore[no-untyped-def]
+def _bounds(phi, p, size, first, image, upper, exact, total):  # type: ignore[no-untyped-def]
     """Return the sums of the bounds and of the rounding errors of all terms, as pairs.
 
     `size` (columns,) has |c_j| + |a_j|'|y|.
     """
     bounds, low = 0.0, 0.0
     errors, errors_low = 0.0, 0.0
-    for q in range(relation.size):
+    for q in range(exact.size):
         begin, end = first[q], first[q + 1]
         dearest, most = 0.0, 0.0
         for j in range(begin, end):
             dearest = max(dearest, size[j])
             most += upper[j]
-        most = most if relation[q] == NO_TOTAL else total[q]
-        if end == begin + 1 and relation[q] != EXACTLY and image[begin] > 0.0:  # known in closed form
+        most = most if total[q] == np.inf else total[q]
+        if end == begin + 1 and not exact[q] and image[begin] > 0.0:  # known in closed form
             cap = min(upper[begin], most)
             bound = _one_column(phi, q, p[begin], image[begin], cap)
             terms, most = 2.0 * dearest * cap + abs(bound), 0.0
         else:
-            bound, terms = _best_tangent(phi, q, p, begin, end, image, upper, relation[q], total[q])
+            bound, terms = _best_tangent(phi, q, p, begin, end, image, upper, exact[q], total[q])
         bounds, low = added(bounds, low, bound)
         errors, errors_low = added(errors, errors_low, _ERROR * (terms + dearest * most))
     return (bounds, low), (errors, errors_low)

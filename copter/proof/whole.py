@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from copter.proof.certificate import GapDenominator
 from copter.proof.integer import gap_between
 from copter.store.allocation import SparseX
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import caps_at, costs_at, take_entries
 
 if TYPE_CHECKING:
@@ -159,9 +159,9 @@ def broken(store: ConstraintStore, x: SparseX) -> str:
     upper = np.where(alive, rows.upper[: rows.size], np.inf)
     if broken_row(terms, lower, upper) >= 0:
         return "a row is violated"
-    summed = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 0)
+    summed = (table.total[: table.size] < np.inf) & (table.n_columns[: table.size] > 0)
     total = np.where(summed, table.total[: table.size], np.inf)
-    least = np.where(summed & (table.relation[: table.size] == EXACTLY), total, -np.inf)
+    least = np.where(summed & table.exact[: table.size], total, -np.inf)
     if broken_row(Terms(x.slot, np.ones(x.slot.size), x.value, integral), least, total) >= 0:
         return "a sum row is violated"
     return ""

@@ -99,7 +99,7 @@ def _view(store: ConstraintStore, start: NDArray[np.int64], held: _Fetched) -> S
         cost_start=start[:-1],
         n_columns=counts,
         scale=table.scale[: table.size],
-        relation=table.relation[: table.size],
+        exact=table.exact[: table.size],
         total=table.total[: table.size],
         upper=table.upper[: table.size],
         upper_start=np.where(own, start[:-1], -1),

@@ -18,7 +18,6 @@ from copter.ray.executor import DistributedExecutor
 from copter.ray.workers import Workers
 from copter.store.edit import OWN, Edit, Runs
 from copter.store.executor import Part
-from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import places as places_of
 from copter.store.store import ConstraintStore, NewOverrides
 
@@ -93,13 +92,13 @@ class DistributedStore(ConstraintStore):
         where = places_of(slots)
         self.clock += 1
         self._write_columns(where, edit)
-        table.relation[where], table.scale[where], table.integral[where] = (
-            edit.relation,
+        table.exact[where], table.scale[where], table.integral[where] = (
+            edit.exact,
             edit.scales,
             edit.integral,
         )
         if edit.totals is not None:
-            table.total[where] = np.where(np.asarray(edit.relation) == NO_TOTAL, np.inf, edit.totals)
+            table.total[where] = edit.totals
         if isinstance(edit.upper, Runs):
             table.upper_start[where] = 0
         else:

@@ -56,7 +56,6 @@ from copter.solution import check_roundable
 from copter.store.allocation import NOTHING, SparseX
 from copter.store.reading import row_uppers
 from copter.store.slabs import every_column
-from copter.store.store import EXACTLY
 
 if TYPE_CHECKING:
     from copter.program.names import FrozenNames
@@ -283,7 +282,7 @@ class ChooseOneShim(Checked):
         x = NOTHING if last is None else last.choice.still(program)
         left = left_of(row_uppers(store), rounded_rows(store))
         chosen, cost = _placed(store, x, np.zeros(store.rows.size), left)
-        must = (table.relation[: table.size] == EXACTLY) & (table.n_columns[: table.size] > 0)
+        must = table.exact[: table.size] & (table.n_columns[: table.size] > 0)
         lacking = must & (chosen < 0)
         unserved = int(np.count_nonzero(lacking))
         objective = math.inf if unserved else float(cost[chosen >= 0].sum())
@@ -307,8 +306,8 @@ def _as_it_is(program: ContinualProgram, solution: Solution, begin: float) -> Ro
 
 def _unserved(program: ContinualProgram, choice: Choice) -> tuple[Hashable, ...]:
     """Return the ids of the requests that must have a column and have none."""
-    relation = program.store.requests.relation
-    return tuple(id for id in choice.unplaced if relation[program.slot_of[id]] == EXACTLY)
+    exact = program.store.requests.exact
+    return tuple(id for id in choice.unplaced if exact[program.slot_of[id]])
 
 
 def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, int]:
@@ -316,11 +315,11 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, i
     table, y = store.requests, solution.y
     upper = row_uppers(store)
     left = left_of(upper, rounded_rows(store))
-    n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
+    n_columns, exact = table.n_columns[: table.size], table.exact[: table.size]
     requests = np.flatnonzero(n_columns)
     chosen, best = _placed(store, solution.nonzeros, y, left)
     pricing, reach = _priced(store, solution, requests.size, left[::2])
-    lacking = (chosen[requests] < 0) & (relation[requests] == EXACTLY)
+    lacking = (chosen[requests] < 0) & exact[requests]
     far = best[requests] > pricing.marginal[requests] + reach
     if lacking.any():
         far |= lacking | (store.n_variables <= _ALL_COLUMNS)
@@ -328,12 +327,12 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, i
     view, place = store.executor.columns(slots, columns)
     items, has = read_columns(view, y, slots, place, columns), np.arange(requests.size)
     if lacking.any():
-        strict, found = relation[requests] == EXACTLY, np.zeros(requests.size, np.int64)
+        strict, found = exact[requests], np.zeros(requests.size, np.int64)
         for _ in range(_CALLS):
             if not place_all(first, items, has, strict, left, _TURNS, found):
                 break
     high, low, unserved = improve(
-        relation, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.gap_denominator
+        exact, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.gap_denominator
     )
     return chosen, np.inf if unserved else high + low, unserved
 
@@ -346,7 +345,7 @@ def _placed(store: ConstraintStore, x: SparseX, y: Floats, left: Floats) -> tupl
     view, place = store.executor.columns(x.slot, x.column)
     columns = read_columns(view, y, x.slot, place, x.column)
     place_fractions(columns, x.slot, x.value, bound, chosen, price, left)
-    without = np.flatnonzero((chosen < 0) & (table.relation[: table.size] == EXACTLY) & (n_columns > 0))
+    without = np.flatnonzero((chosen < 0) & table.exact[: table.size] & (n_columns > 0))
     if without.size:
         slot, column = every_column(without, n_columns[without])
         view, place = store.executor.columns(slot, column)

@@ -18,7 +18,6 @@ import numpy as np
 
 from copter.compile.kernels import kernel
 from copter.shims.choose_one_columns import fits, take
-from copter.store.store import EXACTLY
 
 _Array = Any
 
@@ -34,7 +33,7 @@ ZERO_TOLERANCE = 1e-12
 
 @kernel(allocates=True)
 def improve(
-    relation: _Array,
+    exact: _Array,
     requests: _Array,
     first: _Array,
     items: Any,
@@ -55,7 +54,7 @@ def improve(
     """
     n = requests.size
     zero_tolerance = ZERO_TOLERANCE * size / max(1, n)
-    least, strict = marginal[requests], relation[requests] == EXACTLY
+    least, strict = marginal[requests], exact[requests]
     everyone = np.arange(n)
     below = np.flatnonzero(items.price[has] > least + zero_tolerance)
     _move(first, items, has, strict, left, below, np.bool_(False), zero_tolerance)

@@ -13,7 +13,7 @@ from copter.arrays import Flags, Floats, Ints
 from copter.compile.kernels import kernel
 from copter.shims.choose_one_columns import PricedColumns, fits, take
 from copter.store.executor import Part, together
-from copter.store.store import EXACTLY, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import coefficients_of, entries_of, view_of
 
 _MINIMUM_FRACTION = 1e-7
@@ -80,7 +80,7 @@ def _read_usages(view, alive, seen, bound, rounded):  # type: ignore[no-untyped-
                     found = max(found, view.row[k])
                 if value != np.rint(value):
                     rounded[view.row[k]] = True
-        bound[q] = view.relation[q] == EXACTLY and seen[usage] == 2
+        bound[q] = view.exact[q] and seen[usage] == 2
     return found
 
 

@@ -40,7 +40,7 @@ from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
 from copter.solution import check_roundable
 from copter.store.allocation import NOTHING, SparseX
 from copter.store.reading import row_uppers
-from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
+from copter.store.store import ConstraintStore
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -324,7 +324,8 @@ class FlowShim(_Repair):
         if bad.any():
             why = "lower and upper: must permit a flow of 0 for FlowShim"
             raise CopterError(f"resource {_resource_at(program, int(bad.argmax()))!r}: {why}")
-        bad = (table.n_columns[: table.size] > 0) & (table.relation[: table.size] != AT_MOST)
+        wrong = table.exact[: table.size] | np.isinf(table.total[: table.size])
+        bad = (table.n_columns[: table.size] > 0) & wrong
         if bad.any():
             request = _request_at(program, int(bad.argmax()))
             raise CopterError(f"request {request!r}: relation: must be '<='; FlowShim fills demands")
@@ -408,7 +409,7 @@ class UtilisationShim(_Repair):
         capacity = -column(store, slot, 0) / float(store.effective_costs(slot)[0])
         requests = store.live_requests()
         requests = requests[requests != slot]
-        bad = store.requests.relation[requests] != EXACTLY
+        bad = ~store.requests.exact[requests]
         if bad.any():
             request = _request_at(program, int(requests[bad.argmax()]))
             raise CopterError(f"request {request!r}: relation: must be '=='; the shim serves demands exactly")

@@ -17,7 +17,7 @@ from copter.arrays import Flags, Floats, Ints
 from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
-from copter.store.store import AT_MOST, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import cap_of, coefficients_of, entries_of, paid_for
 
 _ZERO_TOLERANCE = 1e-12
@@ -179,7 +179,7 @@ def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def
             flow[at + j] = x
             total += x
             last += 1
-        factor = room[q] / total if total > room[q] and view.relation[q] == AT_MOST else 1.0
+        factor = room[q] / total if total > room[q] and not view.exact[q] else 1.0
         for k in range(first, last):
             flow[at + column[k]] *= factor
             cost += view.scale[q] * view.cost[at + column[k]] * flow[at + column[k]]

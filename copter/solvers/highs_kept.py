@@ -20,7 +20,6 @@ from copter.store.allocation import SparseX, dense_to_sparse
 from copter.store.changes import Changes, FlatModel
 from copter.store.compiled import compile_program
 from copter.store.reading import upper_bounds
-from copter.store.store import NO_TOTAL
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -99,8 +98,8 @@ def basis_near(program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) ->
     start[slots] = np.cumsum(sizes) - sizes
     value = np.zeros(int(sizes.sum()))
     value[start[x.slot] + x.column] = x.value
-    summed = table.relation[slots] != NO_TOTAL
-    total = np.where(summed, table.total[slots], np.inf)
+    total = table.total[slots]
+    summed = total < np.inf
     upper, most = upper_bounds(store, slots), np.repeat(total, sizes)
     upper[upper >= most] = np.inf  # the sum row is then at least as tight
     room = np.minimum(upper, most)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from copter.clock import check
 from copter.store.compiled import append_sum_rows, refuse_terms
 from copter.store.reading import effective_costs, sum_row_bounds, upper_bounds, usage_columns
-from copter.store.store import NO_TOTAL, slice_indices
+from copter.store.store import slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -122,7 +122,7 @@ class FlatModel:
         self.slot = program.request_slots
         self._generation, self.size = table.generation[self.slot], table.n_columns[self.slot]
         self._bound = _common_bound(store, self.slot)
-        rows, summed = program.resource_slots, self.slot[table.relation[self.slot] != NO_TOTAL]
+        rows, summed = program.resource_slots, self.slot[table.total[self.slot] < np.inf]
         self.owner = np.concatenate((rows, -1 - summed))
         self._row_generation = np.concatenate((store.rows.generation[rows], table.generation[summed]))
         self._seen = store.clock
@@ -177,7 +177,7 @@ class FlatModel:
         stays = np.where(
             of_resource,
             store.rows.alive[resource] & (store.rows.generation[resource] == self._row_generation),
-            (table.relation[request] != NO_TOTAL) & (table.generation[request] == self._row_generation),
+            (table.total[request] < np.inf) & (table.generation[request] == self._row_generation),
         )
         rows = np.flatnonzero(~stays)
         if rows.size:
@@ -229,8 +229,8 @@ class FlatModel:
         summed = np.zeros(table.size, np.bool_)
         summed[-1 - self.owner[self.owner < 0]] = True
         # A request that got a total since the last call needs a new sum row with the entries of its columns.
-        late = np.flatnonzero((table.relation[self.slot] != NO_TOTAL) & ~summed[self.slot])
-        requests = np.concatenate((self.slot[late], new[table.relation[new] != NO_TOTAL]))
+        late = np.flatnonzero((table.total[self.slot] < np.inf) & ~summed[self.slot])
+        requests = np.concatenate((self.slot[late], new[table.total[new] < np.inf]))
         if not (new_rows.size or requests.size or new.size):
             return _NO_ROWS, _NO_COLUMNS
         return self._add_rows(new_rows, requests, late), self._add_columns(new)

@@ -28,7 +28,6 @@ from copter.store.reading import (
     upper_bounds,
     usage_columns,
 )
-from copter.store.store import NO_TOTAL
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -120,7 +119,7 @@ def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray
     from scipy.sparse import csc_matrix
 
     sizes = store.requests.n_columns[slots]
-    with_total = store.requests.relation[slots] != NO_TOTAL
+    with_total = store.requests.total[slots] < np.inf
     sum_row = np.where(with_total, row_slots.size - 1 + np.cumsum(with_total), -1)
     shape = (row_slots.size + int(with_total.sum()), int(sizes.sum()))
     sum_lower, sum_upper = sum_row_bounds(store, slots[with_total])

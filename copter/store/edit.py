@@ -216,12 +216,10 @@ class Edit(NamedTuple):
         Columns of the requests' own, or columns to be shared.
     costs : Runs
         Costs of all columns.
-    scales, totals, integral
-        Values of the requests.
+    scales, totals, exact, integral
+        Values of the requests; a total is infinite for a request without a sum row.
     overrides, starts : Entries
         Values of single columns.
-    relation : int or (k,) ndarray
-        Kinds of sum rows.
     terms : (k,) ndarray of objects
         (term, image), or None to remove a term.
     names, parameters : tuple of str, (k, names) ndarray
@@ -249,8 +247,8 @@ class Edit(NamedTuple):
     scales: float | NDArray[np.float64] | None = None
     overrides: Entries | None = None
     starts: Entries | None = None
-    relation: int | NDArray[np.int8] | None = None
     totals: float | NDArray[np.float64] | None = None
+    exact: bool | NDArray[np.bool_] | None = None
     integral: bool | NDArray[np.bool_] | None = None
     terms: NDArray[Any] | None = None
     names: tuple[str, ...] = ()

@@ -20,14 +20,11 @@ from copter.compile.kernels import kernel
 COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
 GENERATION, COST_STAMP, BOUND_STAMP = range(6, 9)
 SCALE, UPPER, TOTAL = range(3)
-RELATION, INTEGRAL = range(2)
+EXACT, INTEGRAL = range(2)
 """Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
 
 POINTER_START, ENTRY_START, WIDTH, NNZ, VALUE_START = range(5)
 """Rows of the whole block of ``ConstraintStore.usages``."""
-
-NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
-"""Kinds of a request's sum row: no sum row, sum(x) <= total, sum(x) == total."""
 
 _Array = Any
 _index: Any = np.uint64
@@ -135,7 +132,7 @@ def fill_requests(
     costs: _Array,
     usage: int,
     usages: _Array,
-    relation: int,
+    exact: bool,
     totals: _Array,
     clock: int,
 ) -> None:
@@ -150,8 +147,8 @@ def fill_requests(
         references[points_at] += 1
         whole[COST_START, q], whole[N_COLUMNS, q], whole[USAGE, q] = starts[k], sizes[k], points_at
         whole[GENERATION, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
-        if relation != NO_TOTAL:
-            small[RELATION, q], real[TOTAL, q] = relation, totals[k]
+        if totals.size:
+            small[EXACT, q], real[TOTAL, q] = exact, totals[k]
         for j in range(n):
             pool[start + j] = costs[at + j]
         at += n

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from copter.store.edit import Edit, EditedColumns, Runs
 from copter.store.executor import Executor, LocalExecutor
 from copter.store.kernels import (
-    NO_TOTAL,
     all_ones,
     fill_requests,
     fill_usages,
@@ -145,9 +144,9 @@ class LocalStore(ConstraintStore):
 
     def _add_requests(self, edit: Edit) -> NDArray[np.int64]:
         usages, sizes, table = self._usages_of(edit), edit.sizes, self.requests
-        relation, totals = edit.relation, edit.totals
-        assert sizes is not None and relation is not None
-        one_kind, mixed = (NO_TOTAL, relation) if isinstance(relation, np.ndarray) else (relation, None)
+        assert sizes is not None and edit.exact is not None
+        mixed = isinstance(edit.exact, np.ndarray)
+        totals = edit.totals if isinstance(edit.totals, np.ndarray) else NONE_GIVEN
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
         slots = table.allocate(sizes.size)
         assert edit.costs is not None
@@ -165,13 +164,13 @@ class LocalStore(ConstraintStore):
             contiguous(edit.costs.values),
             one,
             each,
-            one_kind,
-            contiguous(totals) if isinstance(totals, np.ndarray) else NONE_GIVEN,
+            not mixed and bool(edit.exact),
+            contiguous(totals),
             self.clock,
         )
         # The remaining fields have the values of a blank slot.
-        if mixed is not None:
-            table.relation[slots], table.total[slots] = mixed, totals
+        if mixed:
+            table.exact[slots] = edit.exact
         if isinstance(edit.integral, np.ndarray) or edit.integral:
             table.integral[slots] = edit.integral
         if isinstance(edit.scales, np.ndarray) or edit.scales != 1.0:

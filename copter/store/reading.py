@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from copter.store.edit import Runs
 from copter.store.executor import Part, cut
 from copter.store.slabs import slice_indices
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,7 @@ def sum_row_bounds(
     """Return lower and upper bounds of the sum rows of many requests; (-inf, inf) without a total."""
     table = store.requests
     total = table.total[slots]
-    lower = np.where(table.relation[slots] == EXACTLY, total, -np.inf)
-    return lower, np.where(table.relation[slots] == NO_TOTAL, np.inf, total)
+    return np.where(table.exact[slots], total, -np.inf), total
 
 
 def usage_columns(

@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 
 from copter.store.edit import Edit, Entries, Runs
 from copter.store.edit_log import EditLog
-from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.slabs import SlotTable, contiguous, named, one_each, places, slice_indices, typed, under
 from copter.store.term_table import TermTable
 
@@ -44,11 +43,8 @@ if TYPE_CHECKING:
     from copter.store.executor import Executor
 
 __all__ = [
-    "AT_MOST",
-    "EXACTLY",
     "LACKING",
     "NONE_GIVEN",
-    "NO_TOTAL",
     "ConstraintStore",
     "NewOverrides",
     "slice_indices",
@@ -100,7 +96,7 @@ class ConstraintStore(ABC):
             upper=(np.float64, np.inf),
             upper_start=(np.int64, -1),
             total=(np.float64, np.inf),
-            relation=(np.int8, NO_TOTAL),
+            exact=(np.bool_, False),
             integral=(np.bool_, False),
             override_start=(np.int64, 0),
             override_length=(np.int64, 0),
@@ -249,8 +245,12 @@ class ConstraintStore(ABC):
             self._replace_columns(edit)
         elif edit.costs is not None:
             self._set_costs(slots, edit.costs)
-        if edit.totals is not None:  # an edit with a relation has totals, too
-            self._set_sum_rows(slots, edit.relation, edit.totals)
+        if edit.totals is not None:
+            self.clock += 1
+            table, at = self.requests, places(slots)
+            table.total[at], table.bound_stamp[at] = edit.totals, self.clock
+            if edit.exact is not None:
+                table.exact[at] = edit.exact
         if edit.upper is not None:
             assert not isinstance(edit.upper, np.ndarray)  # only bounds of resources are arrays
             self._set_uppers(slots, edit.upper)
@@ -278,22 +278,6 @@ class ConstraintStore(ABC):
                 self.terms.drop([slot])
             else:
                 self.terms.put(slot, *term)
-
-    def _set_sum_rows(
-        self,
-        slots: NDArray[np.int64],
-        relation: NDArray[np.int8] | int | None,
-        totals: NDArray[np.float64] | float,
-    ) -> None:
-        """Set sum rows, or only their totals if the relation is None.
-
-        ``NO_TOTAL`` with an infinite total removes a sum row.
-        """
-        self.clock += 1
-        table, at = self.requests, places(slots)
-        table.total[at], table.bound_stamp[at] = totals, self.clock
-        if relation is not None:
-            table.relation[at] = relation
 
     def _set_overrides(
         self, slots: NDArray[np.int64], given: Entries, scales: NDArray[np.float64] | float | None

@@ -27,7 +27,7 @@ class StoreView(ArrayRecord):
     cost_start: NDArray[np.int64]
     n_columns: NDArray[np.int64]
     scale: NDArray[np.float64]
-    relation: NDArray[np.int8]
+    exact: NDArray[np.bool_]
     total: NDArray[np.float64]
     upper: NDArray[np.float64]
     upper_start: NDArray[np.int64]
@@ -66,7 +66,7 @@ def view_of(store: LocalStore) -> StoreView:
         requests.cost_start[:n],
         requests.n_columns[:n],
         requests.scale[:n],
-        requests.relation[:n],
+        requests.exact[:n],
         requests.total[:n],
         requests.upper[:n],
         requests.upper_start[:n],

@@ -36,7 +36,7 @@ class TermBatch:
     first: NDArray[np.int64]
     image: Floats
     upper: Floats
-    relation: NDArray[np.int8]
+    exact: NDArray[np.bool_]
     total: Floats
     table: NDArray[np.int64]
     phi: Phi
@@ -71,9 +71,9 @@ class TermBatch:
         view, _ = executor.columns(*columns)
         upper = caps_at(view, *columns)
         functions = _functions(terms, slot)
-        relation, total = table.relation[slot], table.total[slot]
+        exact, total = table.exact[slot], table.total[slot]
         phi, now = Phi.of(functions), store.clock
-        return cls(slot, first, image, upper, relation, total, functions, phi, columns, now)
+        return cls(slot, first, image, upper, exact, total, functions, phi, columns, now)
 
     def __len__(self) -> int:
         return int(self.slot.size)

@@ -253,7 +253,7 @@ def test_a_later_version_is_named(path, content):
     file = sqlite3.connect(path, isolation_level=None)
     file.execute("PRAGMA user_version = 9")
     file.close()
-    assert refused(path, path.read_bytes()) == "has version 9 of the format; this copter reads version 3"
+    assert refused(path, path.read_bytes()) == "has version 9 of the format; this copter reads version 4"
 
 
 @pytest.mark.parametrize(

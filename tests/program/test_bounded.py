@@ -100,7 +100,7 @@ def test_edits_that_keep_a_bound_are_made():
 
 def test_a_recorded_edit_is_refused():
     program = made()
-    edit = Edit("update_requests", slots=np.array([0]), relation=0, totals=np.array([INF]))
+    edit = Edit("update_requests", slots=np.array([0]), exact=False, totals=np.array([INF]))
     before = snapshot(program)
     with pytest.raises(ValueFormatError, match="column 0"):
         make_edit(program, edit)
@@ -122,7 +122,7 @@ def test_a_journal_does_not_record_a_refused_edit(tmp_path):
 def test_a_file_with_an_unbounded_column_is_refused(tmp_path):
     for request in ("summed", "some"):
         program = made()
-        program.store.requests.relation[program.slot_of[request]] = 0
+        program.store.requests.total[program.slot_of[request]] = INF
         program.save(tmp_path / "file")
         with pytest.raises(FileError, match="neither an upper bound nor a total"):
             ContinualProgram.load(tmp_path / "file")

@@ -9,7 +9,6 @@ from scipy.optimize import linprog
 from copter import ContinualProgram
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen
 from copter.proof.usage_prices import NO_USAGE_PRICES, usage_prices
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import view_of
 from support.amounts import examples, longer
 
@@ -41,7 +40,7 @@ def best_by_highs(store, slot, p) -> float:
     total = table.total[slot]
     ones = np.ones((1, n))
     sums = {} if not np.isfinite(total) else {"A_ub": ones, "b_ub": [total]}
-    if sums and table.relation[slot] == EXACTLY:
+    if sums and table.exact[slot]:
         sums = {"A_eq": ones, "b_eq": [total]}
     found = linprog(p, bounds=bounds, **sums)
     return found.fun if found.status == 0 else np.nan
@@ -96,29 +95,29 @@ def exchanges(p, x, upper, total, relation):
     """Change of the cost, a unit, for every way to leave a vertex along one column or from one to another."""
     more = [j for j in range(p.size) if x[j] < upper[j]]
     less = [j for j in range(p.size) if x[j] > 0.0]
-    yield from (p[j] - p[k] for j in more for k in less if j != k and relation != NO_TOTAL)
-    if relation != EXACTLY:
+    yield from (p[j] - p[k] for j in more for k in less if j != k and relation is not None)
+    if relation != "==":
         yield from (-p[k] for k in less)
-    if relation == NO_TOTAL or (relation == AT_MOST and x.sum() < total):
+    if relation is None or (relation == "<=" and x.sum() < total):
         yield from (p[j] for j in more)
 
 
 def kind_of_group(x, upper, total, relation):
     """A group of n shared columns, counted from the first one; see the module's head."""
     n, (columns,) = x.size, np.nonzero(x)
-    if relation == NO_TOTAL or total == 0.0 or (upper < total).any():
+    if relation is None or total == 0.0 or (upper < total).any():
         return 2 * n + 1
     if not columns.size:
         return 2 * n
-    return columns[0] + (n if relation == AT_MOST else 0)
+    return columns[0] + (n if relation == "<=" else 0)
 
 
-@pytest.mark.parametrize("relation", [NO_TOTAL, AT_MOST, EXACTLY])
+@pytest.mark.parametrize("relation", [None, "<=", "=="])
 @pytest.mark.parametrize("limit", ["none", "own", "shared"])
 @pytest.mark.parametrize("count", [120, longer(400)])
 def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, count):
     rng, clear, ties, forced = np.random.default_rng(7), 0, 0, 0
-    kinds, far = set(), 9.0 if relation == NO_TOTAL else np.inf
+    kinds, far = set(), 9.0 if relation is None else np.inf
     for _ in range(count):
         width = int(rng.integers(1, 6))
         program = ContinualProgram()
@@ -131,13 +130,9 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
             "shared": float(rng.choice([0.25, 1.0, 3.0])),
         }[limit]
         total = float(rng.choice([0.0, 1.0, 2.0]))
-        if relation == EXACTLY:
+        if relation == "==":
             total = min(total, float(np.broadcast_to(upper, width).sum()))
-        sums = (
-            {}
-            if relation == NO_TOTAL
-            else {"total": total, "relation": "==" if relation == EXACTLY else "<="}
-        )
+        sums = {} if relation is None else {"total": total, "relation": relation}
         program.add_request("q", rng.integers(-4, 5, width) / 4.0, shared, upper=upper, **sums)
         y = rng.integers(-3, 4, ROWS) / 2.0
         ours = bool(rng.integers(2))
@@ -149,10 +144,10 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
         bounds = program.store.upper_bounds(0)
         assert count[0] == np.count_nonzero(x)
         assert (x >= 0.0).all() and (x <= bounds).all()
-        assert relation == NO_TOTAL or x.sum() <= total and (relation == AT_MOST or x.sum() == total)
+        assert relation is None or x.sum() <= total and (relation == "<=" or x.sum() == total)
         least = (
             np.inf
-            if relation != NO_TOTAL and total == 0.0
+            if relation is not None and total == 0.0
             else min(exchanges(p, x, bounds, total, relation), default=np.inf)
         )
         assert least >= 0.0  # no exchange gains: the vertex is a best one
@@ -165,9 +160,9 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
             assert group[0] == (3 + kind if ours else OWN_COLUMNS)
             kinds.add(min(2, 2 * width + 1 - kind) if ours else 3)
     assert clear > 0.15 * count and ties > count / 80
-    assert forced > count / 40 or relation == NO_TOTAL
+    assert forced > count / 40 or relation is None
     assert kinds >= {0, 3}
-    assert 2 in kinds or relation == NO_TOTAL or limit == "own"
+    assert 2 in kinds or relation is None or limit == "own"
 
 
 @pytest.mark.parametrize("kind", ["at most", "exactly", "boxes", "bounded", "bounded exactly"])

@@ -16,7 +16,6 @@ from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from support.amounts import longer
 from support.numpy_twins import INF, block_minimum, project
 from support.strategies import KINDS, PlainProgram, random_plain
@@ -281,10 +280,10 @@ def test_descent_reaches_the_minimum_of_the_augmented_lagrangian(kind, seed):
     for b in range(w.slot.size):
         inside = np.zeros(x.size)
         inside[w.first[b] : w.first[b + 1]] = 1.0
-        if w.relation[b]:
-            assert w.relation[b] == AT_MOST or w.total[b] - 1e-9 <= inside @ x
+        if w.total[b] < INF:
+            assert not w.exact[b] or w.total[b] - 1e-9 <= inside @ x
             assert inside @ x <= w.total[b] + 1e-9
-            side = "ineq" if w.relation[b] == AT_MOST else "eq"
+            side = "eq" if w.exact[b] else "ineq"
             sums.append(
                 {
                     "type": side,
@@ -303,14 +302,12 @@ def test_descent_reaches_the_minimum_of_the_augmented_lagrangian(kind, seed):
     np.testing.assert_allclose(x, wanted, atol=1e-6)
 
 
-NAMES = {NO_TOTAL: "", AT_MOST: "<=", EXACTLY: "=="}
-
-
 def project_all(w: WorkingSet, v: np.ndarray) -> np.ndarray:
     x = np.empty(v.size)
     for b in range(w.slot.size):
         part = slice(w.first[b], w.first[b + 1])
-        x[part] = project(v[part], w.upper[part], NAMES[w.relation[b]], w.total[b])
+        relation = "==" if w.exact[b] else "<=" if w.total[b] < INF else ""
+        x[part] = project(v[part], w.upper[part], relation, w.total[b])
     return x
 
 

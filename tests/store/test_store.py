@@ -11,7 +11,6 @@ from copter.store import kernels
 from copter.store.compiled import compile_program
 from copter.store.local import LocalStore
 from copter.store.slabs import GrowableArrays, SlotTable, places, slice_indices
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import caps_at, costs_at, view_of
 from support.strategies import PlainProgram, PlainRequest
 
@@ -296,7 +295,7 @@ def test_sum_row_kinds():
     program.add_request("at most", [1.0], {}, total=2.0)
     program.add_request("exactly", [1.0], {}, total=3.0, relation="==")
     table = program.store.requests
-    assert table.relation[program.request_slots].tolist() == [NO_TOTAL, AT_MOST, EXACTLY]
+    assert table.exact[program.request_slots].tolist() == [False, False, True]
     assert table.total[program.request_slots].tolist() == [np.inf, 2.0, 3.0]
 
 
@@ -339,7 +338,7 @@ def test_kernels_name_the_rows_of_the_tables_as_the_store_lays_them_out():
         (requests, requests.whole, "COST_START N_COLUMNS USAGE UPPER_START OVERRIDE_START OVERRIDE_LENGTH"),
         (requests, requests.whole, "GENERATION COST_STAMP BOUND_STAMP"),
         (requests, requests.real, "SCALE UPPER TOTAL"),
-        (requests, requests.small, "RELATION INTEGRAL"),
+        (requests, requests.small, "EXACT INTEGRAL"),
         (usages, usages.whole, "POINTER_START ENTRY_START WIDTH NNZ"),
     ):
         for name in rows.split():

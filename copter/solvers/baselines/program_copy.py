@@ -13,7 +13,7 @@ from copter.program.program import ContinualProgram
 from copter.store.allocation import SparseX
 from copter.store.compiled import pieces
 from copter.store.reading import effective_costs, row_positions, upper_bounds, usage_columns
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -29,8 +29,8 @@ class Copy:
         self._rows = original.resource_slots
         self.program.add_resources(**vars(original.resources[:]))
         position = row_positions(store, self._rows)
-        # One call adds requests of one relation and one integrality.
-        kind = 2 * table.relation[slots] + table.integral[slots]
+        # One call adds requests with the same kind of sum row and integrality.
+        kind = 4 * np.isinf(table.total[slots]) + 2 * table.exact[slots] + table.integral[slots]
         groups = [np.flatnonzero(kind == each) for each in np.unique(kind)]
         for group in groups:
             for part in pieces(table.n_columns[slots[group]]):
@@ -60,16 +60,16 @@ def _add_requests(
     slots: NDArray[np.int64],
     position: NDArray[np.int32],
 ) -> None:
-    """Add requests of one relation and integrality, with the content of ``slots`` in ``store``."""
+    """Add requests with one kind of sum row and integrality, with the content of ``slots`` in ``store``."""
     table = store.requests
-    relation: Literal["<=", "=="] = "==" if table.relation[slots[0]] == EXACTLY else "<="
+    relation: Literal["<=", "=="] = "==" if table.exact[slots[0]] else "<="
     upper = upper_bounds(store, slots)
     program.add_requests(
         ids,
         effective_costs(store, slots),
         table.n_columns[slots],
         _matrix(store, slots, position),
-        totals=None if table.relation[slots[0]] == NO_TOTAL else table.total[slots],
+        totals=None if table.total[slots[0]] == np.inf else table.total[slots],
         relation=relation,
         upper=upper if (upper != upper[0]).any() else float(upper[0]),
         integral=bool(table.integral[slots[0]]),

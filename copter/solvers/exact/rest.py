@@ -28,7 +28,7 @@ from scipy.sparse import csc_array
 
 from copter.models.general_lp import GeneralLP
 from copter.store.allocation import SparseX
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import costs_at, take_entries
 
 if TYPE_CHECKING:
@@ -137,23 +137,23 @@ def rest_of(
     unit = budget / _BUDGET or 1.0
     rows = _rows(store, y, slot, column)
     # an equality request with a single column has a fixed value, and needs no sum row
-    relation, total = table.relation[: table.size], table.total[: table.size]
-    alone = (np.bincount(slot, minlength=table.size) == 1)[slot] & (relation[slot] == EXACTLY)
+    exact, total = table.exact[: table.size], table.total[: table.size]
+    alone = (np.bincount(slot, minlength=table.size) == 1)[slot] & exact[slot]
     alone &= upper == total[slot]
     lower = np.where(alone, upper, lower)
-    summed = (relation != NO_TOTAL) & (table.n_columns[: table.size] > 0)
+    summed = (total < np.inf) & (table.n_columns[: table.size] > 0)
     summed[slot[alone]] = False
     owners = np.flatnonzero(summed)
     held = np.flatnonzero(summed[slot])
     # slacks of rows with a price, and of totals with a dual value
     paid = np.flatnonzero(rows.price)
-    short = np.flatnonzero((relation[owners] == AT_MOST) & (marginal[owners] < 0.0))
+    short = np.flatnonzero(~exact[owners] & (marginal[owners] < 0.0))
     extra, m = np.arange(k, k + paid.size + short.size), rows.price.size
     values = rows.value, np.ones(held.size), np.sign(rows.price[paid]), np.ones(short.size)
     members = rows.row, m + np.searchsorted(owners, slot[held]), paid, m + short
     columns = np.repeat(np.arange(k), rows.counts), held, extra
     where = np.concatenate(members), np.concatenate(columns)
-    tight = relation[owners] == EXACTLY
+    tight = exact[owners]
     tight[short] = True
     row_lower = np.concatenate((rows.lower, np.where(tight, total[owners], -np.inf)))
     row_upper = np.concatenate((rows.upper, total[owners]))
@@ -181,16 +181,16 @@ def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool
     live = np.flatnonzero(store.rows.alive[: store.rows.size])
     position = np.full(store.rows.size, -1)
     position[live] = np.arange(live.size)
-    relation, total = table.relation[: table.size], table.total[: table.size]
-    owners = np.flatnonzero((relation != NO_TOTAL) & (table.n_columns[: table.size] > 0))
-    held, m = np.flatnonzero(relation[slot] != NO_TOTAL), live.size
+    exact, total = table.exact[: table.size], table.total[: table.size]
+    owners = np.flatnonzero((total < np.inf) & (table.n_columns[: table.size] > 0))
+    held, m = np.flatnonzero(total[slot] < np.inf), live.size
     members = np.concatenate((position[row], m + np.searchsorted(owners, slot[held])))
     columns = np.concatenate((np.repeat(np.arange(slot.size), counts), held))
     matrix = csc_array(
         (np.concatenate((value, np.ones(held.size))), (members, columns)), shape=(m + owners.size, slot.size)
     )
     view, place = store.executor.columns(slot, column)
-    least = np.where(relation[owners] == EXACTLY, total[owners], -np.inf)
+    least = np.where(exact[owners], total[owners], -np.inf)
     lp = GeneralLP(
         c=costs_at(view, slot, place),
         A=matrix,

@@ -38,7 +38,7 @@ from copter.solvers.exact.tree import branch_and_bound
 from copter.solvers.milp import MilpAnswer
 from copter.store.allocation import SparseX
 from copter.store.reading import effective_costs
-from copter.store.store import NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -325,8 +325,8 @@ class Search:
             return None, 0.0
         table = self.store.requests
         owners = np.unique(left.slot)
-        units = np.where(table.relation[owners] != NO_TOTAL, table.total[owners], 0.0).sum()
-        units += left.upper[table.relation[left.slot] == NO_TOTAL].sum()
+        units = np.where(table.total[owners] < np.inf, table.total[owners], 0.0).sum()
+        units += left.upper[table.total[left.slot] == np.inf].sum()
         most = _TIES * self.integer_gap * self.gap_denominator
         if not 0.0 < units < math.inf:
             return None, 0.0

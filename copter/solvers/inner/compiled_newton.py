@@ -97,7 +97,7 @@ class CompiledNewton:
         newton, batch = cls(working, stop, tuning, threads), terms.batch
         newton.terms = terms
         scale = np.maximum(abs(slopes), 1e-300)
-        packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
+        packed = terms.block, terms.first, terms.image, terms.upper, batch.exact, batch.total
         newton._terms, newton._pull = (batch.phi, *packed, scale), -slopes
         return newton
 
@@ -140,10 +140,10 @@ class CompiledNewton:
 @kernel(allocates=True, inner=True)
 def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
     """Write the costs at the terms' slopes at prices y to `tilted`; return (cost of terms, slopes, a'x)."""
-    phi, block, first, image, upper, relation, total, scale = terms
+    phi, block, first, image, upper, exact, total, scale = terms
     v = term_centres(w, block, first, y, centre, sigma)
     s, t = pull.copy(), np.empty(pull.size)
-    solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, t)
+    solve_slopes(phi, v, sigma, image, upper, exact, total, first, scale, s, t)
     more = 0.0
     for b in range(block.size):
         shift = w.first[block[b]] - first[b]

@@ -129,7 +129,7 @@ def _epochs(w, terms, pull, x, shifted, centre, sigma, eta, tolerance, limit):  
                     step,
                     image,
                     upper,
-                    w.relation[b],
+                    w.exact[b],
                     w.total[b],
                     begin,
                     end,

@@ -19,7 +19,6 @@ import numpy as np
 
 from copter.compile.kernels import kernel
 from copter.solvers.inner.newton_kernels import multiplier
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.phi import proximal, slope
 
 _SLOPE_STEPS = 60
@@ -42,7 +41,7 @@ def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-
 
 
 @kernel(inner=True)
-def _projection(v, push, image, upper, relation, total, begin, end, x):  # type: ignore[no-untyped-def]
+def _projection(v, push, image, upper, exact, total, begin, end, x):  # type: ignore[no-untyped-def]
     """Write Proj(v + push a) to x; return a'x, and the squared norm of P a over the free columns."""
     top, mass = -np.inf, 0.0
     for j in range(begin, end):
@@ -50,7 +49,7 @@ def _projection(v, push, image, upper, relation, total, begin, end, x):  # type:
         top = max(top, x[j])
         if x[j] > 0.0:
             mass += min(x[j], upper[j])
-    tight = relation == EXACTLY or (relation == AT_MOST and mass > total)
+    tight = exact or mass > total
     tau = multiplier(x[begin:end], upper[begin:end], total, top - total) if tight else 0.0
     at, mean, count = 0.0, 0.0, 0
     for j in range(begin, end):
@@ -71,15 +70,15 @@ def _projection(v, push, image, upper, relation, total, begin, end, x):  # type:
 
 
 @kernel(inner=True)
-def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
+def _solve_slope(phi, q, v, sigma, image, upper, exact, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
     """Return the root s of s = -phi'(a'x(s)), x(s) = Proj(v + sigma s a), of term q, and a'x(s)."""
-    if end == begin + 1 and relation != EXACTLY and image[begin] > 0.0:  # closed form for one column
-        most, a = upper[begin] if relation == NO_TOTAL else min(upper[begin], total), image[begin]
+    if end == begin + 1 and not exact and image[begin] > 0.0:  # closed form for one column
+        most, a = min(upper[begin], total), image[begin]
         at = a * min(max(proximal(phi, q, a * v[begin], sigma * a * a) / a, 0.0), most)
         return -slope(phi, q, at), at
     low, high, at = -np.inf, np.inf, 0.0
     for _ in range(_SLOPE_STEPS):
-        at, square = _projection(v, sigma * guess, image, upper, relation, total, begin, end, x)
+        at, square = _projection(v, sigma * guess, image, upper, exact, total, begin, end, x)
         kappa, flat = sigma * square, -slope(phi, q, at)
         if guess < flat:
             low = guess
@@ -110,27 +109,27 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
 
 
 @kernel(allocates=True, inner=True)
-def solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, t):  # type: ignore[no-untyped-def]
+def solve_slopes(phi, v, sigma, image, upper, exact, total, first, scale, s, t):  # type: ignore[no-untyped-def]
     """Overwrite the guesses in `s` with the roots of all terms, and `t` with a'x there."""
     x = np.empty(v.size)
-    for q in range(relation.size):
+    for q in range(exact.size):
         begin, end = first[q], first[q + 1]
         s[q], t[q] = _solve_slope(
-            phi, q, v, sigma, image, upper, relation[q], total[q], begin, end, scale[q], s[q], x
+            phi, q, v, sigma, image, upper, exact[q], total[q], begin, end, scale[q], s[q], x
         )
 
 
 @kernel(inner=True)
-def step_to(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
+def step_to(phi, q, v, sigma, image, upper, exact, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
     """Write the minimiser of |x - v|^2 / (2 sigma) + phi(a'x) over X_q to `x`; return its slope s."""
-    s, _ = _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x)
+    s, _ = _solve_slope(phi, q, v, sigma, image, upper, exact, total, begin, end, scale, guess, x)
     top, mass = -np.inf, 0.0
     for j in range(begin, end):
         x[j] = v[j] + (sigma * s * image[j] if image[j] > 0.0 else 0.0)
         top = max(top, x[j])
         if x[j] > 0.0:
             mass += min(x[j], upper[j])
-    tight = relation == EXACTLY or (relation == AT_MOST and mass > total)
+    tight = exact or mass > total
     tau = multiplier(x[begin:end], upper[begin:end], total, top - total) if tight else 0.0
     for j in range(begin, end):
         x[j] = min(max(x[j] - tau, 0.0), upper[j])

@@ -13,7 +13,6 @@ from copter.solvers.inner.convex_kernels import term_centres
 from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.slabs import slice_indices
-from copter.store.store import NO_TOTAL
 from copter.terms.batch import TermBatch
 
 _IDLE = 1e-3
@@ -72,8 +71,7 @@ class WorkingTerms:
         share = np.where(np.isfinite(size) & (size > 0), size, np.inf)[w.row] / asked[w.row]
         x = np.full(w.column.size, np.inf)
         np.minimum.at(x, column, share)
-        summed = w.relation != NO_TOTAL
-        even = np.where(summed, w.total, np.inf) / np.diff(w.first)
+        even = w.total / np.diff(w.first)
         x = np.minimum(np.minimum(x, w.upper), even[w.block])
         return np.where(np.isfinite(x), x, 1.0)
 

@@ -28,7 +28,6 @@ from copter.compile.kernels import kernel
 from copter.solvers.inner.elastic import costless, least_violation
 from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
-from copter.store.store import AT_MOST, NO_TOTAL
 
 _PAIR_STEPS = 8
 """Largest number of pair steps in one visit of a request; compiled into the kernel, so not in the tuning."""
@@ -155,7 +154,7 @@ def make_feasible(w, x):  # type: ignore[no-untyped-def]
         for j in range(w.first[b], w.first[b + 1]):
             x[j] = min(max(x[j], 0.0), w.upper[j])
             total += x[j]
-        if w.relation[b] == NO_TOTAL:
+        if w.total[b] == np.inf:
             continue
         wrong = total - w.total[b]
         for j in range(w.first[b], w.first[b + 1]):
@@ -163,7 +162,7 @@ def make_feasible(w, x):  # type: ignore[no-untyped-def]
                 step = min(wrong, x[j])
                 x[j] -= step
                 wrong -= step
-            elif wrong < 0.0 and w.relation[b] != AT_MOST:
+            elif wrong < 0.0 and w.exact[b]:
                 step = min(-wrong, w.upper[j] - x[j])
                 x[j] += step
                 wrong += step
@@ -246,7 +245,7 @@ def visit(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     begin, end = w.first[b], w.first[b + 1]
     largest = 0.0
     unused = np.int64(-1)
-    if w.relation[b] == NO_TOTAL:
+    if w.total[b] == np.inf:
         for j in range(begin, end):
             gradient = _gradient(w, j, x, shifted, centre, sigma, eta)
             if gradient < 0.0:
@@ -260,7 +259,7 @@ def visit(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
                 _move(w, j, step, x, shifted)
         return largest
     rest = 0.0
-    if w.relation[b] == AT_MOST:
+    if not w.exact[b]:
         rest = w.total[b]
         for j in range(begin, end):
             rest -= x[j]
@@ -268,7 +267,7 @@ def visit(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     for _ in range(min(2 + (end - begin) // 4, _PAIR_STEPS)):
         to, source = unused - 1, unused - 1
         low, high = np.inf, -np.inf
-        if w.relation[b] == AT_MOST:
+        if not w.exact[b]:
             to, low = unused, 0.0
             if rest > 0.0:
                 source, high = unused, 0.0

@@ -17,7 +17,7 @@ from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.executor import Columns, Part, joined
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
 
 
@@ -133,20 +133,29 @@ def gather(
     tuning = tuning or SetTuning()
     taken = _take(store, slot, column, held, stands_for)
     entries, passes = (taken.pointer, taken.row, taken.value), (tuning.mean_passes, tuning.ruiz_passes)
-    blocks = taken.first, taken.relation, taken.total
     share, unit, row_scale, column_scale = natural_units(
-        *entries, *blocks, taken.decided, store.rows.size, passes, tuning.least_unit
+        *entries, taken.first, taken.total, taken.decided, store.rows.size, passes, tuning.least_unit
     )
     lower_row, upper_row = _row_bounds(store, taken, held)
     if taken.single.any():
         row_scale, column_scale = _levelled(taken, row_scale, column_scale, lower_row, upper_row)
     bounds = lower_row, upper_row
     cost_scale, total, cost, upper, lower_row, upper_row = _in_units(
-        *entries, *blocks, taken.cost, taken.upper, *bounds, share, unit, row_scale, column_scale
+        *entries,
+        taken.first,
+        taken.exact,
+        taken.total,
+        taken.cost,
+        taken.upper,
+        *bounds,
+        share,
+        unit,
+        row_scale,
+        column_scale,
     )
     return WorkingSet(
         taken.slot,
-        taken.relation,
+        taken.exact,
         total,
         taken.first,
         taken.block,
@@ -168,7 +177,7 @@ def _in_units(  # type: ignore[no-untyped-def]
     row,
     value,
     first,
-    relation,
+    exact,
     total,
     cost,
     upper,
@@ -181,27 +190,27 @@ def _in_units(  # type: ignore[no-untyped-def]
 ):
     """Scale entries in place; return (unit of cost, totals, costs, upper bounds, row bounds) in units."""
     _scale_entries(pointer, row, value, row_scale, column_scale)
-    rest = without_forced(first, relation, cost, upper) * column_scale
-    cost_scale = _cost_unit(first, relation, pointer, rest, share)
+    rest = without_forced(first, exact, cost, upper) * column_scale
+    cost_scale = _cost_unit(first, total, pointer, rest, share)
     rows = lower_row * row_scale, upper_row * row_scale
     return cost_scale, total / unit, rest / cost_scale, upper / column_scale, rows[0], rows[1]
 
 
 @kernel(inner=True)
-def _cost_unit(first, relation, pointer, cost, share):  # type: ignore[no-untyped-def]
+def _cost_unit(first, total, pointer, cost, share):  # type: ignore[no-untyped-def]
     """Return the root mean square of the nonzero costs of columns with rows or a sum row.
 
     If there are none, use all nonzero costs; return 1 if all costs are 0.
     """
     square = of_all = 0.0
     count = count_all = 0
-    for b in range(relation.size):
+    for b in range(total.size):
         for j in range(first[b], first[b + 1]):
             if cost[j] == 0.0:
                 continue
             of_all += cost[j] * cost[j]
             count_all += 1
-            if relation[b] != NO_TOTAL or pointer[j + 1] > pointer[j]:
+            if total[b] < np.inf or pointer[j + 1] > pointer[j]:
                 own = cost[j] / share[b]
                 square += own * own
                 count += 1
@@ -237,7 +246,7 @@ class _Taken(NamedTuple):
     """
 
     slot: NDArray[np.int64]
-    relation: NDArray[np.int8]
+    exact: NDArray[np.bool_]
     total: NDArray[np.float64]
     first: NDArray[np.int64]
     block: NDArray[np.int64]
@@ -262,34 +271,34 @@ def _take(
     table, rows = store.requests, store.rows.size
     view, place = store.executor.columns(slot, column)
     seen = np.ones(rows, np.bool_) if held is None else held.rows
-    return _Taken(*_read(view, table.n_columns, table.relation, table.total, slot, place, seen, stands_for))
+    return _Taken(*_read(view, table.n_columns, table.exact, table.total, slot, place, seen, stands_for))
 
 
 @kernel(allocates=True)
-def _read(view, n_columns, relations, totals, slot, place, seen, stands_for):  # type: ignore[no-untyped-def]
+def _read(view, n_columns, exactly, totals, slot, place, seen, stands_for):  # type: ignore[no-untyped-def]
     """Return the fields of :class:`_Taken`; `place`: positions of the columns in the view."""
     slots, first, block = _blocks(slot)
-    relation, total = relations[slots], totals[slots]
+    exact, total = exactly[slots], totals[slots]
     cost, upper = costs_at(view, slot, place), caps_at(view, slot, place)
     pointer, row, value = take_entries(view, slot, place, seen)
     decided, single = np.empty(slots.size, np.bool_), np.empty(slot.size, np.bool_)
     choices = False
     for b in range(slots.size):
-        decided[b] = relation[b] == EXACTLY and n_columns[slots[b]] == 1
-        single[first[b] : first[b + 1]] = relation[b] == NO_TOTAL
-        choices = choices or relation[b] == EXACTLY
+        decided[b] = exact[b] and n_columns[slots[b]] == 1
+        single[first[b] : first[b + 1]] = total[b] == np.inf
+        choices = choices or exact[b]
         if stands_for is not None:
             total[b] *= stands_for[slots[b]]
             for j in range(first[b], first[b + 1]):
                 upper[j] *= stands_for[slots[b]]
     forced = np.zeros(seen.size)
     if choices:
-        _take_forced(first, relation, total, pointer, row, value, forced)
-    return slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single, forced
+        _take_forced(first, exact, total, pointer, row, value, forced)
+    return slots, exact, total, first, block, cost, upper, pointer, row, value, decided, single, forced
 
 
 @kernel(allocates=True, inner=True)
-def _take_forced(first, relation, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
+def _take_forced(first, exact, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
     """Subtract from the entries of a row the usage that a block cannot avoid, if that is most of its usage.
 
     With sum(x) == total only the differences of a row's entries matter: of 1e9 and 1e9 + 1, the 1. The
@@ -297,9 +306,9 @@ def _take_forced(first, relation, total, pointer, row, value, forced):  # type: 
     """
     count, least = np.zeros(forced.size, np.int64), np.empty(forced.size)
     largest = np.empty(forced.size)
-    for b in range(relation.size):
+    for b in range(exact.size):
         n = first[b + 1] - first[b]
-        if relation[b] != EXACTLY or n < 2 or not total[b] > 0.0:
+        if not exact[b] or n < 2 or not total[b] > 0.0:
             continue
         begin, end = pointer[first[b]], pointer[first[b + 1]]
         if pointer[first[b] + 1] == begin:  # the first column uses no row, so no usage is unavoidable
@@ -383,7 +392,7 @@ def _lightest(view):  # type: ignore[no-untyped-def]
     known = np.full(view.entry_start.size, -1)
     slot, column, count = np.empty(n_columns.size, np.int64), np.empty(n_columns.size, np.int64), 0
     for q in range(n_columns.size):
-        if n_columns[q] <= KEEP_ALL or view.relation[q] == NO_TOTAL:
+        if n_columns[q] <= KEEP_ALL or view.total[q] == np.inf:
             continue
         u, low = view.usage[q], np.inf
         if known[u] < 0:

@@ -54,7 +54,6 @@ from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.sums import Curvature, Projection, Sums
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
-from copter.store.store import NO_TOTAL
 
 _judge: Any = judge.py_func  # type: ignore[attr-defined]
 _damped: Any = damped.py_func  # type: ignore[attr-defined]
@@ -114,7 +113,7 @@ class SemismoothNewton:
         self._turn = self._poor = 0
         self._blocks = self.tuning.hessian_blocks
         # in the set's units, a total is proportional to the square root of the curvature
-        self._weight = np.where(working.relation == NO_TOTAL, np.inf, working.total**2)
+        self._weight = working.total**2
         self._sampler = Sampler(self._weight, self._blocks)
         self._elastic = 0.0
         self._rows = RowTest(working)

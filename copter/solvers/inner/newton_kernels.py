@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from copter.compile.kernels import kernel
-from copter.store.store import AT_MOST, EXACTLY
 
 
 @kernel(inner=True)
@@ -84,8 +83,8 @@ def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             elif v > second:
                 second = v
         total = w.total[b]
-        tight[b] = w.relation[b] == EXACTLY
-        if w.relation[b] == AT_MOST and top > 0.0:
+        tight[b] = w.exact[b]
+        if not tight[b] and total < np.inf and top > 0.0:
             mass = 0.0
             for j in range(begin, end):
                 if x[j] > 0.0:

@@ -16,26 +16,25 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 from copter.parallel import dot
 from copter.proof.magnitudes import components, geometric_means, medians
-from copter.store.store import EXACTLY, NO_TOTAL
 
 _SAME_COST = 1e-14
 """Relative difference up to which the costs of a request count as equal, because of rounding."""
 
 
 @kernel(allocates=True)
-def natural_units(pointer, row, value, first, relation, total, decided, m, passes, least):  # type: ignore[no-untyped-def]
+def natural_units(pointer, row, value, first, total, decided, m, passes, least):  # type: ignore[no-untyped-def]
     """Return units of blocks and columns, and scale factors of the m rows and of the columns.
 
-    Arguments: compressed columns, the blocks' starts, relations and totals, `decided` (no choice), the
-    numbers of passes of geometric means and of Ruiz, and the least ratio of a unit to the usual one.
+    Arguments: compressed columns, the blocks' starts and totals, `decided` (no choice), the numbers of passes
+    of geometric means and of Ruiz, and the least ratio of a unit to the usual one.
 
     Return (total of each block divided by its unit, units of blocks, row factors, column factors). Scaled
     rows have unit norm.
     """
-    summed, single, any_single = np.empty(relation.size, np.bool_), np.zeros(first[-1], np.bool_), False
-    for b in range(relation.size):
-        summed[b] = relation[b] != NO_TOTAL and total[b] > 0.0
-        if relation[b] == NO_TOTAL:
+    summed, single, any_single = np.empty(total.size, np.bool_), np.zeros(first[-1], np.bool_), False
+    for b in range(total.size):
+        summed[b] = 0.0 < total[b] < np.inf
+        if total[b] == np.inf:
             single[first[b] : first[b + 1]] = True
             any_single = True
     weight = _weights(pointer, row, value, first, total, decided, summed, m, passes[0])
@@ -146,11 +145,11 @@ def levels(
 
 
 @kernel(allocates=True, inner=True)
-def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def]
+def without_forced(first, exact, cost, upper):  # type: ignore[no-untyped-def]
     """Return the costs minus the cost that a request with sum(x) == total cannot avoid."""
     rest = cost.copy()
-    for b in range(relation.size):
-        if relation[b] != EXACTLY:
+    for b in range(exact.size):
+        if not exact[b]:
             continue
         least, most = np.inf, -np.inf
         for j in range(first[b], first[b + 1]):

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.solvers.inner.working_set import WorkingSet
-from copter.store.store import EXACTLY, NO_TOTAL
 
 MOST_ROWS, MOST_COLUMNS = 128, 2_000
 """Largest sets for the method: the sum rows count as rows, and the inverse has their square as elements."""
@@ -62,7 +61,7 @@ def solve_small(
     `x` (columns,), `y` (rows,): allocation and prices, in the set's units, near which the search begins.
     `feasible`: largest violation of a row in these units.
     """
-    rows = working.lower_row.size + int(np.count_nonzero(working.relation != NO_TOTAL))
+    rows = working.lower_row.size + int(np.count_nonzero(working.total < np.inf))
     found, values, prices, pivots = _simplex(working, x, y, feasible, 50 + 10 * rows)
     return SimplexResult(values, prices, pivots) if found else None
 
@@ -147,7 +146,7 @@ def _bounds(w):  # type: ignore[no-untyped-def]
     n, m = w.column.size, w.lower_row.size
     sum_row, size = np.full(w.slot.size, -1), m
     for b in range(w.slot.size):
-        if w.relation[b] != NO_TOTAL:
+        if w.total[b] < np.inf:
             sum_row[b] = size
             size += 1
     lower, upper, cost = np.zeros(n + size), np.empty(n + size), np.zeros(n + size)
@@ -158,7 +157,7 @@ def _bounds(w):  # type: ignore[no-untyped-def]
         lower[n + i], upper[n + i] = w.lower_row[i], w.upper_row[i]
     for b in range(w.slot.size):
         if sum_row[b] >= 0:
-            lower[n + sum_row[b]] = w.total[b] if w.relation[b] == EXACTLY else 0.0
+            lower[n + sum_row[b]] = w.total[b] if w.exact[b] else 0.0
             upper[n + sum_row[b]] = w.total[b]
     return sum_row, lower, upper, cost
 
@@ -247,9 +246,9 @@ def _first_basis(w, near, prices, sum_row, lower, upper, basic, place, inverse):
                 key = j
         s = sum_row[b]
         if s >= 0 and w.total[b] > 0.0:
-            if key < 0 and w.relation[b] == EXACTLY:
+            if key < 0 and w.exact[b]:
                 key = _cheapest(w, prices, upper, begin, end)
-            elif mass < w.total[b] * (1.0 - _FULL) and w.relation[b] != EXACTLY:
+            elif mass < w.total[b] * (1.0 - _FULL) and not w.exact[b]:
                 key = -1
             if key >= 0:
                 direction = _column(w, sum_row, inverse, key)

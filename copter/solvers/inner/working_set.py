@@ -23,7 +23,6 @@ from copter.compile.array_record import ArrayRecord
 from copter.compile.kernels import kernel
 from copter.parallel import dot
 from copter.store.allocation import SparseX
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 
 _ROUNDING = 1e-14
 """Permitted violation of a row as a share of the norm of x: some hundred rounding errors of float64."""
@@ -80,7 +79,7 @@ class InnerResult(NamedTuple):
 class WorkingSet(ArrayRecord):
     """Scaled program of some columns; a block contains the columns of one request, ascending by slot.
 
-    `slot`, `relation`, `total` (blocks,). `first` (blocks + 1,): starts of the blocks' columns. `block`,
+    `slot`, `exact`, `total` (blocks,). `first` (blocks + 1,): starts of the blocks' columns. `block`,
     `column`, `cost`, `upper` (columns,). `pointer`, `row`, `value`: compressed columns of the scaled coupling
     matrix (row numbers are unsigned: kernels that gather by them are a third faster, because no index is
     negative). `lower_row`, `upper_row` (rows,): scaled. `row_scale` (rows,): factor on each row.
@@ -89,7 +88,7 @@ class WorkingSet(ArrayRecord):
     """
 
     slot: NDArray[np.int64]
-    relation: NDArray[np.int8]
+    exact: NDArray[np.bool_]
     total: NDArray[np.float64]
     first: NDArray[np.int64]
     block: NDArray[np.int64]
@@ -181,7 +180,7 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
 def _holding_costs(w, x, y):  # type: ignore[no-untyped-def]
     """Compute the costs of :meth:`WorkingSet.holding`, without the factor sigma."""
     cost = np.empty(x.size)
-    for b in range(w.relation.size):
+    for b in range(w.slot.size):
         begin, end = w.first[b], w.first[b + 1]
         mass, level = 0.0, -np.inf
         for j in range(begin, end):
@@ -191,10 +190,8 @@ def _holding_costs(w, x, y):  # type: ignore[no-untyped-def]
             mass += x[j]
             if x[j] > 0.0 and x[j] < w.upper[j]:
                 level = max(level, cost[j])
-        summed = w.relation[b] == EXACTLY or (
-            w.relation[b] == AT_MOST and mass >= w.total[b] * (1.0 - _ALMOST)
-        )
-        if not summed or level == -np.inf or (w.relation[b] == AT_MOST and level > 0.0):
+        summed = w.exact[b] or mass >= w.total[b] * (1.0 - _ALMOST)
+        if not summed or level == -np.inf or (level > 0.0 and not w.exact[b]):
             level = 0.0
         for j in range(begin, end):
             if x[j] <= 0.0:
@@ -244,14 +241,14 @@ def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
             mass += x[j]
             if x[j] > 0.0:
                 level = max(level, p)
-        if w.relation[b] == NO_TOTAL:
+        if w.total[b] == np.inf:
             level = 0.0
         elif not capped:
-            bound += w.total[b] * (low if w.relation[b] == EXACTLY else min(0.0, low))
+            bound += w.total[b] * (low if w.exact[b] else min(0.0, low))
             continue
         else:
             level = max(level, low)
-            if w.relation[b] != EXACTLY:
+            if not w.exact[b]:
                 level = min(level, 0.0) if mass >= (1.0 - 1e-12) * w.total[b] else 0.0
             bound += w.total[b] * level
         for j in range(w.first[b], w.first[b + 1]):
@@ -268,9 +265,7 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
     """Return sizes of rows by bounds and by the least usage of a column."""
     step = np.full(w.lower_row.size, np.inf)
     for j in range(w.cost.size):
-        most = w.upper[j]
-        if w.relation[w.block[j]] != NO_TOTAL:
-            most = min(most, w.total[w.block[j]])
+        most = min(w.upper[j], w.total[w.block[j]])
         if 0.0 < most < np.inf:
             for k in range(w.pointer[j], w.pointer[j + 1]):
                 if w.value[k] != 0.0:

@@ -31,7 +31,7 @@ def _compile_newton() -> None:
     none, one, two = np.zeros(2), np.ones(1), np.ones(2)
     working = WorkingSet(
         slot=np.array([0]),
-        relation=np.array([1], np.int8),
+        exact=np.array([False]),
         total=one,
         first=np.array([0, 2]),
         block=np.array([0, 0]),

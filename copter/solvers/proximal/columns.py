@@ -11,7 +11,6 @@ from copter.compile.kernels import kernel
 from copter.proof.pricing import Pricing, price
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.gather import lightest, typical_slack, union
-from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import StoreView, cap_of, paid_for
 
 if TYPE_CHECKING:
@@ -141,13 +140,13 @@ def _relief(view: StoreView, y, slot, place, known):  # type: ignore[no-untyped-
     """
     level = np.empty(view.n_columns.size)  # price at which a request has its total; infinite if it has less
     for q in range(level.size):
-        level[q] = np.inf if view.relation[q] == EXACTLY else 0.0
+        level[q] = np.inf if view.exact[q] else 0.0
     begin = 0
     while begin < known:
         q, end = slot[begin], begin
         while end < known and slot[end] == q:
             end += 1
-        if view.relation[q] != NO_TOTAL:
+        if view.total[q] < np.inf:
             p, left = np.empty(end - begin), view.total[q]
             for k in range(begin, end):
                 p[k - begin] = paid_for(view, view.usage[q], place[k], y)
@@ -164,9 +163,7 @@ def _relief(view: StoreView, y, slot, place, known):  # type: ignore[no-untyped-
             here += 1
         if here < known and slot[here] == q and place[here] == place[k]:
             continue
-        p, most = paid_for(view, view.usage[q], place[k], y), cap_of(view, q, place[k])
-        if view.relation[q] != NO_TOTAL:
-            most = min(most, view.total[q])
+        p, most = paid_for(view, view.usage[q], place[k], y), min(cap_of(view, q, place[k]), view.total[q])
         if level[q] == np.inf:
             relief[k - known] = np.inf
         elif p < level[q] - _EQUAL * (abs(p) + abs(level[q])):

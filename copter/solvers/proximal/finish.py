@@ -23,7 +23,6 @@ from copter.proof.rays import farkas_ray
 from copter.solution import Status
 from copter.solvers.inner.working_set import RowTest
 from copter.solvers.proximal.steps import StepsResult
-from copter.store.store import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -185,8 +184,8 @@ def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[General
     from scipy.sparse import csc_array, vstack
 
     blocks, n = working.slot.size, working.column.size
-    summed = (working.relation != NO_TOTAL) & (working.total > 0)
-    closed = (working.relation != NO_TOTAL) & (working.total <= 0)
+    closed = working.total <= 0
+    summed = (working.total < np.inf) & ~closed
     unit = np.where(summed, working.total, 1.0)[working.block]
     matrix = csc_array(
         (working.value, working.row.astype(np.int32), working.pointer), shape=(working.lower_row.size, n)
@@ -195,7 +194,7 @@ def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[General
         (np.ones(n), working.block.astype(np.int32), np.arange(n + 1)), shape=(blocks, n)
     ).tocsr()[summed]
     sharp = _tighter(working.lower_row, working.upper_row, least)
-    low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
+    low = np.where(working.exact, 1.0, -np.inf)[summed]
     lp = GeneralLP(
         c=working.cost * unit * factor,
         A=vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc(),

@@ -41,7 +41,6 @@ from copter.solvers.proximal.state import Iterate, State, with_starts
 from copter.solvers.proximal.steps import Aim, on_rows, run_steps
 from copter.store.allocation import SparseX, changes, distinct, merged, replaced, row_activity
 from copter.store.local import in_this_process
-from copter.store.store import NO_TOTAL
 from copter.store.subproblem import subproblem
 from copter.store.view import cap_of
 
@@ -471,9 +470,7 @@ def _at_bounds(view, slot, column, value):  # type: ignore[no-untyped-def]
     exact = value.copy()
     for k in range(slot.size):
         q = slot[k]
-        cap = cap_of(view, q, column[k])
-        if view.relation[q] != NO_TOTAL:
-            cap = min(cap, view.total[q])
+        cap = min(cap_of(view, q, column[k]), view.total[q])
         if cap < np.inf and abs(value[k] - cap) <= ROUNDING * cap:
             exact[k] = cap
     return exact

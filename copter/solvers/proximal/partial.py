@@ -36,7 +36,7 @@ from copter.solvers.inner.gather import LeftOut, gather, union
 from copter.solvers.proximal.state import Budget, Iterate
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import cap_of, coefficients_of, cost_of, entries_of
 
 if TYPE_CHECKING:
@@ -246,11 +246,11 @@ class PartialSteps:
     def _losses(self, now: Iterate) -> NDArray[np.float64]:
         """Return the losses of the requests; infinite for those that must change at any cost."""
         table, x = self.store.requests, now.x
-        relation, total = table.relation[: table.size], table.total[: table.size]
+        exact, total = table.exact[: table.size], table.total[: table.size]
         placed = np.bincount(x.slot, x.value, table.size)
-        short = (relation == EXACTLY) & (abs(total - placed) > _PLACED * total)
+        short = exact & (abs(total - placed) > _PLACED * total)
         # without a sum row columns are independent, and the request's marginal price is not meaningful
-        return np.where(short | (relation == NO_TOTAL), np.inf, now.measures.loss)
+        return np.where(short | np.isinf(total), np.inf, now.measures.loss)
 
 
 def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
@@ -266,10 +266,10 @@ def _choose(view, y, first, place, column, seen, begin, end, best, margin):  # t
         if view.total[q] <= 0.0 or first[q] == first[q + 1]:
             continue
         matters = False
-        usage, single = view.usage[q], view.relation[q] != NO_TOTAL
+        usage, single = view.usage[q], view.total[q] < np.inf
         shift, stride = coefficients_of(view, usage)
         low, second, size, at = np.inf, np.inf, 0.0, -1
-        if view.relation[q] == AT_MOST:
+        if single and not view.exact[q]:
             low = 0.0
         for k in range(first[q], first[q + 1]):
             j = place[k]

@@ -37,7 +37,7 @@ from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, Method, run_steps
 from copter.store.allocation import SparseX, row_activity
 from copter.store.slabs import every_column
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, coefficients_of, cost_of, entries_of, paid_for, view_of
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def _sample(
     """
     store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
     table = store.requests
-    n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
-    summed, decided = relation != NO_TOTAL, (relation == EXACTLY) & (n_columns == 1)
+    n_columns, exact = table.n_columns[: table.size], table.exact[: table.size]
+    summed, decided = table.total[: table.size] < np.inf, exact & (n_columns == 1)
     slots, single = np.flatnonzero(summed & (n_columns > decided)), np.flatnonzero(~summed & (n_columns > 0))
     columns = max(sample.columns, sample.columns_a_row * rows)
     wanted = slots.size * columns // max(1, int(n_columns[slots].sum()))
@@ -210,7 +210,7 @@ def _fill_savings(view, slots, y, row, closed, saved, worth, wanted):  # type: i
         usage = view.usage[q]
         shift, stride = coefficients_of(view, usage)
         without, with_row, unit, value = np.inf, np.inf, 0.0, 0.0
-        if view.relation[q] != EXACTLY:
+        if not view.exact[q]:
             without = 0.0
         for j in range(view.n_columns[q]):
             begin, end = entries_of(view, usage, j, j + 1)
