@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, ConvexTerm, LogTerm, Status, make_solver
-from copter.errors import CopterError, EditError
+from copter.errors import EditError
 from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solution import Solution
@@ -249,25 +249,6 @@ def test_any_prices_give_a_bound(seed):
         assert certify(store, NOTHING, y).bound <= optimum + 1e-6 * max(1.0, abs(optimum))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_warm_rounds_after_edits_reach_what_a_cold_one_does(seed):
-    rng, plain, solver = np.random.default_rng([seed, 2]), random_plain(seed, ("log", "quadratic", "")), None
-    program, solver = plain.build(), make_solver("copter")
-    solver.solve(program)
-    for _ in range(3):
-        k = int(rng.integers(len(plain.requests)))
-        r = plain.requests[k]
-        r.kind = str(rng.choice(["log", "quadratic"]))
-        r.parameters = (float(rng.uniform(0.1, 3.0)), float(rng.uniform(0.1, 2.0)))
-        program.update_request(k, term=r.term())
-        plain.upper *= 1.05
-        for i, upper in enumerate(plain.upper):
-            program.update_resources(i, upper=float(upper))
-        warm = solver.solve(program)
-        assert warm.warm_started
-        check(warm, plain.optimum())
-
-
 @pytest.mark.parametrize("cls", [LogTerm, PlainLog, Quadratic])
 def test_proximal_and_touching_points(cls):
     rng = np.random.default_rng(1)
@@ -294,19 +275,6 @@ def touching_of(cls, slope, parameters):
     """The argument of a slope, on paper."""
     first, second = parameters
     return slope / first + second if cls is Quadratic else -first / slope - second
-
-
-def test_a_term_comes_and_goes():
-    program = fair_program([1.0, 1.0], 2.0)
-    term = LogTerm(2.0, 1.0)
-    program.update_request(0, term=term)
-    assert repr(program.requests[0].term) == repr(term)
-    program.update_request(0, scale=2.0)
-    assert repr(program.requests[0].term) == repr(term)
-    program.update_request(0, term=None, costs=[-5.0])
-    program.update_request(1, term=None, costs=[-1.0])
-    assert program.requests[0].term is None and not program.store.terms
-    check(make_solver("copter").solve(program), -20.0)  # scale 2, all of the resource
 
 
 def test_the_program_says_what_it_solves_whatever_the_user_does_to_a_term():
@@ -404,47 +372,9 @@ def test_without_weight_a_term_is_nothing():
     check(make_solver("copter").solve(program), -2.0 * math.log(4.0))
 
 
-@pytest.mark.parametrize(
-    ("term", "field"),
-    [
-        (LogTerm(-1.0), "term.weight"),
-        (LogTerm(1.0, -0.5), "term.offset"),
-        (LogTerm(math.nan), "term.weight"),
-        (LogTerm(1.0, math.inf), "term.offset"),
-        (LogTerm(1.0, image=[1.0, 2.0, 3.0]), "term.image"),
-        (LogTerm(1.0, image=[1.0, -2.0]), "term.image"),
-        (LogTerm(1.0, image=[1.0, math.nan]), "term.image"),
-        (LogTerm(1.0, image=0.0), "term.image"),
-        ("log", "term"),
-    ],
-)
-def test_wrong_terms_are_rejected_and_nothing_is_applied(term, field):
-    program = ContinualProgram()
-    program.add_resource("r", 1.0)
-    program.add_request("old", [1.0, 2.0], {"r": 1.0}, upper=1e3)
-    for edit in (
-        lambda: program.add_request("new", [0.0, 0.0], {"r": 1.0}, term=term),
-        lambda: program.update_request("old", costs=[5.0, 5.0], term=term),
-    ):
-        with pytest.raises(EditError) as caught:
-            edit()
-        assert caught.value.field == field and caught.value.subject in ("old", "new")
-        assert (
-            len(program) == 1
-            and program.requests["old"].costs.tolist() == [1.0, 2.0]
-            and not program.store.terms
-        )
-
-
 def test_a_new_usage_needs_the_term_again():
     program = fair_program([1.0], 1.0)
     with pytest.raises(EditError, match="term"):
         program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0})
     program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0}, term=LogTerm(1.0, image=[1.0, 2.0]))
     check(make_solver("copter").solve(program), -math.log(2.0))
-
-
-@pytest.mark.parametrize("name", ["highs-hot", "highs-simplex"])
-def test_baselines_refuse_terms(name):
-    with pytest.raises(CopterError, match="convex term"):
-        make_solver(name).solve(fair_program([1.0, 2.0], 1.0))

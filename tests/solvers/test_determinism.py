@@ -117,15 +117,6 @@ def test_an_edit_undone_is_no_edit():
     np.testing.assert_array_equal(again.nonzeros.value, first.nonzeros.value)
 
 
-def test_two_solvers_of_one_program_do_not_disturb_each_other():
-    program = random_plain(np.random.default_rng(5), "mixed").build()
-    one, other = ProximalPoint(), ProximalPoint()
-    first = one.solve(program)
-    other.solve(program)
-    np.testing.assert_array_equal(one.solve(program).nonzeros.value, first.nonzeros.value)
-    np.testing.assert_array_equal(other.solve(program).nonzeros.value, first.nonzeros.value)
-
-
 # ---- least change --------------------------------------------------------------------------------------
 
 

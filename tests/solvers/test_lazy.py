@@ -49,15 +49,6 @@ def warm(columns=24_000, **settings):
     return rounds, solver
 
 
-def test_single_requests_are_read_without_the_others():
-    rounds, solver = warm()
-    solution = solver.solve(rounds.program)
-    one = solution.x[5]
-    assert "_all" not in vars(solution.x._values)  # the allocation was not put together
-    whole = solution.nonzeros
-    np.testing.assert_array_equal(one[one > 0], whole.value[whole.slot == 5])
-
-
 def test_nobody_is_closed_after_a_deadline():
     """With a deadline that is over when the solve ends, what would come after it is left out."""
     rounds, solver = _Rounds(ChangesCourse(24_000, 1)), ProximalPoint()
