@@ -20,7 +20,7 @@ from scipy.sparse import csc_array
 
 import copter
 from copter import ChooseOneShim, ContinualProgram, Journal, LogTerm, ProximalPoint, make_solver
-from copter.errors import ArgumentTypeError, CopterError, EditError, UnknownIdError, UnknownSolverError
+from copter.errors import ArgumentTypeError, CopterError, EditError, UnknownIdError
 from copter.program.fields import REQUEST, RESOURCE
 from copter.program.handles import SharedColumns
 from support.amounts import examples
@@ -99,7 +99,14 @@ WRONG = {
     "override": entries(finite=True),
     "integral": [*map(Wrong, ("yes", 1, None))],
     "start": entries(finite=True),
-    "term": [Wrong(3.0)],
+    "term": [
+        Wrong(3.0), Wrong("log"), *(Wrong(LogTerm(weight), weight, "term.weight") for weight in (-1.0, NAN)),
+        *(Wrong(LogTerm(1.0, offset), offset, "term.offset") for offset in (-0.5, INF)),
+        *(
+            Wrong(LogTerm(1.0, image=image), shown, "term.image")
+            for image, shown in (([1.0, -2.0], -2.0), ([1.0, NAN], NAN), ([1.0] * 3, (3,)), (0.0, 0.0))
+        ),
+    ],
     "columns": [
         Wrong(["a"], 1), Wrong(["a", "a"], "a"), Wrong([["x"], "b"], ["x"]), Wrong([None, "b"], None),
         Wrong("ab"),
@@ -110,8 +117,6 @@ WRONG_ROWS = {
     "upper": [*map(Wrong, (NAN, -INF)), Wrong(-0.5, 1.0, "lower"), *no_numbers("many")],
     "by": [*map(Wrong, (NAN, -INF, -100.0, -4.5)), *no_numbers("many")],
 }
-CASES = [(field, k) for field in REQUEST if field.one in WRONG for k in range(len(WRONG[field.one]))]
-ROW_CASES = [(field, k) for field in RESOURCE for k in range(len(WRONG_ROWS[field.one]))]
 
 
 @pytest.fixture
@@ -481,20 +486,6 @@ def test_a_snapshot_sees_a_change_of_any_part(program):
 
 
 # ---- other calls -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "setting", [{"inner": "simplex"}, {"tolerance": 0.0}, {"tolerance": 1.0}, {"tolerance": NAN}]
-)
-def test_an_invalid_setting_of_the_solver(setting):
-    name, value = next(iter(setting.items()))
-    with pytest.raises(ValueError, match=f"{name} = {value!r}"):
-        ProximalPoint(**setting)
-
-
-def test_an_unknown_solver_names_the_known_ones():
-    with pytest.raises(UnknownSolverError, match=r"no solver .cplex.; there are: copter, .*highs-hot"):
-        make_solver("cplex")
 
 
 def test_an_edit_error_survives_pickling():

@@ -153,27 +153,6 @@ def test_every_form_of_a_table_is_the_same_as_dicts(form):
     )
 
 
-@pytest.mark.parametrize("form", FORMS[:4])
-def test_columns_are_replaced(form):
-    program, expected = program_of(by_dicts), program_of(by_dicts)
-    for each in (program, expected):
-        each.add_request("c", [1.0], {"gpu": 1.0}, upper=1e3)
-        each.update_request("a", scale=3.0, override={"small": 9.0})
-    rows = [("b", "x", "idle", 1.5, -3.0), ("a", "y", "gpu", 4.0, -2.0), ("a", "z", "gpu", 5.0, -2.5)]
-    program.update_table(form(rows))
-    costs = [[-3.0], [-2.0, -2.5]]
-    expected.update_requests(
-        ["b", "a"], costs=costs, usage=[{"idle": [1.5]}, {"gpu": [4.0, 5.0]}], columns=[("x",), ("y", "z")]
-    )
-    same(program, expected)
-    assert program.requests["a"].override == {} and program.requests["a"].total == 1.0
-    program.update_table(
-        form(rows), totals=[2.0, 3.0], relation="==", upper=5.0, scales=[1.0, 2.0], integral=True
-    )
-    a = program.requests["a"]
-    assert (a.total, a.relation, a.scale, a.integral, a.upper.tolist()) == (3.0, "==", 2.0, True, [5.0, 5.0])
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_random_tables_are_the_same_as_dicts_after_edits(seed):
     rng = np.random.default_rng(seed)
