@@ -29,7 +29,7 @@ from copter.errors import ConcurrentUseError, CopterError, EditError, FileError
 from copter.store.edit import Edit, EditedColumns, Entries, Runs
 from support.amounts import longer
 from support.journal_rounds import essence, make_round
-from support.rich_program import Square, edit, rich, same_answers
+from support.rich_program import edit, rich, same_answers
 from support.strategies import snapshot
 
 
@@ -159,16 +159,6 @@ def test_a_solver_may_come_later_and_must_be_of_the_same_kind(tmp_path):
         Journal(tmp_path, make_solver("highs-hot"))
     with pytest.raises(CopterError, match="highs-hot"):
         Journal(tmp_path / "new", make_solver("highs-hot"))
-
-
-def test_terms_of_the_users_own(tmp_path):
-    with Journal(tmp_path, terms=[Square]) as journal:
-        journal.add_request("x", [1.0], {}, upper=1.0, term=Square(2.0))
-        journal.commit()
-    with pytest.raises(FileError, match="class Square"):
-        Journal(tmp_path)
-    with Journal(tmp_path, terms=[Square]) as journal:
-        assert journal.requests["x"].term.parameters == {"weight": 2.0}
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))])
@@ -380,39 +370,6 @@ def test_nobody_edits_or_copies_while_a_round_is_completed(tmp_path, monkeypatch
         journal.save(tmp_path / "s")
     with open_journal(tmp_path / "j") as journal:
         assert snapshot(journal) == expected == snapshot(ContinualProgram.load(tmp_path / "s"))
-
-
-def test_nobody_edits_while_a_program_is_copied_or_saved(tmp_path, monkeypatch):
-    program, deep, packed, tried = (
-        rich(),
-        copter.program.index.Index.__deepcopy__,
-        copter.durable.snapshot.pack,
-        [],
-    )
-
-    def edit_elsewhere():
-        tried.append(True)
-        refused_elsewhere(lambda: program.add_resource("x"))
-
-    def deepcopy(self, memo):
-        edit_elsewhere()
-        return deep(self, memo)
-
-    def pack(program):
-        edit_elsewhere()
-        return packed(program)
-
-    monkeypatch.setattr(copter.program.index.Index, "__deepcopy__", deepcopy)
-    monkeypatch.setattr(copter.durable.snapshot, "pack", pack)
-    for use in (
-        copy.copy,
-        copy.deepcopy,
-        lambda program: pickle.loads(pickle.dumps(program)),
-        lambda program: (program.save(tmp_path / "s"), ContinualProgram.load(tmp_path / "s"))[1],
-    ):
-        tried.clear()
-        assert snapshot(use(program)) == snapshot(program)
-        assert tried
 
 
 def test_a_callback_cannot_complete_the_round(tmp_path):
