@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.errors import InputError
-from copter.problems.sia import Cluster, Configuration, GpuType, read_cluster, read_profiles, read_scenario
+from copter.problems.sia import Cluster, Configuration, GpuType, read_cluster, read_profiles
 from copter.problems.sia.files import _HARDWARE_CLASSES
 from support.real_data import DATA
 
@@ -160,15 +160,3 @@ def test_real_profiles():
         column = found.index(Configuration(2, 8, "aws"))
         at = (file["num_nodes"] == 2) & (file["num_gpus"] == 8) & (file["gpu_type"] == "aws")
         assert profiles["bert"].curve(found[column]) == pytest.approx(file["goodput"][:, at].ravel())
-
-
-@needs_data
-@pytest.mark.data
-@pytest.mark.parametrize("family", ["2k", "10k", "40k"])
-def test_real_workloads(family):
-    path = PAI / "simulator" / "workloads" / f"{family}jobs_24hrs_pai" / "workload-1.csv"
-    scenario = read_scenario(path, PAI / "derived_npz")
-    jobs = int(family[:-1]) * 1000
-    assert len(scenario.jobs) == jobs
-    assert scenario.cluster.gpus == {2000: 512, 10000: 2560, 40000: 10240}[jobs]
-    assert 0 <= scenario.jobs[0].time <= scenario.jobs[-1].time < 25 * 3600

@@ -133,21 +133,6 @@ def test_a_quiet_round_is_one_bulk_update():
     assert policy.program.verbs == {"update_requests": 1}
 
 
-def test_templates_without_users_are_dropped():
-    policy = make(PAIR)
-    profile = table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)
-    for k in range(4):
-        policy.submit(SiaJob(k, profile))
-    policy.apply(60.0)
-    for k in range(4):
-        policy.complete(k)
-    policy.apply(120.0)
-    policy._requests.templates.sweep(keep=0)
-    assert len(policy._requests.templates) == 0
-    assert policy.program.nnz == 0
-    assert len(policy.program) == 0
-
-
 def expected_costs(policy, job, spec, level, current, restarts, now):
     """Costs of all columns a job may choose from, from the formula."""
     found = policy.cluster.configurations
@@ -261,17 +246,3 @@ def test_events_that_make_no_sense():
     for p, lam in ((0.0, 1.1), (np.nan, 1.1), (-0.5, -1.0), (-0.5, np.inf)):
         with pytest.raises(ValueError, match="must be finite"):
             Objective(p, lam)
-
-
-def test_a_job_that_left_before_its_first_round_was_never_there():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([1.0] * 5)))
-    policy.complete("J")
-    policy.submit(SiaJob("J", table([1.0] * 5)))
-    policy.apply(60.0)
-    assert policy.program.request_ids == ["J"]
-    policy.complete("J")
-    policy.submit(SiaJob("J", table([2.0] * 5)))
-    policy.apply(120.0)
-    assert policy.program.request_ids == ["J"]
-    assert policy.program.requests["J"].costs[1] == pytest.approx(1.0)
