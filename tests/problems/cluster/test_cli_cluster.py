@@ -46,14 +46,6 @@ def test_a_sweep_has_a_row_for_each_value_and_policy():
     ]
 
 
-def test_settings_of_a_policy_are_set():
-    figures = [
-        json.loads(invoke("run", "cluster", *SMALL, "--policy", "srpt", "--json", *words).stdout)["policies"]
-        for words in ([], ["--set", "srpt.round-seconds=720"])
-    ]
-    assert figures[0]["srpt"]["average_jct_hours"] < figures[1]["srpt"]["average_jct_hours"]
-
-
 HEAD = "name,time,category,application,tuned_gpus\n"
 
 

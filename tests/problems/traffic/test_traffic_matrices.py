@@ -153,16 +153,6 @@ def test_files_that_are_no_matrix(ring, tmp_path):
         gravity(ring.with_capacity(0.0), 1)
 
 
-@needs_data
-@pytest.mark.data
-def test_measured_matrices_of_b4():
-    topology = load_topology(DATA / "harvard-cns_teal" / "B4.json")
-    matrices = read_matrices(DATA / "harvard-cns_teal" / "b4_real_tm.npz", topology)
-    assert matrices.shape == (36, 12, 12)
-    change = np.abs(np.diff(matrices, axis=0)).sum(axis=(1, 2)) / matrices[:-1].sum(axis=(1, 2))
-    assert 0.01 < change.mean() < 0.3
-
-
 @given(st.sampled_from(DRIFTS), SEEDS, st.lists(st.integers(0, 3), min_size=1, max_size=20))
 def test_drift_from_round_to_round(kind, seed, source):
     source = np.array(source)
