@@ -79,11 +79,6 @@ def test_the_runner_exits_with_1_if_an_optimum_is_wrong(tmp_path: Path) -> None:
     assert run(folder).returncode == 1
 
 
-def test_the_runner_is_short_and_needs_no_copter() -> None:
-    text = RUNNER.read_text()
-    assert len(text.splitlines()) <= 100 and "import copter" not in text and "from copter" not in text
-
-
 @pytest.mark.parametrize("name", LINES)
 def test_equal_seeds_give_equal_files(name: str, tmp_path: Path) -> None:
     for run_name, seed in (("a", 5), ("b", 5), ("c", 6)):
@@ -172,12 +167,6 @@ def test_the_first_round_has_the_numbers_of_the_program(tmp_path: Path) -> None:
         )
 
 
-@pytest.fixture
-def module_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A domain that is named by its file puts the folder on the path of modules: only during a test."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-
 # ---- recordings, domains and errors -----------------------------------------------------------------------
 
 
@@ -192,13 +181,6 @@ def test_a_recording_is_exported(tmp_path: Path) -> None:
     assert sequence.name == "my-rounds"
     assert write_sequence(sequence, tmp_path / "out", 0)["rounds"] == 5
     assert run(tmp_path / "out").returncode == 0
-
-
-@pytest.mark.usefixtures("module_path")
-def test_a_domain_is_exported(tmp_path: Path) -> None:
-    name = f"{ROOT}/docs/examples/rides.py:Rides"
-    invoke("bench", "export", tmp_path / "out", "--family", name, "--rounds", 3)
-    assert run(tmp_path / "out/rides").returncode == 0
 
 
 def test_an_optimum_that_cannot_be_certified_is_an_error(tmp_path: Path) -> None:

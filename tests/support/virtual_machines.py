@@ -6,18 +6,13 @@ cores, and so hardly any small ones to fill gaps with.  A machine is a request o
 have one; what it costs is its cores at the host's price and, on any other host than its own, the move of its
 memory.  Each round machines leave and others come; in one round a host fails, in a later one another is
 drained.
-
-    python tests/support virtual_machines --seed 0 --rounds 20
 """
 
 from __future__ import annotations
 
-import argparse
-from time import perf_counter
-
 import numpy as np
 
-from copter import ChooseOneShim, ContinualProgram, make_solver
+from copter import ContinualProgram
 
 CORES, GB_A_CORE = np.array([48.0, 64.0, 96.0, 96.0]), 6.0
 SIZES = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0])
@@ -131,60 +126,3 @@ class Hosts:
     def cost(self, choice):
         """Of an allocation of everybody."""
         return sum(float(self._costs(name)[host]) for name, host in choice.items())
-
-
-def compare(seed, rounds, deadline, coarse):
-    """Rounds through copter and its shim, and each program to the shim's gap by branch and bound."""
-    hosts = Hosts(seed, coarse=coarse)
-    solver, shim = make_solver("copter", tolerance=1e-4), ChooseOneShim(unplaced="allow")
-    print(f"{len(hosts.machines)} machines, {hosts.program.n_variables} columns, {2 * hosts.n} rows")
-    for step in range(rounds):
-        begin = perf_counter()
-        solution = solver.solve(hosts.program)
-        answer = shim.round(hosts.program, solution)
-        ours = perf_counter() - begin
-        assert answer.unplaced or hosts.fits(answer.choice)
-        share = max((answer.objective - solution.bound) / abs(answer.objective), 1e-9)
-        baseline = make_solver("highs-milp", deadline=deadline, mip_gap=min(share, 1.0))
-        begin = perf_counter()
-        theirs = baseline.solve(hosts.program)
-        wall = perf_counter() - begin
-        print(
-            f"round {step}: {len(answer.unplaced)} unplaced, cost {answer.objective:.2f}, ",
-            f"{share:.2%} from the bound, {ours:.3f} s; highs-milp at that gap: {theirs.status}, ",
-            f"{theirs.objective:.2f}, {wall:.2f} s, {wall / ours:.0f} times as long",
-            sep="",
-            flush=True,
-        )
-        hosts.place(answer.choice)
-        hosts.turn(fails={6: 7, 12: 3}.get(step))
-
-
-def compare_exact(seed, rounds, deadline, coarse):
-    """Rounds through copter-exact, warm, and through branch and bound on everything, in the same time."""
-    hosts, exact = Hosts(seed, coarse=coarse), make_solver("copter-exact", deadline=deadline)
-    shim = ChooseOneShim(unplaced="allow")
-    for step in range(rounds):
-        begin = perf_counter()
-        ours = exact.solve(hosts.program)
-        middle = perf_counter()
-        theirs = make_solver("highs-milp", deadline=deadline, mip_gap=0.0).solve(hosts.program)
-        seconds = middle - begin, perf_counter() - middle
-        costs = [found.objective if found.found else np.inf for found in (ours, theirs)]
-        word = "as good" if costs[0] <= costs[1] * (1 + 1e-9) else f"worse by {costs[0] / costs[1] - 1:.2%}"
-        print(f"round {step}: copter-exact {costs[0]:.2f}, highs-milp {costs[1]:.2f} ", end="")
-        print(f"({seconds[0]:.1f} and {seconds[1]:.1f} s): {word}", flush=True)
-        hosts.place(shim.round(hosts.program, ours if ours.found else theirs).choice)
-        hosts.turn(fails={6: 7, 12: 3}.get(step))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--deadline", type=float, default=30.0)
-    parser.add_argument("--coarse", action="store_true")
-    parser.add_argument("--exact", action="store_true", help="copter-exact and HiGHS in the same time")
-    given = parser.parse_args()
-    play = compare_exact if given.exact else compare
-    play(given.seed, given.rounds, given.deadline, given.coarse)
