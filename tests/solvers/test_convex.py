@@ -15,7 +15,7 @@ from copter.proof.pricing import price
 from copter.solution import Solution
 from copter.store.allocation import NOTHING
 from copter.terms.batch import TermBatch
-from copter.terms.phi import HEAD, proximal, touching
+from copter.terms.phi import proximal, touching
 from support.amounts import seeds, some
 
 INF = np.inf
@@ -306,28 +306,6 @@ def test_parameters_and_bounds_of_many_at_once():
     check(solver.solve(program), -4.0 * math.log(2.0))
 
 
-def test_terms_of_requests_that_come_and_go_keep_their_parameters():
-    rng, program, known = np.random.default_rng(0), fair_program([], 1.0), {}
-    for k in range(400):
-        if known and rng.random() < 0.45:
-            gone = int(rng.choice(list(known)))
-            program.remove_request(gone)
-            del known[gone]
-        n = int(rng.integers(1, 40))
-        weight, image = float(rng.random()), rng.random(n)
-        program.add_request(k, np.zeros(n), {"r": 1.0}, term=LogTerm(weight, image=image), upper=1e3)
-        known[k] = weight, image
-    ids = list(known)
-    program.update_requests(ids[::2], terms={"weight": [10.0 * known[k][0] for k in ids[::2]]})
-    batch = TermBatch.of(program.store)
-    assert batch.slot.size == len(ids)
-    for place, slot in enumerate(batch.slot.tolist()):
-        id = next(k for k in ids if program.slot_of[k] == slot)
-        weight, image = known[id]
-        assert batch.table[place].view(np.float64)[HEAD] == (10.0 * weight if id in ids[::2] else weight)
-        np.testing.assert_array_equal(batch.image[batch.first[place] : batch.first[place + 1]], image)
-
-
 @pytest.mark.parametrize(
     ("terms", "subject", "field"),
     [
@@ -365,16 +343,3 @@ def test_a_round_in_which_all_columns_are_closed(name, term, closed):
     program.add_request("a", [-1.0, 0.0], {"r": 1.0}, term=term, **closed)
     at_0 = -2.0 * math.log(3.0) if isinstance(term, LogTerm) else 2.0
     check(make_solver(name).solve(program), at_0)
-
-
-def test_without_weight_a_term_is_nothing():
-    program = fair_program([0.0, 2.0], 4.0)
-    check(make_solver("copter").solve(program), -2.0 * math.log(4.0))
-
-
-def test_a_new_usage_needs_the_term_again():
-    program = fair_program([1.0], 1.0)
-    with pytest.raises(EditError, match="term"):
-        program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0})
-    program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0}, term=LogTerm(1.0, image=[1.0, 2.0]))
-    check(make_solver("copter").solve(program), -math.log(2.0))

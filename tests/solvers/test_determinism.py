@@ -19,7 +19,6 @@ from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import SemismoothNewton
 from support.amounts import longer
 from support.large_programs import ROWS, SCREENED, SMALL, edit, large
-from support.strategies import random_plain
 
 
 def digest(threads: int) -> str:
@@ -82,26 +81,6 @@ def test_another_program_has_another_digest():
 
 
 # ---- the same again ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("inner", "tolerance"), [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)])
-@pytest.mark.parametrize("kind", ["mixed", "degenerate", "wide"])
-def test_solving_an_unchanged_program_again_changes_nothing(kind, inner, tolerance):
-    program = random_plain(np.random.default_rng(3), kind).build()
-    solver = ProximalPoint(inner=inner, tolerance=tolerance)
-    first = solver.solve(program)
-    assert first.status is Status.OPTIMAL and first.churn == 1.0 and not first.warm_started
-    for _ in range(2):
-        again = solver.solve(program)
-        assert (again.status, again.iterations, again.churn, again.warm_started) == (
-            Status.OPTIMAL,
-            0,
-            0.0,
-            True,
-        )
-        for one, other in zip((*again.nonzeros, again.y), (*first.nonzeros, first.y), strict=True):
-            np.testing.assert_array_equal(one, other)
-        assert (again.objective, again.bound) == (first.objective, first.bound)
 
 
 def test_an_edit_undone_is_no_edit():

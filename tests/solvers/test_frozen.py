@@ -9,9 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, make_solver
+from copter import ContinualProgram
 from copter.shims.flow import FlowShim
-from support.amounts import longer
 from support.audit import Audited
 from support.lazy_rounds import is_lazy
 
@@ -61,27 +60,6 @@ class Network:
     def frozen(self):
         inactive = self.solver._state.inactive
         return inactive is not None and inactive.fixed
-
-
-def optimum(program):
-    return make_solver("highs-ipm").solve(program).objective
-
-
-@pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("rounds", [10, longer(40)])
-def test_rounds_of_few_changes_are_what_highs_finds(count, rounds):
-    network, lazy = Network().warm(), 0
-    for number in range(rounds):
-        network.change(count)
-        solution = network.solve()
-        assert solution.status == "optimal"
-        assert solution.gap <= TOLERANCE
-        lazy += is_lazy(solution)
-        if number % 5 == 4:
-            found = optimum(network.program)
-            assert solution.bound <= found + 1e-5 * abs(found)
-            assert solution.objective <= found + TOLERANCE * abs(found)
-    assert lazy >= 0.75 * rounds
 
 
 def test_an_allocation_says_what_moved_since_an_earlier_one():

@@ -117,22 +117,6 @@ def test_unlucky_rounds_are_forgotten_soon():
     assert FullPass.WAITING in read_all
 
 
-# ---- answers -----------------------------------------------------------------------------------------
-
-
-def test_an_unchanged_round_gives_the_last_answer_bit_by_bit():
-    program, rng, _ = build()
-    solver = warm(program, rng)
-    for tolerance in (1e-6, 1e-4, 1e-3):
-        solver.tolerance = tolerance
-        first, second = solver.solve(program), solver.solve(program)
-        assert partial(second)
-        np.testing.assert_array_equal(first.y, second.y)
-        for mine, other in zip(first.nonzeros, second.nonzeros, strict=True):
-            np.testing.assert_array_equal(mine, other)
-        assert second.churn == 0.0
-
-
 # ---- states ------------------------------------------------------------------------------------------
 
 
@@ -178,40 +162,6 @@ def test_every_field_of_a_state_is_saved():
 
 
 # ---- why all columns are read ------------------------------------------------------------------------
-
-
-def test_a_round_that_reads_all_columns_says_why():
-    program, rng, _ = build()
-    solver, seen = ProximalPoint(), []
-
-    def round_of(edit=None, **settings):
-        if edit is not None:
-            edit()
-        solution = replace_settings(solver, settings).solve(program)
-        seen.append(solution.details.get("full_pass"))
-        return solution
-
-    def replace_settings(solver, settings):
-        for name, value in settings.items():
-            setattr(solver, name, value)
-        return solver
-
-    round_of()
-    round_of(lambda: program.update_request(1, costs=new_costs(rng)))
-    round_of(lambda: program.update_request(2, costs=new_costs(rng)))
-    round_of(lambda: program.update_requests(range(900), scales=rng.uniform(0.9, 1.1, 900)))
-    round_of()
-    solver.start_from(program, *solver.start(program))
-    round_of()
-    round_of(warm_start=False)
-    round_of(lambda: program.update_resources(0, upper=-1.0), warm_start=True)
-    round_of(lambda: program.update_resources(0, upper=200.0))
-    assert seen[:3] == [FullPass.FIRST_ROUND, FullPass.COLD_START, None]
-    assert seen[3] is FullPass.MANY_EDITS
-    assert seen[5] is FullPass.START_GIVEN
-    assert FullPass.SWITCHED_OFF in seen
-    assert seen[8] in (FullPass.NOT_OPTIMAL, FullPass.SWITCHED_OFF)
-    assert all(why is None or why.sentence for why in seen)
 
 
 def test_labels_of_reasons_are_found_again():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, Journal, ProximalPoint, make_solver
+from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
 from copter.store.edit import Moved
 from support.in_parts import made
@@ -101,22 +101,3 @@ def test_a_given_start_moves_with_its_columns():
     program.update_request(0, costs=[1.0, 2.0], usage={}, columns=["new", "driver 0.3"])
     assert program.requests[0].start == {"driver 0.3": 0.75}
     assert program.take_starts()[program.slot_of[0]][0].tolist() == [1]
-
-
-def test_a_journal_has_them(tmp_path):
-    with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-        build(journal)
-        before = journal.solve()
-        journal.add_columns(4, ["new"], 99.0, {0: 1.0})
-        journal.remove_columns(4, [next(name for name, x in before.x[4].items() if x == 0.0)])
-        journal.commit()
-        names = journal.requests[4].columns
-    for _ in range(2):
-        with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-            assert journal.requests[4].columns == names and len(journal._starts) == 1
-            journal.compact()
-    with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-        after = journal.solve()
-        assert after.iterations == 0 and far(after.x[4], before.x[4]) < 1e-6
-    with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-        assert not journal._starts

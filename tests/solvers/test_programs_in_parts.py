@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ProximalPoint, make_solver
-from copter.problems.load_balancing import LoadBalancer
 from copter.problems.sia.steady import SteadyReplay
 from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
-from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, ScreeningTuning
 from support.amounts import examples
 from support.in_parts import made
@@ -111,18 +109,6 @@ def test_sia_with_its_shim():
     assert len(same_for_all(play, parts=(4,))) == 3
 
 
-def test_sia_exact():
-    def play():
-        solver = ExactSolver()
-        replay = SteadyReplay(64, 24, 2, solver, seed=1)
-        return [
-            answer(replay.scheduler.last.solution)
-            for _ in zip(range(2), replay.simulator.run(), strict=False)
-        ]
-
-    same_for_all(play)
-
-
 @pytest.mark.parametrize("objective", ["max-flow", "min-mlu"])
 def test_traffic_with_its_shim(objective):
     graph = nx.random_geometric_graph(14, 0.45, seed=3).to_directed()
@@ -139,22 +125,6 @@ def test_traffic_with_its_shim(objective):
             done = traffic.round(solver)
             nonzeros = (part.tobytes() for part in done.flows.nonzeros)
             seen.append((answer(done.solution), *nonzeros, done.flows.objective, done.flows.gap))
-        return seen
-
-    same_for_all(play)
-
-
-def test_shards():
-    def play():
-        rng, balancer, solver = np.random.default_rng(5), LoadBalancer(), make_solver("copter")
-        for server in range(6):
-            balancer.add_server(server, 20.0)
-        balancer.add_shards(range(48), rng.uniform(1, 9, 48), np.ones(48), (np.arange(48) % 6).tolist())
-        seen = []
-        for _ in range(3):
-            done = balancer.round(solver)
-            seen.append((done.cost, done.gap, done.bound, done.movements, done.imbalance))
-            balancer.set_loads(rng.uniform(1, 9, 48))
         return seen
 
     same_for_all(play)

@@ -85,9 +85,3 @@ def test_an_opened_row_gets_the_best_of_all_prices(seed, unit):
         other = y.copy()
         other[row] = other_price
         assert bound(program, other) <= best + 1e-9 * abs(best)
-
-
-def test_where_nothing_was_closed_or_opened_prices_stay():
-    program = packing(1)
-    solution = ProximalPoint(tolerance=1e-7).solve(program)
-    assert reset_prices(program.store, answer(program, solution)) is solution.y

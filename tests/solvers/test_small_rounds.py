@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.solution import CHURN_THRESHOLD, churn
 from copter.solvers.inner.gather import lightest, union
-from copter.solvers.memory import LastX
 from copter.store.allocation import SparseX
 
 KEYS = st.sets(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=30)
@@ -63,30 +61,6 @@ def choices(jobs=24, columns=30, seed=0):
     for job in range(jobs):
         add(job)
     return program, add
-
-
-def test_what_survives_a_round_is_what_is_still_there():
-    program, add = choices(6)
-    solution = ProximalPoint(tolerance=1e-6).solve(program)
-    last = LastX.of(program, solution.nonzeros)
-    before = {job: x.copy() for job, x in solution.x.items()}
-    program.remove_request(2)
-    add("new")  # in the slot of the one that left
-    program.update_request(3, total=0.5)
-    program.update_request(4, total=0.0)
-    now = last.surviving()
-    dense = {job: np.zeros(30) for job in program.request_ids}
-    names = {slot: job for job, slot in program.slot_of.items()}
-    for slot, column, value in zip(*now, strict=True):
-        dense[names[int(slot)]][column] = value
-    share = {"new": 0.0, 3: 0.5, 4: 0.0}
-    for job, x in dense.items():
-        assert x == pytest.approx(before.get(job, np.zeros(30)) * share.get(job, 1.0), abs=1e-12)
-    later = LastX.of(program, now.where(now.value > 0), last)
-    program.update_request(4, total=2.0)
-    again = later.surviving()
-    mine = again.slot == program.slot_of[4]
-    assert np.bincount(again.column[mine], again.value[mine], 30) == pytest.approx(2.0 * before[4])
 
 
 def test_a_set_of_all_columns_leaves_nothing_for_a_third_pass():

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from copter import ContinualProgram, Status, linprog, make_solver
 from copter.proof.certificate import Residuals, certify
 from copter.proof.rays import farkas_ray
-from copter.shims.choose_one import ChooseOneShim
 from copter.solution import UNKNOWN
 from copter.store.allocation import NOTHING
 from support.amounts import examples
@@ -147,14 +146,3 @@ def test_bounds_that_lack_a_total_but_for_rounding_are_no_contradiction(name):
     program = ContinualProgram()
     program.add_request("q", [1.0, 2.0, 3.0], {}, total=1, relation="==", upper=[(1 - 1e-11) / 3] * 3)
     assert make_solver(name).solve(program).status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize("factor", [1e-9, 1e-3, 1e9])
-def test_shims_choose_the_same(factor):
-    def chosen(factor):
-        program = gpus(None)
-        program.update_requests(range(20), scales=[factor] * 20)
-        solution = make_solver("copter").solve(program)
-        return ChooseOneShim().round(program, solution).choice
-
-    assert chosen(factor) == chosen(1.0)
