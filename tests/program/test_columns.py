@@ -70,11 +70,6 @@ def test_one_tuple_for_many_requests_is_stored_once(k):
 @pytest.mark.parametrize(
     ("verb", "subject", "field"),
     [
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", "a"]), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a"]), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns="ab"), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", None]), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", []]), "new", "columns"),
         (lambda p: p.add_requests(["new"], [[1, 2]], None, [{}], columns=[]), "add_requests", "columns"),
         (lambda p: p.update_request("ride 1", columns=["x", "y"]), "ride 1", "columns"),
         (lambda p: p.update_request("ride 1", override={0: 1.0}), "ride 1", "override"),

@@ -10,8 +10,7 @@ import pytest
 
 from copter import ContinualProgram, make_solver
 from copter.errors import CopterError, EditError
-from support.rich_program import edit, rich
-from support.strategies import random_plain, snapshot
+from support.strategies import random_plain
 
 WAYS = {
     "copy": copy.copy,
@@ -19,20 +18,6 @@ WAYS = {
     "pickle": lambda pair: pickle.loads(pickle.dumps(pair)),
     "old pickle": lambda pair: pickle.loads(pickle.dumps(pair, protocol=2)),
 }
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_edits_of_a_copy_leave_the_original_alone_and_the_other_way_round(way):
-    original = rich()
-    twin = WAYS[way](original)
-    before = snapshot(original)
-    edit(twin)
-    assert snapshot(original) == before
-    assert twin.requests["new"].costs.tolist() == [-9.0, -2.0, -1.0]
-    after = snapshot(twin)
-    edit(original)
-    original.remove_requests(["t2", "late", "log"])
-    assert snapshot(twin) == after
 
 
 @pytest.mark.parametrize("name", ["highs-hot", "highs-simplex", "highs-ipm", "glop", "pdlp"])

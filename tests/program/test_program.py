@@ -67,27 +67,6 @@ def test_a_start_decides_between_equal_optima():
     np.testing.assert_allclose(answers, [[1.0, 0.0], [0.0, 1.0]], atol=1e-6)
 
 
-def test_a_start_on_a_request_that_was_solved_before_replaces_its_values():
-    program = ContinualProgram()
-    program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
-    solver = proximal.ProximalPoint()
-    assert solver.solve(program).x["q"].tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
-    program.update_request("q", start={1: 1.0})
-    solution = solver.solve(program)
-    assert solution.objective == pytest.approx(program.requests["q"].costs @ solution.x["q"], abs=1e-9)
-    assert solution.x["q"].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
-
-
-def test_a_start_counts_once(program):
-    program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
-    solver = proximal.ProximalPoint()
-    solver.solve(program)
-    program.update_request("q", start={0: 0.25})
-    solver.iteration_limit = 0
-    solution = solver.solve(program)
-    assert solution.objective == pytest.approx(program.requests["q"].costs @ solution.x["q"], abs=1e-9)
-
-
 # ---- bulk totals and capacities ----------------------------------------------------------------------
 
 

@@ -20,9 +20,7 @@ from copter import (
 )
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.errors import CopterError, SettingError, UnplacedError
-from copter.ray.distributed import DistributedProgram
 from copter.solvers.generation import MissingColumns, generations
-from support.in_parts import InProcess
 
 SOLVERS = ("copter", "copter-exact", "copter-cold", "highs-hot", "highs-milp")
 
@@ -152,14 +150,6 @@ def test_figures_are_those_that_are_worked_out_by_hand():
     assert "maximised" not in repr(ContinualProgram())
 
 
-def test_a_lower_bound_has_a_negative_price():
-    program = ContinualProgram(sense="max")
-    program.add_resource("load", lower=1.0)
-    program.add_request("a", [-2.0], {"load": [1]}, upper=1e3)
-    solution = make_solver("copter").solve(program)
-    assert solution.objective == pytest.approx(-2.0) and solution.price["load"] == pytest.approx(-2.0)
-
-
 def test_a_convex_term_is_subtracted():
     program = ContinualProgram(sense="max")
     program.add_resource("link", upper=4)
@@ -197,14 +187,6 @@ def test_a_journal_has_the_sense_of_its_program(tmp_path):
         Journal(high, sense="min")
     with Journal(tmp_path / "given", program=ContinualProgram(sense="max")) as journal:
         assert journal.sense == "max"
-
-
-def test_a_program_in_parts_has_a_sense():
-    low, high = DistributedProgram(InProcess(3)), DistributedProgram(InProcess(3), sense="max")
-    pair, one, other = Pair(6, low=low, high=high), make_solver("copter"), make_solver("copter")
-    for _ in range(3):
-        same(one.solve(low), other.solve(high))
-        pair.edit()
 
 
 def test_recordings_are_replayed_in_the_sense_of_the_program(tmp_path):

@@ -11,7 +11,6 @@ from copter.store import kernels
 from copter.store.compiled import compile_program
 from copter.store.local import LocalStore
 from copter.store.slabs import GrowableArrays, SlotTable, places, slice_indices
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import caps_at, costs_at, view_of
 from support.strategies import PlainProgram, PlainRequest
 
@@ -48,14 +47,6 @@ def test_pool_uses_a_freed_slice_of_the_same_length_again():
     assert pool.allocate(4) == second + 5  # another length: at the end
     assert pool.allocate(5) == first
     assert (pool.garbage, pool.used) == (0, 14)
-
-
-def test_pool_of_length_zero_takes_and_frees_nothing():
-    pool = GrowableArrays(value=np.float64)
-    assert pool.allocate(0) == 0
-    pool.free(0, 0)
-    assert (pool.used, pool.garbage) == (0, 0)
-    assert pool.allocate(3) == 0
 
 
 def test_compact_moves_live_slices_together_in_their_order():
@@ -175,13 +166,6 @@ def test_columns_are_freed_with_the_last_that_points_at_them():
     assert (program.store.entries.garbage, program.store.entries.used) == (0, 6)
 
 
-def test_unused_template_is_freed_at_once():
-    program = ContinualProgram()
-    program.add_resource("r", 1.0)
-    program.forget(program.share_columns({"r": 1.0}, 6))
-    assert program.store.entries.garbage == 6
-
-
 def random_edits(rng: np.random.Generator, rounds: int, width: int) -> tuple[ContinualProgram, PlainProgram]:
     program, plain = ContinualProgram(), PlainProgram()
     for i in range(4):
@@ -247,16 +231,6 @@ def test_dropped_rows_are_purged_and_their_slots_used_again():
     assert_same(program, plain)
 
 
-def test_a_row_of_the_same_name_begins_without_the_old_entries():
-    program = ContinualProgram()
-    program.add_resource("r", 1.0)
-    program.add_request("q", [1.0], {"r": 1.0}, upper=1e3)
-    program.remove_resources("r")
-    program.add_resource("r", 9.0)
-    assert (program.nnz, program.resources["r"]) == (0, (-np.inf, 9.0))
-    assert compile_program(program).A.nnz == 0
-
-
 def test_scale_and_override_come_back_exactly():
     program = ContinualProgram()
     costs = [0.1, 0.2, 0.3]
@@ -290,26 +264,6 @@ def test_edits_stamp_what_they_change_and_nothing_else():
     assert program.store.rows.stamp[row] == program.store.clock > program.store.rows.generation[row]
 
 
-def test_sum_row_kinds():
-    program = ContinualProgram()
-    program.add_request("none", [1.0], {}, upper=1e3)
-    program.add_request("at most", [1.0], {}, total=2.0)
-    program.add_request("exactly", [1.0], {}, total=3.0, relation="==")
-    table = program.store.requests
-    assert table.relation[program.request_slots].tolist() == [NO_TOTAL, AT_MOST, EXACTLY]
-    assert table.total[program.request_slots].tolist() == [np.inf, 2.0, 3.0]
-
-
-def test_priced_columns_are_costs_plus_prices_of_what_they_use():
-    program, plain = random_edits(np.random.default_rng(1), 30, 20)
-    y = np.zeros(program.store.rows.size)
-    y[program.resource_slots] = [1.0, -2.0, 0.5, 3.0]
-    model = plain.model()
-    wanted = model.c + model.A.T @ y[program.resource_slots]
-    found = [program.store.priced_columns(slot, y) for slot in program.request_slots.tolist()]
-    np.testing.assert_allclose(np.concatenate(found), wanted, rtol=1e-12, atol=1e-12)
-
-
 def test_single_columns_are_read_as_their_requests_are():
     program, plain = random_edits(np.random.default_rng(2), 30, 20)
     program.add_request("one bound", [1.0, 2.0], {}, upper=3.0, scale=2.0)
@@ -321,12 +275,6 @@ def test_single_columns_are_read_as_their_requests_are():
     uppers = [by_slot[s][1][j] for s, j in zip(slot.tolist(), column.tolist(), strict=True)]
     np.testing.assert_allclose(costs_at(view_of(store), slot, column), costs, rtol=1e-15)
     assert caps_at(view_of(store), slot, column).tolist() == uppers
-
-
-def test_an_empty_store_has_nothing():
-    store = LocalStore()
-    assert (store.nnz, store.n_variables) == (0, 0)
-    assert store.live_requests().size == 0
 
 
 # ---- what kernels take -----------------------------------------------------------------------------
