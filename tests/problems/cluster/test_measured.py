@@ -6,14 +6,12 @@ import pytest
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import batch_choice, job_profile
-from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.hybrid import HybridProfile, _pipeline, gpt_profile
 from copter.problems.cluster.profiles.tables import Replica, ReplicaProfile, ServiceProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency
 from copter.problems.cluster.traces.pollux import read_pollux_measurements
 from copter.problems.cluster.workload import JobSubmission
-from support.real_data import DATA
 
 
 @pytest.fixture
@@ -175,28 +173,6 @@ def test_a_job_trains_with_the_batch_of_its_level_where_there_is_one():
     assert batch_choice(two, eight, 150.0) == two.best_batch(eight, 1) != two.best_batch(eight, 0)
     assert batch_choice(two.with_gpus(1, 4), eight, 10.0) is None
     assert batch_choice(LINEAR, eight, 10.0) is None
-
-
-TABLES = DATA / "cluster" / "suhasjs_continuous-scheduling" / "derived_npz"
-NAMES = tuple(builtin_goodput_profiles())
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not TABLES.is_dir(), reason="needs the tables of Sia's authors")
-@pytest.mark.parametrize("name", NAMES)
-def test_built_in_jobs_run_as_long_as_in_the_tables(name):
-    built_in = builtin_goodput_profiles()[name]
-    for type, theirs in {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}.items():
-        with np.load(TABLES / f"{name}.npz", allow_pickle=False) as file:
-            its = file["gpu_type"] == theirs
-            length = np.diff(file["progress"].astype(float), prepend=0.0)
-            seconds = length @ (1.0 / file["goodput"][:, its].astype(float))
-            nodes, gpus = file["num_nodes"][its], file["num_gpus"][its]
-        ours = [
-            built_in.clock(Configuration(int(n), int(count), type))[-1]
-            for n, count in zip(nodes, gpus, strict=True)
-        ]
-        assert np.median(np.abs(np.log(ours / seconds))) < 0.05
 
 
 def test_batch_sizes_are_the_users():

@@ -15,14 +15,6 @@ times = st.floats(0.001, 1.0)
 parameters = st.builds(ThroughputParameters, times, times, times, times, times, times, st.floats(1.0, 10.0))
 
 
-def test_a_step_by_hand():
-    assert PARAMETERS.step_seconds(1, 1, 10) == pytest.approx(0.2)
-    assert PARAMETERS.step_seconds(1, 4, 10) == pytest.approx((0.2**2 + 0.026**2) ** 0.5)
-    assert PARAMETERS.step_seconds(2, 4, 10) == pytest.approx((0.2**2 + 0.208**2) ** 0.5)
-    assert PARAMETERS.step_seconds(2, 4, 10, 3) == pytest.approx(3 * 0.2 + (0.2**2 + 0.208**2) ** 0.5)
-    assert PARAMETERS.throughput(1, 1, 10, 1) == pytest.approx(20 / 0.4)
-
-
 @given(st.integers(1, 5000), st.integers(1, 64), st.integers(1, 300))
 def test_a_split_batch_fits_with_as_few_passes_as_can_be(batch, gpus, largest):
     local, accumulation = split_batch(batch, gpus, largest)

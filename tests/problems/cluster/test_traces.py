@@ -17,16 +17,12 @@ from copter.problems.cluster.traces.elasticflow import _read_throughputs, _read_
 from copter.problems.cluster.traces.families import FAMILIES, _draw
 from copter.problems.cluster.traces.gavel import _GavelJob, _read_gavel_throughputs, _read_gavel_trace
 from copter.problems.cluster.traces.helios import _read_helios
-from copter.problems.cluster.traces.philly import FILE, _read_philly, _sample
-from copter.problems.cluster.traces.pollux import FOLDER
+from copter.problems.cluster.traces.philly import _read_philly
 from copter.problems.cluster.traces.tuned import constrained, size_of
 from copter.problems.cluster.workload import JobSubmission, read_workload
 from copter.problems.shockwave import generate
-from support.real_data import DATA
 
 CLUSTER = cluster_by_name("heterogeneous-64")
-PHILLY = DATA / "cluster" / FILE
-with_data = pytest.mark.skipif(not PHILLY.exists(), reason="needs the real traces")
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
@@ -107,31 +103,6 @@ def test_lines_that_make_no_sense_are_refused(tmp_path, read, head, line, field)
     path.write_text(f"{head}\n{line}\n")
     with pytest.raises(InputError, match=f"line 2, {field}"):
         read(path)
-
-
-@with_data
-@pytest.mark.data
-def test_the_real_trace_has_the_shares_that_the_generator_uses():
-    trace = _read_philly(PHILLY)
-    assert len(trace) == 82_247
-    assert sum(job.tenant == "6214e9" for job in trace) == 41_226
-    models = {size: (size,) for size in ("S", "M", "L", "XL")}
-    pool = _sample(trace, 10**6, np.random.default_rng(0), models)
-    counts = Counter(job.application for job in pool)
-    family = FAMILIES["philly"]
-    shares = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
-    assert {size: count / len(pool) for size, count in counts.items()} == pytest.approx(shares, abs=1e-3)
-    found = np.histogram([job.time for job in pool], np.arange(9) * 3600.0)[0] / len(pool)
-    assert found == pytest.approx(np.array(family.rate), abs=1e-3)
-
-
-@with_data
-@pytest.mark.data
-def test_real_workloads_are_taken_where_they_are():
-    jobs = by_name("pollux", CLUSTER, 0, DATA).jobs
-    assert jobs == read_workload(DATA / "cluster" / FOLDER / "workloads" / "workload-1.csv")
-    assert (len(jobs), jobs[0].tuned_gpus, jobs[0].batch_size) == (160, 6, 2048)
-    assert all(job.tenant for job in by_name("philly", CLUSTER, 0, DATA).jobs)
 
 
 def test_authors_workloads_come_one_after_the_other(tmp_path):
@@ -232,22 +203,6 @@ def test_gavel_throughputs_are_read(tmp_path):
     path.write_text(json.dumps({"v100": {"LM": {"null": 3.0}}}))
     with pytest.raises(InputError, match=r"v100\.LM"):
         _read_gavel_throughputs(path)
-
-
-def test_gavel_needs_its_files(tmp_path):
-    cluster = cluster_by_name("gavel-36")
-    with pytest.raises(ValueError, match="must be the folder"):
-        by_name("gavel", cluster)
-    with pytest.raises(InputError, match="does not exist"):
-        by_name("gavel", cluster, data=tmp_path)
-
-
-def test_pai_jobs_are_those_of_the_generator():
-    cluster = cluster_by_name("pai-64")
-    scenario = by_name("pai", cluster, seed=2, hours=6)
-    assert len(scenario.jobs) == round(2000 / 512 * cluster.gpus / 4)
-    assert scenario.jobs == by_name("pai", cluster, seed=2, hours=6).jobs
-    assert scenario.cluster is cluster
 
 
 def test_shockwave_jobs_are_those_of_its_generator():

@@ -1,6 +1,5 @@
 """`copter run traffic` and `copter bench traffic` on a small network: documents, folders, errors."""
 
-import itertools
 import json
 import math
 
@@ -12,10 +11,9 @@ from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.problems.traffic import course as bench
 from copter.problems.traffic import load_topology, make_matrix
-from copter.problems.traffic.course import TrafficEvent, _events_of, make_instance, prepare
+from copter.problems.traffic.course import _events_of, make_instance, prepare
 from support.amounts import longer
 from support.commands import invoke, words
-from support.networks import best_flow
 
 NODES = 7
 
@@ -73,24 +71,6 @@ def test_all_solvers_see_the_same_rounds(instance, tmp_path, objective, measure_
         ours = next(record for record in rounds if record["solver"] == "copter")
         assert ours["optimality"] >= 1 - 1e-5 and ours["status"] == "optimal"
         assert ours[measure_name] == pytest.approx(exact[0], rel=1e-4)
-
-
-def test_the_flow_of_every_round_is_scipy_s(instance, tmp_path):
-    options = {"changes": ["failures", "source"], "rounds": 4}
-    records = played(instance, tmp_path, "max-flow", ["highs-hot"], **options)["highs-hot"]
-    assert [record["change"] for record in records] == ["first"] + 3 * ["failures"] + 3 * ["source"]
-    capacity, volume = instance.topology.capacity.copy(), instance.volumes[0]
-    events = [*itertools.islice(_events_of(instance, "failures", 4), 3)]
-    events += itertools.islice(_events_of(instance, "source", 4), 3)
-    for number, record in enumerate(records):
-        event = events[number - 1] if number else TrafficEvent()
-        if record["change"] == "source":
-            capacity, volume = instance.topology.capacity, event.volumes
-        else:
-            capacity[event.restored] = instance.topology.capacity[event.restored]
-            capacity[event.failed] = 0.0
-        wanted = best_flow(instance.topology, instance.paths, volume, capacity)
-        assert record["total_flow"] == pytest.approx(wanted, rel=1e-7)
 
 
 def test_optimality_is_against_the_best_bound_and_without_one_the_best_flow():
