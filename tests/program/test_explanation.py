@@ -92,25 +92,6 @@ def test_a_sentence_rounds_its_bounds_down():
     assert checked > 20
 
 
-def test_convex_terms():
-    seen = Counter()
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        n, rows, k = 3, 2, 5
-        images, costs = rng.uniform(0.5, 2.0, (k, n)), rng.uniform(0.0, 0.3, (k, n))
-        use, weights = rng.uniform(0.2, 2.0, (rows, k, n)), rng.uniform(0.5, 2.0, k)
-        program = ContinualProgram()
-        for row in range(rows):
-            program.add_resource(row, upper=2.0)
-        for q in range(k):
-            term = LogTerm(float(weights[q]), image=images[q])
-            program.add_request(q, costs[q], dict(enumerate(use[:, q])), total=1.0, term=term)
-        solution = ProximalPoint(tolerance=1e-8).solve(program)
-        assert solution.is_optimal(1e-8)
-        check(program, solution, range(k), seen)
-    assert seen["worse"] > 20, seen
-
-
 def test_wrong_calls():
     program = queue(0)
     solver = ProximalPoint()
