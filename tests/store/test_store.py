@@ -49,6 +49,14 @@ def test_pool_uses_a_freed_slice_of_the_same_length_again():
     assert (pool.garbage, pool.used) == (0, 14)
 
 
+def test_pool_of_length_zero_takes_and_frees_nothing():
+    pool = GrowableArrays(value=np.float64)
+    assert pool.allocate(0) == 0
+    pool.free(0, 0)
+    assert (pool.used, pool.garbage) == (0, 0)
+    assert pool.allocate(3) == 0
+
+
 def test_compact_moves_live_slices_together_in_their_order():
     pool = GrowableArrays(value=np.float64, row=np.int32)
     lengths = np.array([3, 1, 0, 4, 2])
@@ -166,6 +174,13 @@ def test_columns_are_freed_with_the_last_that_points_at_them():
     assert (program.store.entries.garbage, program.store.entries.used) == (0, 6)
 
 
+def test_unused_template_is_freed_at_once():
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.forget(program.share_columns({"r": 1.0}, 6))
+    assert program.store.entries.garbage == 6
+
+
 def random_edits(rng: np.random.Generator, rounds: int, width: int) -> tuple[ContinualProgram, PlainProgram]:
     program, plain = ContinualProgram(), PlainProgram()
     for i in range(4):
@@ -262,6 +277,16 @@ def test_edits_stamp_what_they_change_and_nothing_else():
     program.update_resources("r", upper=3.0)
     row = program.resource_slots[0]
     assert program.store.rows.stamp[row] == program.store.clock > program.store.rows.generation[row]
+
+
+def test_priced_columns_are_costs_plus_prices_of_what_they_use():
+    program, plain = random_edits(np.random.default_rng(1), 30, 20)
+    y = np.zeros(program.store.rows.size)
+    y[program.resource_slots] = [1.0, -2.0, 0.5, 3.0]
+    model = plain.model()
+    wanted = model.c + model.A.T @ y[program.resource_slots]
+    found = [program.store.priced_columns(slot, y) for slot in program.request_slots.tolist()]
+    np.testing.assert_allclose(np.concatenate(found), wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_single_columns_are_read_as_their_requests_are():
