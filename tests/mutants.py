@@ -29,7 +29,7 @@ TARGETS = {
     "store": (
         "copter/store",
         "edit_log store local slabs kernels allocation subproblem",
-        "tests/store tests/program",
+        "tests/store tests/program tests/rounds",
     ),
     "inactive": (
         "copter/solvers/proximal",

@@ -5,8 +5,6 @@ fail and come back.  The truth is the same stream on a program of one process th
 round the whole answer is compared, bit by bit, and what the program holds.
 
 - Actors: a thread kills the process of one at a random moment, in the middle of edits or of a solve.
-- Nodes: of a cluster of several on this machine, found by ``address="auto"``; whole ones end at once, with
-  all that runs on them, and others come.
 - Drivers: another process keeps the program with a journal, and is killed; the next opens the journal and
   goes on.  It says what it found and each round that it completed.
 """
@@ -219,42 +217,6 @@ def _judge(score: Score, number: int, answer: str, status: str, truth: Truth) ->
         score.uncertified.append(number)
 
 
-# ---- nodes -------------------------------------------------------------------------------------------
-
-
-def kill_nodes(kills: int, seed: int, nodes: int = 2) -> Score:
-    """Play rounds while nodes are killed, each in place of which another comes."""
-    import ray
-    from ray.cluster_utils import Cluster
-
-    rng, score = random.Random(seed), Score()
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    there = [cluster.add_node(num_cpus=2) for _ in range(nodes)]
-    before = os.environ.get("RAY_ADDRESS")
-    os.environ["RAY_ADDRESS"] = cluster.address
-
-    def kill() -> None:
-        until = 1
-        while score.kills < kills and not ending.wait(rng.random() * PAUSE):
-            if score.rounds >= until:
-                until = score.rounds + rng.randrange(1, 4)
-                if len(there) == nodes:
-                    cluster.remove_node(there.pop(rng.randrange(nodes)), allow_graceful=False)
-                    score.kills += 1
-
-    ending, killer = threading.Event(), threading.Thread(target=kill)
-    try:
-        with RayProgram(nodes, "auto", parts=PARTS, num_cpus=1.0) as program:
-            for _ in _rounds_amid(killer, ending, program, score):
-                if len(there) < nodes:  # only the main thread can start one
-                    there.append(cluster.add_node(num_cpus=2))
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-        os.environ.pop("RAY_ADDRESS") if before is None else os.environ.update(RAY_ADDRESS=before)
-    return score
-
-
 # ---- drivers -----------------------------------------------------------------------------------------
 
 
@@ -342,8 +304,7 @@ def main() -> int:
 
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     address, drivers = ray.get_runtime_context().gcs_address, 3 * given.kills // 10
-    nodes = given.kills // 5
-    actors = given.kills - drivers - nodes
+    actors = given.kills - drivers
     scores = [
         timed("actors, snapshots often", kill_actors, actors // 2, given.seed, 2, True),
         timed("actors, no snapshots", kill_actors, actors - actors // 2, given.seed + 1, 4, False),
@@ -357,7 +318,6 @@ def main() -> int:
             what = f"drivers, snapshots {name}"
             scores.append(timed(what, kill_drivers, path, kills, given.seed + 2, address, compact))
     ray.shutdown()
-    scores.append(timed("nodes", kill_nodes, nodes, given.seed + 3))
     return 0 if all(score.clean for score in scores) else 1
 
 

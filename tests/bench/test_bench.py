@@ -62,20 +62,6 @@ def test_records_of_the_same_rounds_have_every_field_and_agree(measured):
     assert [record["warm_started"] for record in copter.records] == [False, True, True]
 
 
-@pytest.mark.parametrize("name", SOLVERS)
-def test_every_solver_names_what_it_stops_at(name):
-    own = SolverSettings(name, tolerance=1e-4, mip_gap=0.01).make().stopping()
-    assert own and all(isinstance(value, float) for value in own.values())
-    if name in ("highs-hot", "highs-simplex"):
-        assert max(own.values()) <= 1e-7
-    if name == "highs-milp":
-        assert own == {"mip_rel_gap": 0.01}
-    if name == "copter-exact":
-        assert own == {"tolerance": 1e-6, "integer_gap": 1e-9}
-    elif name.startswith("copter"):
-        assert own == {"tolerance": 1e-4}
-
-
 @pytest.mark.long
 def test_nothing_is_compiled_or_loaded_after_the_warm_up(tmp_path):
     """In a process of its own: no kernel gets a signature that it did not have before the timed rounds."""

@@ -1,13 +1,8 @@
 """Rounds wait for the machine to be at its full speed, and no garbage is collected in one."""
 
-import gc
-
 import pytest
 
 from copter.bench import calm
-from copter.bench.course import Course, Play, method_round
-from copter.bench.rounds import BenchJob, play
-from copter.bench.settings import SolverSettings
 
 
 @pytest.fixture
@@ -30,28 +25,3 @@ def test_a_round_waits_while_the_machine_is_slow(readings):
         listed[:] = slow
         naps.clear()
         assert quiet.wait() == waited and len(naps) == count
-
-
-class Looking(Course):
-    """Rounds that look at the garbage collector."""
-
-    def small(self):
-        return self
-
-    def play(self, settings):
-        return Play(self.rounds(settings.name))
-
-    def rounds(self, name):
-        for number in range(3):
-            yield method_round(
-                name, number, solve_seconds=1.0, collects=gc.isenabled() or not gc.get_freeze_count()
-            )
-
-
-def test_rounds_are_timed_in_calm_and_keep_the_reading(readings):
-    listed, _ = readings
-    gc.unfreeze()
-    found = play(BenchJob(Looking(), SolverSettings("mine")))
-    assert gc.isenabled() and not gc.get_freeze_count()
-    assert [(one["collects"], one["calibration_seconds"]) for one in found.records] == [(False, 1.0)] * 3
-    assert not listed

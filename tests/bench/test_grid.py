@@ -69,22 +69,6 @@ def test_the_papers_data_stand_beside_rows_and_ratios():
     assert found["high: theirs", "ratio"].paper == pytest.approx(1.5)
 
 
-def test_a_choice_may_have_fewer_samples():
-    said = []
-    few = {"policy": {"few": {"policy": "ours", "samples": 1}, "many": {"policy": "ours"}}}
-    effort = Effort(3, say=said.append)
-    grid(effort, play, {}, row="{policy}", axes=few, jobs=1)
-    assert said == ["few", "many", "many", "many"]
-    said.clear()
-    grid(effort, play, {}, row="{policy}", axes=few, jobs=1, samples=2, timed=True)
-    assert said == ["few", "many", "many"]
-
-
-def test_two_choices_of_one_row_are_refused():
-    with pytest.raises(ValueError, match="row = 'ours': must be different"):
-        grid(Effort(1), play, {}, row="{policy}", axes=AXES)
-
-
 # ---- tables --------------------------------------------------------------------------------------------
 
 TABLE = """

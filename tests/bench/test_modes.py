@@ -8,7 +8,6 @@ from copter.bench.course import Course, Play, method_round
 from copter.bench.report.sections import mode_cell
 from copter.bench.rounds import BenchJob, play
 from copter.bench.settings import SolverSettings
-from copter.bench.solvers import HIGHS, MODES, ORTOOLS, entrant, entry_of
 from copter.bench.statistics import fastest_mode, verdict, why_no_mode
 from copter.bench.suite import _rival
 from support.sample_suite import line, not_run, solver
@@ -89,10 +88,3 @@ def test_the_fastest_certified_mode_counts():
     assert why_no_mode(alone, "highs") == "" and mode_cell(alone, "highs") == "–"
     waiting = replace(one, solvers={"pdlp": not_run("pdlp", "memory: a matrix of its own needs 9 GB")})
     assert why_no_mode(waiting, "ortools") == "not run"
-
-
-def test_every_mode_is_a_solver_of_its_house():
-    for names, house in ((HIGHS, "highs"), (ORTOOLS, "ortools")):
-        for name in names:
-            assert entrant(name).house == house in MODES
-            assert entry_of(name).load()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter.bench.report import papers, sections
+from copter.bench.report import papers
 from copter.bench.report.page import make_report, write_report
 from copter.bench.report.sections import first_screen
 from copter.bench.result_files import load_suite
@@ -175,18 +175,6 @@ def test_markdown_says_the_same(folder, page):
         assert line["command"] in text
 
 
-def test_what_is_not_done_is_said(folder):
-    suite = load_suite(folder)
-    line = suite.lines["sia-64"]
-    left = {name: one for name, one in line.solvers.items() if name != "highs-hot"}
-    lines = suite.lines | {"sia-64": replace(line, solvers=left)}
-    first = first_screen(replace(suite, lines=lines, order=(*suite.order, "traffic-1")), {})
-    remark = next(remark for remark in first.remarks if remark.startswith("Incomplete"))
-    assert "sia-64 (highs-hot)" in remark and "traffic-1" in remark
-    rows = sections.table("", [lines["sia-64"]]).rows
-    assert next(row for row in rows if row.cells[1] == "highs-hot").cells[8] == "not yet done"
-
-
 def test_a_claim_that_the_checker_refuses_is_in_the_first_screen(folder):
     suite = load_suite(folder)
     line = suite.lines["sia-64"]
@@ -240,15 +228,3 @@ def test_the_command_writes_the_report(folder, tmp_path):
     (folder / "notes.json").write_text("[1]")
     result = invoke("bench", "report", folder, "--out", tmp_path / "out", code=1)
     assert isinstance(result.exception, FileError)
-
-
-def test_figures_of_papers_come_from_their_documents(tmp_path):
-    (tmp_path / "thesis-table-0.json").write_text(json.dumps(PAPER))
-    first, *others = papers.claims(tmp_path)
-    assert first.title == "A table" and "Everything." in first.text
-    assert first.commands[0].text == "copter reproduce thesis-table-0 --seeds 2 --data TRACES"
-    assert [row.cells for row in first.tables[0].rows] == [
-        ("COpter", "p99", "0.500 s", "6.50 s", "0.0769×"),
-        ("LP*", "p99", "4.00 s ± 0.250", "–", "–"),
-    ]
-    assert others and all("Not measured" in one.text and one.commands for one in others)

@@ -7,10 +7,10 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import highspy
 import numpy as np
 import pytest
 
@@ -18,8 +18,8 @@ from copter import ContinualProgram
 from copter.bench.recording import Recorder, RecordingProgram
 from copter.bench.sequences import Sequence, _Names, sequence_named, write_sequence
 from copter.errors import CopterError, SolverError
-from copter.store.compiled import compile_program
 from support.commands import invoke, words
+from support.random_programs import random_edits, random_program
 
 ROOT = Path(__file__).parents[2]
 RUNNER, PAGE = ROOT / "docs/examples/solve_sequence.py", ROOT / "docs/reference/lp-sequences.md"
@@ -79,11 +79,6 @@ def test_the_runner_exits_with_1_if_an_optimum_is_wrong(tmp_path: Path) -> None:
     assert run(folder).returncode == 1
 
 
-def test_the_runner_is_short_and_needs_no_copter() -> None:
-    text = RUNNER.read_text()
-    assert len(text.splitlines()) <= 100 and "import copter" not in text and "from copter" not in text
-
-
 @pytest.mark.parametrize("name", LINES)
 def test_equal_seeds_give_equal_files(name: str, tmp_path: Path) -> None:
     for run_name, seed in (("a", 5), ("b", 5), ("c", 6)):
@@ -103,79 +98,24 @@ def test_a_line_without_one_linear_program_is_refused(name: str, tmp_path: Path)
 # ---- programs that are edited at random -------------------------------------------------------------------
 
 
-def random_programs(rng: np.random.Generator, rounds: int) -> Iterator[ContinualProgram]:
-    """A program of copter with every kind of edit in every few rounds; all of it is feasible."""
-    program, number, widths = ContinualProgram(), 0, {}
-    for k in range(4):
-        program.add_resource(k, upper=float(rng.uniform(3, 9)), lower=-math.inf)
-    program.add_resource("free", upper=math.inf)
-    program.add_resource("band", lower=1.0 / 3.0, upper=float(rng.uniform(5, 9)))
-
-    def arrive() -> None:
-        nonlocal number
-        n = int(rng.integers(1, 5))
-        ids = [id for id in program.resource_ids if rng.random() < 0.6]
-        usage = {id: rng.uniform(0.1, 1.0, n) for id in ids}
-        usage["band"] = 1.0
-        total = [None, 1.0, 2.0][int(rng.integers(3))]
-        upper = float(rng.uniform(0.5, 2.0))
-        program.add_request(number, rng.uniform(-1.0, 0.5, n), usage, total=total, upper=upper)
-        widths[number] = n
-        number += 1
-
-    for _ in range(12):
-        arrive()
+def random_rounds(seed: int, rounds: int) -> Iterator[ContinualProgram]:
+    """Rounds of random edits, after some of which columns that stay use a resource that is new."""
+    program, rng, fresh = random_program(seed), np.random.default_rng(seed), count(100)
     for k in range(rounds):
         yield program
-        ids = program.request_ids
-        program.remove_request(ids[int(rng.integers(len(ids)))])
-        arrive()
-        ids = program.request_ids
-        one = ids[int(rng.integers(len(ids)))]
-        program.update_request(one, costs=rng.uniform(-1.0, 0.5, widths[one]))
-        program.update_request(ids[0], total=float(rng.uniform(0.5, 2.0)))
-        program.update_request(ids[1], upper=float(rng.uniform(0.2, 2.0)))
-        program.update_resources(0, upper=float(rng.uniform(3, 9)))
+        random_edits(program, rng, fresh)
         if k % 3 == 1:
-            program.add_resource(("new", k), upper=float(rng.uniform(3, 9)))
-            costs = rng.uniform(-1.0, 0.5, widths[ids[2]])
-            program.update_request(ids[2], costs=costs, usage={("new", k): 1.0, 1: 0.5})
-        if k % 3 == 2:
-            program.remove_resources(("new", k - 1))
-        if k % 5 == 4:  # a request gets a total, or a new one of another relation
-            program.update_request(ids[3], total=1.0, relation="<=")
+            id = program.request_ids[0]
+            program.add_resource(("new", k), upper=20.0)
+            costs = program.requests[id].costs
+            program.update_request(id, costs=costs, usage={("new", k): np.ones(costs.size)}, upper=1.5)
 
 
 def test_every_kind_of_edit_is_exported(tmp_path: Path) -> None:
-    programs = random_programs(np.random.default_rng(7), 40)
-    header = write_sequence(sequence_of(programs), tmp_path / "random", seed=0)
+    header = write_sequence(sequence_of(random_rounds(7, 40)), tmp_path / "random", seed=0)
     assert all(header["edits"].values()), header["edits"]
     assert any(row["entries"] for line in lines(tmp_path / "random") for row in line["add_rows"].values())
     check(tmp_path / "random", header, 40)
-
-
-def test_the_first_round_has_the_numbers_of_the_program(tmp_path: Path) -> None:
-    """HiGHS reads them from the file; columns and rows may be in any order."""
-    program = next(random_programs(np.random.default_rng(7), 1))
-    write_sequence(sequence_of([program]), tmp_path / "one", seed=0)
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    assert highs.readModel(str(tmp_path / "one/round0.mps")) == highspy.HighsStatus.kOk
-    read, compiled = highs.getLp(), compile_program(program)
-    for found, wanted in (
-        ((read.row_lower_, read.row_upper_), (compiled.row_lower, compiled.row_upper)),
-        ((read.col_cost_, read.col_lower_, read.col_upper_), (compiled.c, compiled.lower, compiled.upper)),
-        ((read.a_matrix_.value_,), (compiled.A.data,)),
-    ):
-        assert np.array(sorted(zip(*found, strict=True))) == pytest.approx(
-            np.array(sorted(zip(*wanted, strict=True)))
-        )
-
-
-@pytest.fixture
-def module_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A domain that is named by its file puts the folder on the path of modules: only during a test."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 # ---- recordings, domains and errors -----------------------------------------------------------------------
@@ -192,13 +132,6 @@ def test_a_recording_is_exported(tmp_path: Path) -> None:
     assert sequence.name == "my-rounds"
     assert write_sequence(sequence, tmp_path / "out", 0)["rounds"] == 5
     assert run(tmp_path / "out").returncode == 0
-
-
-@pytest.mark.usefixtures("module_path")
-def test_a_domain_is_exported(tmp_path: Path) -> None:
-    name = f"{ROOT}/docs/examples/rides.py:Rides"
-    invoke("bench", "export", tmp_path / "out", "--family", name, "--rounds", 3)
-    assert run(tmp_path / "out/rides").returncode == 0
 
 
 def test_an_optimum_that_cannot_be_certified_is_an_error(tmp_path: Path) -> None:

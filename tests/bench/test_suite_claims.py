@@ -58,22 +58,6 @@ def test_branch_and_bound_is_held_to_what_it_claims(family):
         assert any("claims an optimum" in each for each in wrong(line, **lie))
 
 
-def test_a_bound_is_held_against_the_plans_of_the_others():
-    line = measured("shockwave", *COURSES["shockwave"])
-    theirs = line.solvers["highs-milp"]
-    ours = [
-        record
-        | {"objective": 0.0, "certified": True, "answer_objective": record["bound"] - 0.1, "n_variables": 1}
-        for record in theirs.records
-    ]
-    copter = SolverResult(
-        "copter", "", 1, "measured", records=[one | {"bound": float("nan")} for one in ours]
-    )
-    line = replace(line, solvers={"copter": copter, "highs-milp": theirs}, order=("copter", "highs-milp"))
-    found = said_of(line)
-    assert len(found) == line.rounds and all("below the bound" in each for each in found)
-
-
 def test_programs_that_differ_are_named():
     fields = {"objective": 1.0, "bound": 1.0, "nnz": 5}
     ours, theirs = (

@@ -79,28 +79,6 @@ def test_rounds_are_run_into_a_folder(tmp_path: Path) -> None:
     assert again["records"][0].keys() == rows[0].keys()
 
 
-def test_solvers_and_modes_of_a_baseline_are_measured() -> None:
-    arguments = (
-        "bench",
-        DOMAIN,
-        "--rounds",
-        3,
-        "--solvers",
-        "copter,highs-primal",
-        "--no-isolate",
-        "--json",
-        "-",
-    )
-    document = json.loads(invoke(*arguments).stdout)
-    ours, theirs = (
-        [one for one in document["records"] if one["solver"] == name] for name in ("copter", "highs-primal")
-    )
-    assert len(ours) == len(theirs) == 3
-    for one, other in zip(ours, theirs, strict=True):
-        assert one["objective"] == pytest.approx(other["objective"], rel=1e-5, abs=1e-5)
-        assert one["answer_objective"] >= one["bound"] - 1e-9 and not one["missed"]
-
-
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -8,7 +8,7 @@ import pytest
 
 from copter.solvers.general.integer import IntegerAnswer
 from copter.status import Status
-from support.commands import invoke, words
+from support.commands import invoke
 from support.mps_texts import RANGES
 
 LP = """Minimize
@@ -117,11 +117,3 @@ def test_a_misspelt_row_is_an_error_unless_asked_otherwise(tmp_path):
     assert "--no-strict" in str(result.exception) and "strict=False" not in str(result.exception)
     with pytest.warns(UserWarning, match="hihg"):
         invoke("solve", path, "--no-strict", code=3)  # of row high nothing is left
-
-
-def test_a_file_that_is_none_and_one_that_holds_something_else(tmp_path):
-    result = invoke("solve", str(tmp_path / "nowhere.mps"), code=2)
-    assert "nowhere.mps is not a file" in words(result)
-    (tmp_path / "letter.mps").write_text("Dear Sir or Madam,")
-    result = invoke("solve", str(tmp_path / "letter.mps"), code=1)
-    assert "line 1: 'Dear' is not a section" in str(result.exception)

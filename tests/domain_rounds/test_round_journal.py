@@ -43,18 +43,6 @@ def choice(rounds: Rounds) -> dict[Any, Any]:
 
 
 class TestGoingOn:
-    def test_from_accepted_rounds(self, path: Path) -> None:
-        with Rounds(Machines(), journal=path) as first:
-            first.play(*ARRIVALS)
-            first.play(("leave", "m0"), ("load", "m1", 2.0))
-        domain = Machines()
-        with Rounds(domain, journal=path) as again:
-            assert (again.number, again.events) == (2, 5)
-            assert choice(again) == choice(first) and domain.last is again.answer
-            assert content(domain) == content(first.domain)
-            record = again.play(("arrive", "m9", (0.0, 0.0, 0.0)))
-            assert (record.number, record.edited) == (2, 1)
-
     def test_from_events_of_a_round_that_was_not_accepted(self, path: Path) -> None:
         domain = Odd()
         domain.answers = RuntimeError

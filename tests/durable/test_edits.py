@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csc_array
 
 from copter import ContinualProgram, LogTerm
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
@@ -49,30 +48,6 @@ def test_requests_in_bulk(some, form):
     twin = replayed(program)
     assert snapshot(twin) == snapshot(program)
     same(twin, program)
-
-
-def test_rows_and_single_values_and_usages():
-    program = Written()
-    program.add_resources(("a", "b", "c"), upper=5, lower=np.zeros(3))
-    program.remove_resources(["c"])
-    template = program.share_columns({"a": 1.0}, 2)
-    usages = [template, {"b": ([1], [2.0])}, csc_array([[1.0, 0.0], [0.0, 3.0]])]
-    program.add_requests(
-        [1, 2, 3], np.arange(6.0), [2] * 3, usages, totals=2, terms=LogTerm(1, 1, image=[1, 2])
-    )
-    program.add_request("one", [1.0], csc_array([[1.0], [2.0]]), integral=True, upper=1e3)
-    program.update_requests(
-        [1, 3], totals=[None, 1], relation=["<=", "=="], terms=[None, LogTerm(2)], upper=1e3
-    )
-    program.update_requests([2, 3], integral=np.array([True, False]), starts=[None, {1: 0.5}], scales=2)
-    program.update_request(2, term={"weight": 4.0}, integral=False)
-    assert len(program.edits) == 8
-    twin = replayed(program)
-    assert snapshot(twin) == snapshot(program)
-    assert (
-        twin.requests[2].term.parameters == {"weight": 4.0, "offset": 1.0}
-        and twin.requests[1].shared_columns == template
-    )
 
 
 def test_every_edit_of_a_lively_program():

@@ -21,15 +21,15 @@ import copter.durable.journal
 import copter.durable.program_file
 import copter.durable.snapshot
 import copter.program.index
-from copter import ContinualProgram, Journal, LogTerm, ProximalPoint, make_solver
+from copter import ContinualProgram, Journal, ProximalPoint, make_solver
 from copter.durable.edits import pack_edit
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
 from copter.errors import ConcurrentUseError, CopterError, EditError, FileError
-from copter.store.edit import Edit, EditedColumns, Entries, Runs
+from copter.store.edit import Edit, EditedColumns
 from support.amounts import longer
 from support.journal_rounds import essence, make_round
-from support.rich_program import Square, edit, rich, same_answers
+from support.rich_program import edit, rich, same_answers
 from support.strategies import snapshot
 
 
@@ -159,16 +159,6 @@ def test_a_solver_may_come_later_and_must_be_of_the_same_kind(tmp_path):
         Journal(tmp_path, make_solver("highs-hot"))
     with pytest.raises(CopterError, match="highs-hot"):
         Journal(tmp_path / "new", make_solver("highs-hot"))
-
-
-def test_terms_of_the_users_own(tmp_path):
-    with Journal(tmp_path, terms=[Square]) as journal:
-        journal.add_request("x", [1.0], {}, upper=1.0, term=Square(2.0))
-        journal.commit()
-    with pytest.raises(FileError, match="class Square"):
-        Journal(tmp_path)
-    with Journal(tmp_path, terms=[Square]) as journal:
-        assert journal.requests["x"].term.parameters == {"weight": 2.0}
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))])
@@ -382,39 +372,6 @@ def test_nobody_edits_or_copies_while_a_round_is_completed(tmp_path, monkeypatch
         assert snapshot(journal) == expected == snapshot(ContinualProgram.load(tmp_path / "s"))
 
 
-def test_nobody_edits_while_a_program_is_copied_or_saved(tmp_path, monkeypatch):
-    program, deep, packed, tried = (
-        rich(),
-        copter.program.index.Index.__deepcopy__,
-        copter.durable.snapshot.pack,
-        [],
-    )
-
-    def edit_elsewhere():
-        tried.append(True)
-        refused_elsewhere(lambda: program.add_resource("x"))
-
-    def deepcopy(self, memo):
-        edit_elsewhere()
-        return deep(self, memo)
-
-    def pack(program):
-        edit_elsewhere()
-        return packed(program)
-
-    monkeypatch.setattr(copter.program.index.Index, "__deepcopy__", deepcopy)
-    monkeypatch.setattr(copter.durable.snapshot, "pack", pack)
-    for use in (
-        copy.copy,
-        copy.deepcopy,
-        lambda program: pickle.loads(pickle.dumps(program)),
-        lambda program: (program.save(tmp_path / "s"), ContinualProgram.load(tmp_path / "s"))[1],
-    ):
-        tried.clear()
-        assert snapshot(use(program)) == snapshot(program)
-        assert tried
-
-
 def test_a_callback_cannot_complete_the_round(tmp_path):
     with open_journal(tmp_path) as journal:
         make_round(journal, 0)
@@ -596,55 +553,6 @@ def one_column(row=0):
 )
 def test_a_round_that_was_never_made_is_refused_by_name(tmp_path, edit):
     refuse_round(tmp_path, edit, lambda journal: journal.add_resource("a"))
-
-
-def runs(*values):
-    return Runs(np.array([len(values)]), np.array(values))
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"scales": np.array([np.inf])},
-        {"scales": np.array([0.0])},
-        {"costs": runs(np.nan, 1.0)},
-        {"costs": runs(1.0)},
-        {"upper": runs(-1.0, 1.0)},
-        {"upper": -1.0},
-        {"totals": np.array([-1.0]), "exact": False},
-        {"totals": np.array([np.inf]), "exact": True},
-        {"totals": np.array([np.inf])},
-        {"overrides": Entries(None, np.array([2]), np.array([0, 2]), np.ones(2))},
-        {"overrides": Entries(None, np.array([2]), np.array([0, 0]), np.ones(2))},
-        {"overrides": Entries(None, np.array([2]), np.array([0]), np.ones(1))},
-        {"starts": Entries(np.array([False]), np.array([1]), np.array([0]), np.ones(1))},
-        {"starts": Entries(None, np.array([1]), np.array([-1]), np.ones(1))},
-        {"names": ("weight",), "parameters": np.ones((1, 1))},
-        {"terms": np.array([LogTerm(1.0)], object)},
-        {"integral": 1},
-        {"sizes": np.array([2])},
-    ],
-)
-def test_numbers_that_no_verb_takes_are_refused(tmp_path, fields):
-    edit = pack_edit(Edit("update_requests", slots=np.array([0]), **fields))
-    refuse_round(tmp_path, edit, lambda journal: journal.add_request("x", [1.0, 2.0], {}, total=1.0))
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0, 0]), np.ones(1)),
-        EditedColumns(np.array([1]), np.array([0, 2]), np.array([0]), np.ones(1)),
-        EditedColumns(np.array([1]), np.array([-1, 1]), np.array([0]), np.ones(1)),
-        EditedColumns(np.array([1]), np.array([1, 0]), np.array([0]), np.ones(1)),
-        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0]), np.array([np.inf])),
-        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0.5]), np.ones(1)),
-        EditedColumns(np.array([2]), np.array([0, 1]), np.array([0]), np.ones(1)),
-    ],
-)
-def test_columns_that_do_not_fit_are_refused(tmp_path, columns):
-    edit = pack_edit(Edit("share_columns", sizes=np.array([1]), columns=columns))
-    refuse_round(tmp_path, edit, lambda journal: journal.add_resource("a", 1.0))
 
 
 @pytest.mark.parametrize("statement", range(1, 60, 7))

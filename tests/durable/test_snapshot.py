@@ -13,39 +13,13 @@ from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
 from copter.errors import CopterError, EditError, FileError
 from support.amounts import longer
-from support.rich_program import Square, edit, rich, same_answers
+from support.rich_program import Square, rich, same_answers
 from support.strategies import snapshot
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "program.copter"
-
-
-def test_a_loaded_program_is_the_same_and_answers_the_same(path):
-    program, solver, again = rich(), ProximalPoint(), ProximalPoint()
-    solver.solve(program)
-    program.update_request("own", start={0: 1.0})
-    program.save(path, solver)
-    loaded = ContinualProgram.load(path, again)
-    assert snapshot(loaded) == snapshot(program)
-    assert loaded.shared_columns == program.shared_columns
-    for one in (program, loaded):
-        edit(one)
-    assert snapshot(loaded) == snapshot(program)
-    same_answers((program, solver), (loaded, again), rounds=2)
-    assert loaded.requests["log"].term.parameters == {"weight": 2.5, "offset": 0.1}
-    assert loaded.requests["log"].term.image.tolist() == [1.0, 3.0]
-
-
-def test_an_empty_program_and_a_cold_solver(path):
-    ContinualProgram().save(path, ProximalPoint())
-    solver = ProximalPoint()
-    loaded = ContinualProgram.load(path, solver)
-    assert snapshot(loaded) == snapshot(ContinualProgram())
-    loaded.add_resource("a", 1.0)
-    loaded.add_request("x", [-1.0], {"a": 1.0}, upper=1e3)
-    assert solver.solve(loaded).warm_reason == "no earlier round"
 
 
 IDS = ["job", "", "ä\ud800", "\ud83d\ude00", 0, -1, 2**80, -(2**63), 1.5, float("inf"), None, b"\x00\xff"]
@@ -286,58 +260,6 @@ def test_a_state_that_points_nowhere_is_refused(path):
     with pytest.raises(FileError, match="must be a column of its request"):
         ContinualProgram.load(path, ProximalPoint())
     assert snapshot(ContinualProgram.load(path)) == snapshot(program)
-
-
-@pytest.mark.long
-def test_a_thousand_damaged_files_are_refused_or_the_same(path):
-    program, solver, rng = rich(), ProximalPoint(), random.Random(7)
-    solver.solve(program)
-    program.save(path, solver)
-    content, expected, count = path.read_bytes(), snapshot(program), 0
-    for _ in range(1000):
-        wrong = bytearray(content)
-        for _ in range(rng.randrange(1, 4)):
-            begin = rng.randrange(len(wrong))
-            end = min(len(wrong), begin + rng.choice([1, 1, 8, 512]))
-            what = rng.randrange(4)
-            if what == 0:
-                wrong[begin:end] = rng.randbytes(end - begin)
-            elif what == 1:
-                wrong[begin:end] = bytes(end - begin)
-            elif what == 2:
-                del wrong[begin:end]
-            else:
-                wrong[begin:begin] = rng.randbytes(end - begin)
-        count += wrong != content and refused_or_same(path, bytes(wrong), expected)
-    assert count > 300
-
-
-def test_every_attribute_is_in_the_file_or_found_again():
-    """What is new here must be saved by copter/durable/snapshot.py, or be one that can be forgotten."""
-    program, solver = rich(), ProximalPoint()
-    solver.solve(program)
-    saved = {"store", "_resources", "_requests", "_templates", "_starts", "_names", "_sense"}
-    assert set(vars(program)) == saved | {
-        "guard",
-        "primal_repair",
-    }  # of whoever uses the program, not of what it is
-    tables = {"rows", "usages", "requests", "terms"}
-    tables |= {"costs", "uppers", "pointers", "entries", "coefficients", "overrides"}
-    assert set(vars(program.store)) == tables | {
-        "clock",
-        "n_variables",
-        "_copied_at",
-        "_token",
-        "_dropped_rows",
-        "packed_terms",
-        "last_view",
-        "known",
-        "edits",
-    }
-    kept = {"revision", "inactive", "full_pass", "misses", "wait"}
-    assert set(vars(solver._state)) == {"answer", "x", "y", "slack", "proof"} | kept
-    assert set(vars(solver._state.x)) == {"program", "x", "generations", "totals", "paused"}
-    assert set(vars(solver._state.y)) == {"program", "y", "generations"}
 
 
 def test_a_log_that_has_forgotten_half_of_an_edit_is_read_again(tmp_path):

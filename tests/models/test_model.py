@@ -16,7 +16,6 @@ from copter.errors import ArgumentTypeError, ConcurrentUseError, EditError, Sett
 from copter.models.highs import HighsEngine
 from copter.models.highs_lp import LPChanges
 from copter.solvers.general.model import Model
-from copter.status import Status
 from support.amounts import seeds
 from support.lp_families import made
 
@@ -359,34 +358,6 @@ def test_values_and_duals_are_by_the_names_of_the_source(maximize):
     found = Model(made([1.0, -1.0], [[2.0, 1.0]], -INF, 4.0, offset=3.0, maximize=maximize, **names)).solve()
     assert found.values == pytest.approx({"x": 0.0, "y": 4.0}) and found.duals == {"room": -sign}
     assert [found.objective, found.bound] == pytest.approx([-sign, -sign]) and found.y.tolist() == [1.0]
-
-
-def test_stages_one_after_the_other():
-    """The optimum of one objective becomes a row, and the next is optimised among those that keep it."""
-    counts: Counter = Counter()
-    for seed in range(20):
-        rng = np.random.default_rng([seed, 9])
-        A, high = rng.integers(0, 5, (3, 5)).astype(float), rng.integers(4, 15, 3).astype(float)
-        goals = rng.choice([-2.0, -1.0, 0.0, 0.0, 1.0], (3, 5))
-        integral = bool(seed % 2)
-        model = from_arrays(goals[0], A_ub=A, b_ub=high, bounds=(0, 4), integrality=int(integral))
-        rows, sides, last = A, high, None
-        for k, goal in enumerate(goals):
-            model.update(c=goal)
-            found = model.solve(tolerance=1e-9)
-            truth = scipy.optimize.milp(
-                goal, integrality=int(integral), bounds=(0, 4), constraints=(rows, -INF, sides),
-                options={"mip_rel_gap": 0},
-            )  # fmt: skip
-            assert found.status is Status.OPTIMAL, found.reason
-            assert found.objective == pytest.approx(truth.fun, abs=1e-6)
-            counts["changed"] += last is not None and not np.allclose(found.x, last)
-            last = found.x
-            model.add_rows(goal[None], row_upper=found.objective)
-            rows, sides = np.vstack((rows, goal)), np.append(sides, found.objective + 1e-9)
-            counts[integral, k] += 1
-        assert all(goal @ last <= side + 1e-6 for goal, side in zip(rows, sides, strict=True))
-    assert len(counts) == 7 and counts["changed"] >= 5, counts
 
 
 @pytest.mark.parametrize("name", ["highs-hot", "highs-simplex"])

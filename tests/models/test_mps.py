@@ -183,14 +183,6 @@ def test_what_is_in_doubt(tmp_path, old, new, why, field, value):
     np.testing.assert_array_equal(found, value)
 
 
-def test_a_column_that_comes_again_is_one_column(tmp_path):
-    path = written(tmp_path, RANGES.replace(" z wide -1", " z wide -1\n x same 9"))
-    with pytest.warns(UserWarning, match="continues after other columns"):
-        lp = read_model(path, strict=False)
-    assert lp.column_names == ("x", "y", "z")
-    np.testing.assert_array_equal(lp.A.toarray(), [[2, 1, 0], [3.5, 0, 0], [9, -4, 0], [0, 1, -1]])
-
-
 def test_only_the_objective_has_a_constant(tmp_path):
     lp = read_model(written(tmp_path, RANGES.replace("RHS same -2", "RHS other 9 cost 4")))
     assert lp.offset == -4.0

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from functools import partial
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
 
 from copter import ContinualProgram, LogTerm, make_solver
 from copter.errors import EditError, UnknownIdError
 from support.amounts import longer
-from support.in_parts import made
 from support.strategies import snapshot
-
-
-@pytest.fixture(params=[0, 3], ids=["in one part", "in three parts"])
-def new_program(request):
-    """Make programs whose requests are in one part or in several."""
-    return partial(made, request.param, ContinualProgram)
 
 
 def rides(program):
@@ -53,45 +44,6 @@ def content(program, id):
 # ---- names -----------------------------------------------------------------------------------------------
 
 
-def test_names_are_read_and_added_again(new_program):
-    program = rides(new_program())
-    assert program.requests["ride 1"].columns == ("ann", "bob")
-    assert program.requests["plain"].columns == range(2)
-    assert program.requests["ride 1"].override == {"bob": -2.0}
-    assert program.requests["ride 2"].start == {"bob": 1.0}
-    data = program.requests[:]
-    assert data.columns == [("ann", "bob"), ("bob", ("cy", 2)), None]
-    twin = ContinualProgram()
-    twin.add_resources(**vars(program.resources[:]))
-    twin.add_requests(**vars(data))
-    assert [content(twin, id) for id in twin.requests] == [content(program, id) for id in program.requests]
-    columns = ["ride_1[ann]", "ride_1[bob]", "ride_2[bob]", "ride_2[('cy',_2)]", "plain[0]", "plain[1]"]
-    assert list(program.to_arrays().column_names) == columns
-    assert twin.requests["ride 2"].start == {"bob": 1.0} and program.requests[["plain"]].columns is None
-
-
-def test_shared_columns_have_the_names_unless_a_request_has_its_own():
-    program = ContinualProgram()
-    program.add_resource("r", 1.0)
-    shared = program.share_columns({"r": 1.0}, 2, columns=["a", "b"])
-    program.add_requests(
-        ["p", "q"],
-        [[1.0, 2.0]] * 2,
-        None,
-        shared,
-        columns=[None, ["c", "d"]],
-        overrides=[{"a": 5.0}, {"d": 6.0}],
-        upper=1e3,
-    )
-    assert [program.requests[id].columns for id in "pq"] == [("a", "b"), ("c", "d")]
-    assert program.requests["p"].columns is shared.names
-    assert [program.requests[id].override for id in "pq"] == [{"a": 5.0}, {"d": 6.0}]
-    program.update_request("q", costs=[1.0, 2.0], usage=shared)
-    assert program.requests["q"].columns == ("a", "b")
-    program.update_request("q", costs=[1.0], usage={"r": 1.0})
-    assert program.requests["q"].columns == range(1)
-
-
 @pytest.mark.parametrize("k", [4_000, longer(20_000)])
 def test_one_tuple_for_many_requests_is_stored_once(k):
     program = ContinualProgram()
@@ -115,26 +67,9 @@ def test_one_tuple_for_many_requests_is_stored_once(k):
     assert program.requests[k - 1].columns is names
 
 
-def test_moves_are_charged_by_name_and_by_number():
-    program = rides(ContinualProgram())
-    program.price_moves(["ride 1", "plain"], ["ann", 1], 0.5)
-    assert program.requests["ride 1"].override == {"ann": -3.5} and program.requests["plain"].override == {
-        1: -2.5
-    }
-    program.price_moves("ride 1", "bob", 0.25)
-    assert program.requests["ride 1"].override == {"bob": -1.25}
-    program.price_moves(["ride 1", "plain"], np.array([0, -1]), 0.5)
-    assert program.requests["ride 1"].override == {"ann": -3.5} and not program.requests["plain"].override
-
-
 @pytest.mark.parametrize(
     ("verb", "subject", "field"),
     [
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", "a"]), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a"]), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns="ab"), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", None]), "new", "columns"),
-        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", []]), "new", "columns"),
         (lambda p: p.add_requests(["new"], [[1, 2]], None, [{}], columns=[]), "add_requests", "columns"),
         (lambda p: p.update_request("ride 1", columns=["x", "y"]), "ride 1", "columns"),
         (lambda p: p.update_request("ride 1", override={0: 1.0}), "ride 1", "override"),
@@ -173,63 +108,6 @@ def test_what_is_wrong_is_named_and_changes_nothing(verb, subject, field):
 
 
 # ---- columns that come, go and change --------------------------------------------------------------------
-
-
-def test_columns_come_go_and_change(new_program):
-    program = rides(new_program())
-    program.add_columns("ride 1", ["cy", "di"], [-5.0, -6.0], {"north": ([1], [2.0]), "south": 0.5})
-    assert content(program, "ride 1") == (
-        {"ann": -3.0, "bob": -2.0, "cy": -5.0, "di": -6.0},
-        {"north": {"ann": 1.0, "di": 2.0}, "south": {"bob": 1.0, "cy": 0.5, "di": 0.5}},
-        dict.fromkeys(["ann", "bob", "cy", "di"], np.inf),
-        {"bob": -2.0},
-    )
-    matrix = csc_array(np.array([[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]]))
-    program.add_columns(
-        ["plain", "ride 2", "plain"], [None, "eve", None], -7.0, matrix, upper=[1.0, 2.0, 3.0]
-    )
-    assert program.requests["plain"].upper.tolist() == [0.5, 0.5, 1.0, 3.0]
-    assert program.requests["plain"].override == {1: -6.0}
-    assert program.requests["ride 2"].start == {"bob": 1.0}
-    assert content(program, "ride 2")[1] == {"north": {"bob": 1.0}, "south": {("cy", 2): 1.0, "eve": 2.0}}
-    program.remove_columns(["ride 1", "plain", "ride 1", "ride 2"], ["ann", 0, "cy", ("cy", 2)])
-    assert content(program, "ride 1")[1] == {"north": {"di": 2.0}, "south": {"bob": 1.0, "di": 0.5}}
-    assert content(program, "plain") == (
-        {0: -6.0, 1: -7.0, 2: -7.0},
-        {"north": {1: 1.0, 2: 3.0}, "south": {0: 1.0}},
-        {0: 0.5, 1: 1.0, 2: 3.0},
-        {0: -6.0},
-    )
-    program.update_columns("ride 1", ["di"], costs=4.0)
-    program.update_columns(["plain", "ride 2"], [2, "bob"], usage={"south": [1.5, 2.5]}, costs=[1.0, 2.0])
-    program.update_columns("ride 2", ["eve"], upper=0.25)
-    assert content(program, "ride 1")[0] == {"bob": -2.0, "di": 4.0}
-    assert content(program, "plain")[1] == {"north": {1: 1.0}, "south": {0: 1.0, 2: 1.5}}
-    assert content(program, "ride 2")[0] == {"bob": 2.0, "eve": -7.0}
-    assert program.requests["ride 2"].upper.tolist() == [np.inf, 0.25]
-    assert program.requests["ride 2"].columns == ("bob", "eve")
-
-
-def test_a_request_that_shares_gets_its_own():
-    program = ContinualProgram()
-    program.add_resource("r", 4.0)
-    shared = program.share_columns({"r": [1.0, 2.0]}, 2, columns=["a", "b"])
-    program.add_requests(
-        ["p", "q"],
-        [[-1.0, -2.0]] * 2,
-        None,
-        shared,
-        totals=1.0,
-        scales=[2.0, 3.0],
-        overrides=[{"b": -9.0}, None],
-    )
-    program.add_columns("p", ["c"], -4.0, {"r": 3.0})
-    assert program.requests["p"].shared_columns is None
-    assert program.requests["p"].costs.tolist() == [-2.0, -9.0, -8.0]
-    assert program.requests["q"].columns == ("a", "b") and program.requests["q"].shared_columns == shared
-    program.update_columns("q", ["a"], costs=5.0)
-    assert program.requests["q"].costs.tolist() == [15.0, -6.0]
-    assert program.requests["q"].shared_columns == shared
 
 
 def test_the_image_of_a_term_is_0_on_new_columns():

@@ -8,11 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, ProximalPoint, make_solver
+from copter import ContinualProgram, make_solver
 from copter.errors import CopterError, EditError
-from rounds.reading import bits
-from support.rich_program import edit, rich, same_answers
-from support.strategies import random_plain, snapshot
+from support.strategies import random_plain
 
 WAYS = {
     "copy": copy.copy,
@@ -20,52 +18,6 @@ WAYS = {
     "pickle": lambda pair: pickle.loads(pickle.dumps(pair)),
     "old pickle": lambda pair: pickle.loads(pickle.dumps(pair, protocol=2)),
 }
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_copy_holds_the_same_and_answers_the_same_after_the_same_edits(way):
-    original = rich()
-    twin = WAYS[way](original)
-    assert type(twin) is ContinualProgram
-    assert snapshot(twin) == snapshot(original)
-    for program in (original, twin):
-        edit(program)
-    assert snapshot(twin) == snapshot(original)
-    same_answers((original, ProximalPoint()), (twin, ProximalPoint()))
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_edits_of_a_copy_leave_the_original_alone_and_the_other_way_round(way):
-    original = rich()
-    twin = WAYS[way](original)
-    before = snapshot(original)
-    edit(twin)
-    assert snapshot(original) == before
-    assert twin.requests["new"].costs.tolist() == [-9.0, -2.0, -1.0]
-    after = snapshot(twin)
-    edit(original)
-    original.remove_requests(["t2", "late", "log"])
-    assert snapshot(twin) == after
-
-
-@pytest.mark.parametrize("way", ["deepcopy", "pickle"])
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_solver_copied_along_with_its_program_is_as_warm(way, order):
-    program, solver = rich(), ProximalPoint()
-    solver.solve(program)
-    twins = WAYS[way]((program, solver)[::order])[::order]
-    edit(program)
-    edit(twins[0])
-    same_answers((program, solver), twins)
-    assert twins[1].solve(twins[0]).warm_reason == "last round's x and prices"
-
-
-def test_a_shallow_copy_of_a_solver_is_warm_for_the_same_program():
-    program, solver = rich(), ProximalPoint()
-    solver.solve(program)
-    other = copy.copy(solver)
-    edit(program)
-    same_answers((program, solver), (program, other))
 
 
 @pytest.mark.parametrize("name", ["highs-hot", "highs-simplex", "highs-ipm", "glop", "pdlp"])
@@ -110,11 +62,3 @@ def test_ids_of_a_deep_copy_are_the_same_objects():
     program.add_resource("a", 1.0)
     program.add_request(job, [-1.0], {"a": 1.0}, upper=1e3)
     assert copy.deepcopy(program).requests[job].costs.tolist() == [-1.0]
-
-
-def test_the_answer_of_a_copy_can_be_pickled():
-    program = rich()
-    solution = ProximalPoint().solve(program)
-    again = pickle.loads(pickle.dumps(solution))
-    assert again.price == solution.price
-    assert bits(again) == bits(solution)

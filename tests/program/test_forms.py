@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csc_array
 
-from copter import ContinualProgram, LogTerm
+from copter import ContinualProgram
 from copter.errors import EditError
-from copter.store.compiled import compile_program
 from support.amounts import examples
 from support.edit_forms import bulk, empty, requests, same
 from support.in_parts import made
-from support.numpy_twins import INF
 
 
 @given(some=st.lists(requests(), min_size=1, max_size=4), form=st.sampled_from(["parts", "flat"]))
@@ -61,42 +58,6 @@ def test_what_is_read_can_be_added_again(some):
     twin.add_resources(**vars(program.resources[:]))
     twin.add_requests(**vars(program.requests[:]))
     same(program, twin)
-
-
-def test_one_value_for_all():
-    program = empty()
-    template = program.share_columns({"cpu": 1.0}, 2)
-    program.add_requests(
-        ["a", "b"], [1, 2, 3, 4], [2, 2], template, totals=1, scales=3, terms=LogTerm(1.0, 1.0)
-    )
-    program.update_requests(["b", "a"], scales=2.0, totals=4.0, relation="==", integral=True)
-    for id in ("a", "b"):
-        assert (program.requests[id].scale, program.requests[id].total, program.requests[id].relation) == (
-            2.0,
-            4.0,
-            "==",
-        )
-        assert program.requests[id].integral and program.requests[id].term.parameters["weight"] == 1.0
-        assert program.requests[id].shared_columns == template
-    program.update_requests(["a"], totals=None, terms=None, relation=None, upper=1e3)
-    assert program.requests["a"].relation is None is program.requests["a"].total is program.requests["a"].term
-    program.update_request("b", term={"weight": 5.0}, integral=False)
-    assert (
-        program.requests["b"].term.parameters == {"weight": 5.0, "offset": 1.0}
-        and not program.requests["b"].integral
-    )
-
-
-def test_templates_and_mappings_and_matrices_in_one_call():
-    program = empty()
-    template = program.share_columns({"cpu": 2.0}, 1)
-    usages = [template, {"link": [1.0, 0.0]}, csc_array([[1.0], [3.0]])]
-    program.add_requests(list("abc"), [[1.0], [1.0, 2.0], [5.0]], None, usages, upper=1e3)
-    program.add_request("d", [1.0], csc_array([[1.0], [3.0]]), upper=1e3)
-    built = compile_program(program).A.toarray()
-    assert built.tolist() == [[2.0, 0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 3.0, 3.0]]
-    used = {row: [part.tolist() for part in own] for row, own in program.requests["b"].usage.items()}
-    assert used == {"link": [[0], [1.0]]} and program.requests["b"].shared_columns is None
 
 
 @pytest.mark.parametrize("parts", [0, 3])
@@ -154,16 +115,3 @@ def test_one_id_or_many():
     program.remove_requests("a")
     program.remove_resources(("rack", 1))
     assert program.request_ids == ["b"] and program.resource_ids == ["cpu", ("rack", 2)]
-
-
-def test_rows_in_bulk():
-    program = ContinualProgram()
-    program.add_resources([], upper=[])
-    program.add_resources(("a", "b", "c"), upper=4.0, lower=[0.0, 1.0, -INF])
-    assert [program.resources[id] for id in "abc"] == [(0.0, 4.0), (1.0, 4.0), (-INF, 4.0)]
-    program.update_resource("a", upper=5.0, lower=2.0)
-    program.update_resource("a", by=-1.5)
-    assert program.resources["a"] == (2.0, 3.5)
-    program.remove_resources(["a"])
-    program.remove_resource("c")
-    assert program.resource_ids == ["b"]

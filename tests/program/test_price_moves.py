@@ -1,13 +1,10 @@
 """Costs of moving: against a program in which every other column costs more, and HiGHS."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, Journal, ProximalPoint, make_solver
+from copter import ContinualProgram, make_solver
 from copter.errors import EditError
-from support.in_parts import made
 from support.rich_program import rich
 from support.strategies import snapshot
 
@@ -23,54 +20,6 @@ def build(rng, requests):
     columns, sizes = program.share_columns(usage, COLUMNS), [COLUMNS] * requests
     program.add_requests(range(requests), list(base), sizes, columns, totals=1.0, scales=scales)
     return program, base * scales[:, None]
-
-
-@pytest.fixture(params=[0, 3], ids=["in one part", "in three parts"])
-def new_program(request):
-    """Make programs whose requests are in one part or in several."""
-    return partial(made, request.param, ContinualProgram)
-
-
-@pytest.mark.parametrize("many", [False, True], ids=["one by one", "many at once"])
-def test_prices_do_not_add_up(new_program, many):
-    program, rng = new_program(), np.random.default_rng(11)
-    base = -rng.integers(1, 9, COLUMNS).astype(float)
-    columns = program.share_columns({}, COLUMNS)
-    scales = {"plain": 1.0, "scaled": 3.0, "overridden": 0.25}
-    ids = list(scales)
-    for id in ids:
-        program.add_request(id, base, columns, total=1.0, scale=scales[id])
-    program.update_request("overridden", override={0: 70.0, 2: -70.0})
-    places = rng.integers(0, COLUMNS, len(ids)).tolist()
-    for price in (0.5, 0.5, 2.0, 0.0):
-        for step in [ids] if many else [[id] for id in ids]:
-            program.price_moves(step, [places[ids.index(id)] for id in step], price)
-        for id, column in zip(ids, places, strict=True):
-            expected = scales[id] * base[column] - price
-            assert program.requests[id].override == {column: expected}
-    for step in ids:  # another column, another scale: the cost below the old override is not lost
-        program.update_request(step, scale=2.0)
-        program.price_moves(step, 3 - places[ids.index(step)], 1.0)
-        assert program.requests[step].override == {
-            3 - places[ids.index(step)]: 2.0 * base[3 - places[ids.index(step)]] - 1.0
-        }
-        assert (program.requests[step].base_costs == base).all()
-
-
-def test_a_second_call_with_the_same_arguments_leaves_the_costs_as_they_are(new_program):
-    program, n = new_program(), 20
-    rng = np.random.default_rng(12)
-    columns = program.share_columns({}, COLUMNS)
-    program.add_requests(
-        range(n), list(-rng.uniform(1, 2, (n, COLUMNS))), usage=columns, sizes=None, upper=1e3
-    )
-    program.update_requests(range(0, n, 2), overrides=[{0: 5.0, 1: 6.0}] * (n // 2))
-    places = rng.integers(-1, COLUMNS, n)
-    program.price_moves(range(n), places, 0.25)
-    first = [program.requests[q].override for q in range(n)]
-    program.price_moves(range(n), places, 0.25)
-    assert [program.requests[q].override for q in range(n)] == first
-    assert all(set(first[q]) == ({places[q]} - {-1}) for q in range(n))
 
 
 @pytest.mark.parametrize("solver", ["highs-simplex", "copter"])
@@ -93,26 +42,6 @@ def test_moving_costs_what_was_said(solver):
     mine = make_solver(solver).solve(program).objective + prices[last >= 0].sum()
     assert mine == pytest.approx(best, rel=1e-6)
     assert (program.requests[:].costs == before).all()
-
-
-def test_the_next_call_replaces_the_last_one_and_none_means_nowhere():
-    program, costs = build(np.random.default_rng(1), 3)
-    program.price_moves([0, 1, 2], [0, 1, 2], 1.0)
-    program.update_request(0, scale=1.0)
-    program.price_moves([0, 1, 2], [None, 3, -1], [1.0, 0.5, 2.0])
-    assert program.requests[0].override == {} and program.requests[2].override == {}
-    assert program.requests[1].override == {3: pytest.approx(costs[1, 3] - 0.5)}
-    program.price_moves(1, 2, 0.25)
-    assert program.requests[1].override == {2: pytest.approx(costs[1, 2] - 0.25)}
-
-
-def test_a_journal_has_it(tmp_path):
-    with Journal(tmp_path, ProximalPoint()) as journal:
-        journal.add_request("a", [1.0, 2.0], {}, total=1.0)
-        journal.price_moves("a", 1, 5.0)
-        journal.commit()
-    with Journal(tmp_path, ProximalPoint()) as journal:
-        assert journal.requests["a"].override == {1: -3.0}
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from copter.errors import EditError
 from copter.solvers.proximal import solver as proximal
 from copter.store.compiled import compile_program
 
-INF = np.inf
-
 
 @pytest.fixture
 def program() -> ContinualProgram:
@@ -27,18 +25,6 @@ def rows(program: ContinualProgram) -> np.ndarray:
     return compile_program(program).A[: len(program.resource_ids)].toarray()
 
 
-def test_the_three_forms_of_coefficients(program):
-    program.add_request("q", [1.0, 2.0, 3.0], {"cpu": 4.0, "link": ([2, 0], [7.0, 5.0])}, upper=1e3)
-    program.add_request("p", [0.0, 0.0], {"cpu": np.array([0.0, 6.0])}, upper=1e3)
-    assert rows(program).tolist() == [[4, 4, 4, 0, 6], [5, 0, 7, 0, 0]]
-    assert program.nnz == 6  # zeros are not stored
-
-
-def test_a_request_may_use_nothing(program):
-    program.add_request("q", [1.0], {}, upper=1e3)
-    assert rows(program).tolist() == [[0.0], [0.0]]
-
-
 def test_ids_are_any_hashable_and_keep_their_order():
     program = ContinualProgram()
     for id in ("a", 1, (2, "b"), None, frozenset({3})):
@@ -51,110 +37,6 @@ def test_ids_are_any_hashable_and_keep_their_order():
     assert len(program) == 5 and None in program and "z" not in program
 
 
-def test_capacities(program):
-    program.update_resources("cpu", by=2)
-    assert program.resources["cpu"] == (-INF, 10.0)
-    program.update_resources("cpu", by=-10)
-    assert program.resources["cpu"] == (-INF, 0.0)
-    program.update_resources("link", lower=-2.0)
-    assert program.resources["link"] == (-2.0, 5.0)
-    program.update_resources("link", upper=INF, lower=-INF)
-    assert program.resources["link"] == (-INF, INF)
-    program.update_resources("link", by=-3)
-    assert program.resources["link"] == (-INF, INF)
-    program.add_resource("free")
-    assert program.resources["free"] == (-INF, INF)
-    program.add_resource("debt", -3.0)  # a capacity may be negative from the start, and fall further
-    program.update_resources("debt", by=-1)
-    assert program.resources["debt"] == (-INF, -4.0)
-
-
-def test_dropping_a_resource_keeps_its_columns(program):
-    program.add_request("q", [1.0, 2.0], {"cpu": 1.0, "link": 2.0}, upper=1e3)
-    program.remove_resources("cpu")
-    assert program.resource_ids == ["link"]
-    assert rows(program).tolist() == [[2.0, 2.0]]
-    assert (program.nnz, program.n_rows) == (2, 1)
-
-
-def test_rows_count_resources_and_sum_rows(program):
-    program.add_request("a", [1.0], {}, total=1)
-    program.add_request("b", [1.0], {}, upper=1e3)
-    assert program.n_rows == 3
-    program.update_request("b", total=0.0, relation="==")
-    assert (program.n_rows, program.requests["b"].total) == (4, 0.0)
-    program.update_request("a", total=None, upper=1e3)
-    assert (program.n_rows, program.requests["a"].total) == (3, None)
-
-
-def test_update_leaves_what_it_is_not_given(program):
-    program.add_request(
-        "q", [1.0, 2.0], {"cpu": 1.0}, total=3.0, relation="==", upper=2.5, scale=2.0, override={1: 9.0}
-    )
-    program.update_request("q")
-    built = compile_program(program)
-    assert built.c.tolist() == [2.0, 9.0]
-    assert built.upper.tolist() == [2.5, 2.5]
-    assert (built.row_lower[-1], built.row_upper[-1]) == (3.0, 3.0)
-    program.update_request("q", total=4.0)
-    assert compile_program(program).row_lower[-1] == 4.0  # still ==
-    program.update_request("q", relation="<=")
-    assert (compile_program(program).row_lower[-1], program.requests["q"].total) == (-INF, 4.0)
-    program.update_request("q", upper=[1.0, 7.0])
-    program.update_request("q", total=None)
-    assert compile_program(program).upper.tolist() == [1.0, 7.0]
-
-
-def test_one_bound_for_many_takes_the_place_of_bounds_per_column(program):
-    program.add_request("own", [1.0, 2.0], {"cpu": 1.0}, upper=[1.0, 9.0])
-    program.add_request("one", [1.0], {"cpu": 1.0}, upper=4.0)
-    program.update_requests(["one", "own"], upper=3.0)
-    assert compile_program(program).upper.tolist() == [3.0] * 3
-    program.update_request("own", costs=[1.0, 2.0, 3.0], usage={"cpu": 1.0})  # a scalar bound stays
-    program.update_requests(["one", "own"], upper=[9.0, 5.0, 6.0, 7.0])
-    assert compile_program(program).upper.tolist() == [5.0, 6.0, 7.0, 9.0]
-
-
-def test_new_columns_keep_scale_total_and_scalar_bound(program):
-    program.add_request("q", [1.0, 2.0], {"cpu": 1.0}, total=3.0, upper=2.5, scale=2.0, override={1: 9.0})
-    program.update_request("q", costs=[5.0, 6.0, 7.0], usage={"link": 1.0})
-    built = compile_program(program)
-    assert built.c.tolist() == [10.0, 12.0, 14.0]
-    assert built.upper.tolist() == [2.5] * 3
-    assert rows(program).tolist() == [[0.0] * 3, [1.0] * 3]
-    assert program.requests["q"].total == 3.0
-
-
-def test_an_update_of_everything_at_once(program):
-    program.add_request("q", [1.0], {"cpu": 1.0}, upper=1e3)
-    program.update_request(
-        "q",
-        costs=[1.0, 2.0],
-        usage={"link": [3.0, 4.0]},
-        scale=0.5,
-        override={0: -1.0},
-        total=2.0,
-        relation="==",
-        upper=[1.0, 2.0],
-    )
-    built = compile_program(program)
-    assert built.c.tolist() == [-1.0, 1.0]
-    assert built.upper.tolist() == [1.0, 2.0]
-    assert (built.row_lower[-1], built.row_upper[-1]) == (2.0, 2.0)
-
-
-def test_templates_follow_their_rows_and_outlive_their_handles(program):
-    template = program.share_columns({"cpu": [1.0, 2.0], "link": 3.0}, 2)
-    program.add_request("a", [1.0, 1.0], template, upper=1e3)
-    program.add_requests(["b", "c"], [1.0] * 4, [2, 2], template, totals=[1, 1])
-    program.remove_resources("link")
-    program.forget(template)
-    assert rows(program).tolist() == [[1, 2, 1, 2, 1, 2]]
-    program.update_request("a", costs=[0.0], usage={"cpu": 9.0})
-    program.remove_request("b")
-    assert rows(program).tolist() == [[9, 1, 2]]
-
-
 def test_an_empty_bulk_edit_is_no_edit(program):
     clock = program.store.clock
     program.add_requests([], [], [], csc_array((2, 0)), totals=[])
@@ -162,20 +44,6 @@ def test_an_empty_bulk_edit_is_no_edit(program):
     program.update_requests([])
     program.update_requests([], totals=[], scales=[], overrides=([], [], []), costs=[])
     assert (len(program), program.store.clock) == (0, clock)
-
-
-def test_bulk_scales_and_overrides(program):
-    template = program.share_columns({"cpu": 1.0}, 3)
-    program.add_requests(["a", "b", "c"], np.arange(1.0, 10.0), [3, 3, 3], template, upper=1e3)
-    program.update_requests(["c", "a"], scales=[10.0, 2.0], overrides=([1, 2], [2, 0, 1], [-1.0, -2.0, -3.0]))
-    assert program.requests["a"].costs.tolist() == [-2.0, -3.0, 6.0]
-    assert program.requests["b"].costs.tolist() == [4.0, 5.0, 6.0]
-    assert program.requests["c"].costs.tolist() == [70.0, 80.0, -1.0]
-    program.update_requests(["a", "b"], costs=[[1.0, 1.0, 1.0], [5.0, 5.0, 5.0]], scales=[4.0, 1.0])
-    assert program.requests["a"].costs.tolist() == [-2.0, -3.0, 4.0]  # overrides stay
-    assert program.requests["b"].costs.tolist() == [5.0, 5.0, 5.0]
-    program.update_requests(["a"], overrides=([0], [], []))
-    assert program.requests["a"].costs.tolist() == [4.0, 4.0, 4.0]
 
 
 def test_starts_are_handed_to_the_next_solve_and_die_with_their_request(program):
@@ -199,52 +67,7 @@ def test_a_start_decides_between_equal_optima():
     np.testing.assert_allclose(answers, [[1.0, 0.0], [0.0, 1.0]], atol=1e-6)
 
 
-def test_a_start_on_a_request_that_was_solved_before_replaces_its_values():
-    program = ContinualProgram()
-    program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
-    solver = proximal.ProximalPoint()
-    assert solver.solve(program).x["q"].tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
-    program.update_request("q", start={1: 1.0})
-    solution = solver.solve(program)
-    assert solution.objective == pytest.approx(program.requests["q"].costs @ solution.x["q"], abs=1e-9)
-    assert solution.x["q"].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
-
-
-def test_a_start_counts_once(program):
-    program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
-    solver = proximal.ProximalPoint()
-    solver.solve(program)
-    program.update_request("q", start={0: 0.25})
-    solver.iteration_limit = 0
-    solution = solver.solve(program)
-    assert solution.objective == pytest.approx(program.requests["q"].costs @ solution.x["q"], abs=1e-9)
-
-
 # ---- bulk totals and capacities ----------------------------------------------------------------------
-
-
-def test_new_totals_of_many_requests_keep_their_relation(program):
-    for id, relation in (("a", "<="), ("b", "=="), ("c", "<=")):
-        program.add_request(id, [1.0], {"cpu": 1.0}, total=1.0, relation=relation)
-    before = compile_program(program)
-    program.update_requests(["c", "b"], totals=[0.0, 7.5], scales=[2.0, 3.0])
-    after = compile_program(program)
-    assert [program.requests[id].total for id in "abc"] == [1.0, 7.5, 0.0]
-    assert after.row_upper[2:].tolist() == [1.0, 7.5, 0.0]
-    assert after.row_lower[2:].tolist() == [-INF, 7.5, -INF]
-    assert after.c.tolist() == [1.0, 3.0, 2.0]
-    assert (after.A != before.A).nnz == 0
-
-
-def test_new_bounds_of_many_resources(program):
-    program.update_resources(("link", "cpu"), upper=[INF, 3.0])
-    assert [program.resources[id] for id in ("cpu", "link")] == [(-INF, 3.0), (1.0, INF)]
-    program.update_resources(["cpu"], lower=np.array([2.0]))
-    program.update_resources(["link", "cpu"], upper=[-1.0, 2.0], lower=[-INF, -4.0])
-    assert [program.resources[id] for id in ("cpu", "link")] == [(-4.0, 2.0), (-INF, -1.0)]
-    program.update_resources(["link"])
-    program.update_resources([], upper=[])
-    assert program.resources["link"] == (-INF, -1.0)
 
 
 @pytest.mark.parametrize("kind", [list, tuple, range, np.array], ids=["list", "tuple", "range", "array"])
@@ -311,13 +134,3 @@ def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(progr
     assert rows(program).tolist() == np.tile(dense, 4).tolist()
     assert (doubled.data.tolist(), doubled.indices.tolist()) == (data.tolist(), indices.tolist())
     assert program.nnz == 24
-
-
-def test_one_bound_for_many_resources():
-    program = ContinualProgram()
-    program.add_resources(["a", "b"], upper=3.0)
-    program.update_resources(["a", "b"], upper=8.0)
-    program.update_resources(["a", "b"], lower=[1.0, 2.0])
-    assert [program.resources[row] for row in ("a", "b")] == [(1.0, 8.0), (2.0, 8.0)]
-    with pytest.raises(EditError, match="update_resources.*upper"):
-        program.update_resources(["a", "b"], upper="much")

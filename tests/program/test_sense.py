@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -21,9 +20,7 @@ from copter import (
 )
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.errors import CopterError, SettingError, UnplacedError
-from copter.ray.distributed import DistributedProgram
 from copter.solvers.generation import MissingColumns, generations
-from support.in_parts import InProcess
 
 SOLVERS = ("copter", "copter-exact", "copter-cold", "highs-hot", "highs-milp")
 
@@ -153,54 +150,6 @@ def test_figures_are_those_that_are_worked_out_by_hand():
     assert "maximised" not in repr(ContinualProgram())
 
 
-def test_a_lower_bound_has_a_negative_price():
-    program = ContinualProgram(sense="max")
-    program.add_resource("load", lower=1.0)
-    program.add_request("a", [-2.0], {"load": [1]}, upper=1e3)
-    solution = make_solver("copter").solve(program)
-    assert solution.objective == pytest.approx(-2.0) and solution.price["load"] == pytest.approx(-2.0)
-
-
-def test_the_forced_value_is_in_the_sense_of_the_program():
-    program = ContinualProgram(sense="max")
-    program.add_resource("gpu", upper=3)
-    program.add_request("a", [5.0, 7.0], {"gpu": [1, 2]}, total=1, relation="==")
-    low = ContinualProgram()
-    low.add_resource("gpu", upper=3)
-    low.add_request("a", [-5.0, -7.0], {"gpu": [1, 2]}, total=1, relation="==")
-    solver, other = make_solver("copter"), make_solver("copter")
-    assert solver.solve(program).constant_cost == -other.solve(low).constant_cost
-
-
-def test_requests_are_read_as_they_were_given():
-    program = ContinualProgram(sense="max")
-    program.add_resource("gpu", upper=8)
-    program.add_requests(
-        ["a", "b"], [[1.0, 2.0], [3.0]], None, [{"gpu": [1, 2]}, {}], scales=[2.0, 1.0], upper=1e3
-    )
-    program.update_request("a", override={1: 9.0})
-    program.add_request("c", [4.0, 0.0], {}, scale=0.5, upper=1e3)
-    a = program.requests["a"]
-    assert (a.costs.tolist(), a.base_costs.tolist(), a.override) == ([2.0, 9.0], [1.0, 2.0], {1: 9.0})
-    assert program.requests["c"].costs.tolist() == [2.0, 0.0]
-    assert not np.signbit(program.requests["c"].costs).any()
-    data = program.requests[:]
-    assert data.costs.tolist() == [1.0, 2.0, 3.0, 4.0, 0.0] and data.overrides[2].tolist() == [9.0]
-    twin = ContinualProgram(sense="max")
-    twin.add_resources(**vars(program.resources[:]))
-    twin.add_requests(**vars(data))
-    assert twin.requests["a"].costs.tolist() == [2.0, 9.0]
-
-
-def test_moves_are_paid_for_in_values():
-    program = ContinualProgram(sense="max")
-    program.add_request("a", [1.0, 1.5], {}, total=1, scale=2.0)
-    program.price_moves(["a"], [0], 2.0)
-    program.price_moves(["a"], [0], 2.0)
-    assert program.requests["a"].costs.tolist() == [4.0, 3.0]
-    assert make_solver("copter").solve(program).x.choices() == {"a": 0}
-
-
 def test_a_convex_term_is_subtracted():
     program = ContinualProgram(sense="max")
     program.add_resource("link", upper=4)
@@ -221,25 +170,6 @@ def test_files_have_the_sense(tmp_path):
     assert Model(lp).solve().objective == pytest.approx(expected, rel=1e-4)
 
 
-def test_copies_pickles_and_files_keep_the_sense(tmp_path):
-    pair, one, other = Pair(4), ProximalPoint(), ProximalPoint()
-    same(one.solve(pair.low), other.solve(pair.high))
-    pair.low.save(tmp_path / "low", one)
-    pair.high.save(tmp_path / "high", other)
-    pair.edit()
-    expected = other.solve(pair.high).objective
-    for twin in (copy.deepcopy(pair.high), pickle.loads(pickle.dumps(pair.high))):
-        assert twin.sense == "max" and ProximalPoint().solve(twin).objective == pytest.approx(expected)
-    one, other = ProximalPoint(), ProximalPoint()
-    pair.low = ContinualProgram.load(tmp_path / "low", one)
-    pair.high = ContinualProgram.load(tmp_path / "high", other)
-    assert (pair.low.sense, pair.high.sense) == ("min", "max")
-    pair.edit()
-    low, high = one.solve(pair.low), other.solve(pair.high)
-    same(low, high)
-    assert pickle.loads(pickle.dumps(high)).objective == high.objective
-
-
 def test_a_journal_has_the_sense_of_its_program(tmp_path):
     low, high = tmp_path / "low", tmp_path / "high"
     with Journal(low, ProximalPoint()) as a, Journal(high, ProximalPoint(), sense="max") as b:
@@ -257,14 +187,6 @@ def test_a_journal_has_the_sense_of_its_program(tmp_path):
         Journal(high, sense="min")
     with Journal(tmp_path / "given", program=ContinualProgram(sense="max")) as journal:
         assert journal.sense == "max"
-
-
-def test_a_program_in_parts_has_a_sense():
-    low, high = DistributedProgram(InProcess(3)), DistributedProgram(InProcess(3), sense="max")
-    pair, one, other = Pair(6, low=low, high=high), make_solver("copter"), make_solver("copter")
-    for _ in range(3):
-        same(one.solve(low), other.solve(high))
-        pair.edit()
 
 
 def test_recordings_are_replayed_in_the_sense_of_the_program(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.proof.certificate import certify
-from copter.solution import Solution
 from copter.store.allocation import SparseX, dense_to_sparse, row_activity
 from support.amounts import seeds
 from support.numpy_twins import INF, certificate, reference
@@ -165,38 +164,3 @@ def test_row_activity():
 def test_sparse_x_ascends_by_slot_and_column():
     x = dense_to_sparse(np.array([7, 2, 4]), np.array([2, 3, 1]), np.array([0.0, 5.0, 1.0, 0.0, 3.0, 0.0]))
     assert [part.tolist() for part in x] == [[2, 2, 7], [0, 2, 1], [1.0, 3.0, 5.0]]
-
-
-def solved() -> tuple[ContinualProgram, Solution]:
-    program = ContinualProgram()
-    program.add_resource("cpu", 3.0)
-    program.add_request("b", [-1.0, -2.0], {"cpu": [1.0, 3.0]}, total=1.0)
-    program.add_request("a", [-1.5], {"cpu": 1.0}, upper=1.0)
-    return program, ProximalPoint(tolerance=1e-8).solve(program)
-
-
-def test_a_solution_speaks_in_ids():
-    program, solution = solved()
-    assert list(solution.x) == ["b", "a"]
-    np.testing.assert_allclose(solution.x["b"], [0.5, 0.5], atol=1e-6)
-    np.testing.assert_allclose(solution.x["a"], [1.0], atol=1e-6)
-    assert solution.price["cpu"] == pytest.approx(0.5)
-    columns, values = solution.x.nonzeros("b")
-    assert columns.tolist() == [0, 1] and values.tolist() == solution.x["b"].tolist()
-    assert len(solution.x) == 2 and "z" not in solution.x
-    assert solution.is_optimal(1e-8) and not solution.is_optimal(-1.0)
-    with pytest.raises(KeyError):
-        solution.x["z"]
-
-
-def test_a_solution_stays_what_it_was_when_the_program_moves_on():
-    program, solution = solved()
-    before = {id: x.copy() for id, x in solution.x.items()}, dict(solution.price), solution.objective
-    program.remove_request("b")
-    program.add_request("c", [1.0] * 7, {}, upper=1.0)
-    program.remove_resources("cpu")
-    program.add_resource("gpu", 1.0)
-    after = dict(solution.x), dict(solution.price), solution.objective
-    assert before[0].keys() == after[0].keys()
-    assert all((before[0][id] == after[0][id]).all() for id in before[0])
-    assert before[1:] == after[1:]

@@ -71,26 +71,6 @@ def marginal_price(p, upper, relation, total):
     return last if left <= 0 and last > -INF else (-1e300 if relation == "==" else 0.0)
 
 
-def test_pricing_of_a_shared_template_is_that_of_private_columns():
-    rng = np.random.default_rng(3)
-    dense = rng.integers(0, 3, (3, 150)) * rng.random((3, 150))
-    shared, private = ContinualProgram(), ContinualProgram()
-    for program in (shared, private):
-        for i in range(3):
-            program.add_resource(i, 1.0)
-    template = shared.share_columns(dict(enumerate(dense)), 150)
-    for k in range(5):
-        costs = rng.normal(size=150)
-        shared.add_request(k, costs, template, total=2.0)
-        private.add_request(k, costs, dict(enumerate(dense)), total=2.0)
-    y = rng.random(3)
-    one, other = price(shared.store, y, slack=0.3), price(private.store, y, slack=0.3)
-    assert one.request_bound == pytest.approx(other.request_bound, rel=1e-12)
-    np.testing.assert_allclose(one.marginal, other.marginal, rtol=1e-12)
-    np.testing.assert_array_equal(one.slot, other.slot)
-    np.testing.assert_array_equal(one.column, other.column)
-
-
 def test_a_sum_row_that_its_columns_cannot_meet_has_no_bound():
     program = ContinualProgram()
     program.add_request("q", [1.0, 2.0], {}, total=3.0, relation="==", upper=1.0)

@@ -10,7 +10,6 @@ from copter.errors import EditError, UnusableError
 from copter.ray.distributed import DistributedProgram
 from copter.store.edit import Edit, EditedColumns, Entries, Runs
 from copter.store.slabs import GrowableArrays
-from copter.store.view import cap_of, cost_of, paid_for
 from support.in_parts import InProcess
 
 
@@ -92,25 +91,6 @@ def test_the_driver_keeps_no_column():
     store = program.store
     assert not any(isinstance(each, GrowableArrays) for each in vars(store).values())
     assert not store.executor._log
-
-
-def test_some_columns_have_the_numbers_of_the_whole():
-    spread, whole = pair()
-    for program in (spread, whole):
-        fill(program, np.random.default_rng(8))
-    rng, y = np.random.default_rng(1), np.random.default_rng(2).random(4)
-    sizes = whole.store.requests.n_columns[: whole.store.requests.size]
-    every = np.repeat(np.arange(sizes.size), sizes), np.concatenate([np.arange(n) for n in sizes])
-    for share in (0.2, 0.5, 1.0):  # each asks for some that the one before had
-        some = np.flatnonzero(rng.random(every[0].size) < share)
-        slot, column = every[0][some], every[1][some]
-        view, place = spread.store.executor.columns(slot, column)
-        reference = whole.store.executor.all_columns()
-        for q, j, there in zip(slot.tolist(), column.tolist(), place.tolist(), strict=True):
-            for ask in (cost_of, cap_of):
-                assert ask.py_func(view, q, there) == ask.py_func(reference, q, j)
-            paid = paid_for.py_func(view, view.usage[q], there, y)
-            assert paid == paid_for.py_func(reference, reference.usage[q], j, y)
 
 
 def test_an_edit_is_cut_by_part_and_by_neighbours():

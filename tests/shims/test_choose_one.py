@@ -14,7 +14,6 @@ from copter import ChooseOneShim, ContinualProgram, make_solver
 from copter.errors import CopterError, SettingError, UnplacedError
 from copter.solution import Start, Status, Timings, make_solution
 from support.amounts import examples
-from support.virtual_machines import Hosts
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -219,16 +218,28 @@ def test_tenths_fill_a_whole(part, capacity, fit):
     assert len(answer.unplaced) == 12 - fit
 
 
-@pytest.mark.parametrize("coarse", [False, True])
-def test_every_machine_finds_a_host(coarse):
-    hosts = Hosts(1, hosts=20, load=0.97, coarse=coarse)
-    solver, shim = make_solver("copter", tolerance=1e-3), ChooseOneShim()
-    for step in range(8):
-        answer = shim.round(hosts.program, solver.solve(hosts.program))
-        assert hosts.fits(answer.choice), step
-        assert answer.objective == pytest.approx(hosts.cost(answer.choice), rel=1e-12)
-        hosts.place(answer.choice)
-        hosts.turn(fails=7 if step == 2 else 3 if step == 5 else None)
+@pytest.mark.parametrize(
+    "sizes", [(1, 2, 3, 4, 6, 8, 12, 16, 24, 32), (2, 4, 8, 16, 32)], ids=["fine", "coarse"]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_every_machine_finds_a_host(sizes, seed):
+    """Machines ask for 97% of all cores; each must have a host, and costs more on any but its own."""
+    rng, program, hosts, cores = np.random.default_rng(seed), ContinualProgram(), 20, []
+    price = rng.uniform(0.4, 0.8, hosts)
+    while sum(cores) + sizes[0] <= 0.97 * 64 * hosts:
+        cores.append(min(int(rng.choice(sizes)), 0.97 * 64 * hosts - sum(cores)) // sizes[0] * sizes[0])
+    needs = np.array([(cpu, cpu * rng.choice([2, 4, 8], p=[0.3, 0.4, 0.3])) for cpu in cores])
+    for host in range(hosts):
+        program.add_resources([("cpu", host), ("memory", host)], upper=[64.0, 384.0])
+    for name, (cpu, memory) in enumerate(needs):
+        usage = {("cpu", host): ([host], [cpu]) for host in range(hosts)}
+        usage |= {("memory", host): ([host], [memory]) for host in range(hosts)}
+        costs = cpu * price + (np.arange(hosts) != rng.integers(hosts)) * (0.1 + memory / 100.0)
+        program.add_request(name, costs, usage, total=1, relation="==", integral=True)
+    answer = ChooseOneShim().round(program, make_solver("copter", tolerance=1e-3).solve(program))
+    used = np.zeros((hosts, 2))
+    np.add.at(used, list(answer.choice.values()), needs)
+    assert (used <= [64.0, 384.0]).all()
 
 
 def test_a_solution_of_another_program_is_refused():

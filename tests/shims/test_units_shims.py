@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from copter import ContinualProgram, make_solver
 from copter.errors import CopterError
-from copter.problems.load_balancing.shim import ReplicaShim, ShardFleet, ShardPlacement, ShardPlacementError
-from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
 from copter.solution import Allocation, Start, Status, Timings, make_solution
@@ -82,49 +80,6 @@ def test_flows_do_not_depend_on_units(seed, noise, cost, flow, row):
     np.testing.assert_allclose(given.nonzeros.value, expected.nonzeros.value * flow, rtol=1e-12)
     assert np.array_equal(given.nonzeros.slot, expected.nonzeros.slot)
     assert given.gap == pytest.approx(expected.gap, rel=1e-6, abs=1e-12)
-
-
-@given(seed=seeds, load=powers, size=powers)
-@settings(max_examples=examples(100), deadline=None)
-def test_placements_do_not_depend_on_units(seed, load, size):
-    rng = np.random.default_rng(seed)
-    k, n = 25, 5
-    sizes, loads = rng.choice([0.0, 1.0, 3.0, 0.1], k), np.round(1e3 / (1 + np.arange(k)) ** 1.2)
-    memory = np.full(n, max(sizes.max(), sizes.sum() / n) * rng.choice([1.05, 1.3, 2.0]))
-    last = ShardPlacement(np.arange(k), rng.integers(0, n, k), np.ones(k))
-    x = rng.random((k, n)) * (rng.random((k, n)) < 0.3)
-    shard, server = np.nonzero(x)
-
-    def placed(loads, sizes, memory):
-        fleet = ShardFleet(loads, sizes, memory, 0.05)
-        answer = (x * (loads / fleet.mean / np.maximum(x.sum(1), 1e-9))[:, None])[shard, server]
-        try:
-            return ReplicaShim().round(fleet, last, shard, server, answer)
-        except ShardPlacementError as error:
-            return error.shard
-
-    one, other = placed(loads, sizes, memory), placed(loads * load, sizes * size, memory * size)
-    if isinstance(one, ShardPlacement):
-        assert all(np.array_equal(vars(one)[name], vars(other)[name]) for name in vars(one))
-    else:
-        assert one == other
-
-
-@given(seed=seeds, value=powers, seconds=powers)
-@settings(max_examples=examples(40), deadline=None)
-def test_plans_do_not_depend_on_units(seed, value, seconds):
-    rng = np.random.default_rng(seed)
-    jobs, rounds = 8, 6
-    worth = np.log(rng.uniform(0.05, 1.0, jobs)[:, None] + 0.2 * np.arange(rounds + 1))
-    left = np.maximum(rng.uniform(1.0, 9.0, jobs)[:, None] - np.arange(rounds + 1), 0.0)
-    gpus = rng.integers(1, 4, jobs)
-    rough = rng.uniform(0, 3, jobs)
-    plain = PlanProblem(worth, left, gpus, 6, 0.1)
-    scaled = PlanProblem(worth * value, left * seconds, gpus, 6, 0.1 * value / seconds)
-    one, other = PlanShim(60.0).plan(plain, rough), PlanShim(60.0).plan(scaled, rough)
-    assert np.array_equal(one.runs, other.runs)
-    assert (other.objective, other.bound) == (one.objective * value, one.bound * value)
-    assert other.gap == one.gap
 
 
 def test_dropped_resources_may_have_had_any_coefficients():

@@ -1,8 +1,6 @@
 """Baselines against scipy, brute force and themselves; statuses and rays."""
 
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -66,19 +64,6 @@ def test_hot_equals_rebuild_after_any_edits(seed):
         random_edits(program, rng, fresh)
 
 
-@pytest.mark.parametrize("name", [*HOT, "pdlp"])
-def test_warm_baselines_follow_edits(name):
-    program = random_program(7)
-    rng, fresh = np.random.default_rng(7), itertools.count(1000)
-    solver = make(name, tolerance=1e-5)
-    assert not solver.solve(program).warm_started
-    for _ in range(5):
-        random_edits(program, rng, fresh)
-        solution = solver.solve(program)
-        assert solution.warm_started
-        check_against_scipy(program, solution, 1e-5)
-
-
 def test_hot_starts_from_the_kept_basis():
     program = random_program(3, requests=60)
     hot = make_solver("highs-hot")
@@ -110,15 +95,6 @@ def test_a_slot_used_again_is_no_allocation_kept(name):
     assert solver.solve(random_program(1)).churn == 1.0
 
 
-def test_hot_takes_up_another_program():
-    hot = make_solver("highs-hot")
-    for seed in (1, 2):
-        program = random_program(seed)
-        solution = hot.solve(program)
-        assert not solution.warm_started
-        check_against_scipy(program, solution, 1e-6)
-
-
 def test_instances_of_different_thread_counts_live_together():
     program = random_program(4)
     solvers = [make_solver("highs-hot", threads=threads) for threads in (1, 2, None)]
@@ -133,29 +109,6 @@ def test_pdlp_accepts_its_own_answer():
     assert pdlp.solve(program).iterations < cold.iterations / 2
     pdlp.reset()
     assert pdlp.solve(program).iterations == cold.iterations
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_milp_against_brute_force(seed):
-    rng = np.random.default_rng(seed)
-    program = ContinualProgram()
-    program.add_resource("a", 7.0)
-    program.add_resource("b", 5.0)
-    blocks = [(rng.normal(size=3) - 1.0, rng.integers(1, 4, (2, 3))) for _ in range(5)]
-    for q, (costs, use) in enumerate(blocks):
-        program.add_request(q, costs, {"a": use[0], "b": use[1]}, total=1.0, integral=True)
-    best = 0.0
-    for choice in itertools.product(range(-1, 3), repeat=5):
-        taken = [(costs[j], use[:, j]) for (costs, use), j in zip(blocks, choice, strict=True) if j >= 0]
-        if taken and (sum(use for _, use in taken) <= [7, 5]).all():
-            best = min(best, sum(cost for cost, _ in taken))
-    solution = make_solver("highs-milp", mip_gap=0.0).solve(program)
-    assert solution.status is Status.OPTIMAL
-    assert solution.objective == pytest.approx(best, abs=1e-9)
-    assert all(np.isin(x, [0.0, 1.0]).all() for x in solution.x.values())
-    assert solution.bound == pytest.approx(make_solver("highs-simplex").solve(program).objective, abs=1e-6)
-    assert solution.primal_residual <= 1e-9
-    assert solution.integer.proven
 
 
 def test_the_gap_of_milp_is_relative_to_the_size_of_the_solution():
@@ -208,57 +161,3 @@ def test_a_request_that_cannot_meet_its_own_sum(name, free):
     assert solution.status is Status.INFEASIBLE and solution.ray is not None
     assert solution.ray.value == np.inf
     assert set(solution.ray.y.values()) == {0.0}
-
-
-@pytest.mark.parametrize("name", ["highs-hot", "pdlp"])
-def test_recovers_after_infeasible(name):
-    program = infeasible_program()
-    solver = make(name, tolerance=1e-5)
-    assert solver.solve(program).status is Status.INFEASIBLE
-    program.update_resources("a", upper=8.0)
-    check_against_scipy(program, solver.solve(program), 1e-5)
-
-
-@pytest.fixture(scope="module")
-def slow_program():
-    """A program that no solver solves in a millisecond."""
-    rng = np.random.default_rng(0)
-    program = ContinualProgram()
-    for k in range(40):
-        program.add_resource(k, 60.0)
-    for q in range(300):
-        program.add_request(
-            q, rng.normal(size=40) - 1, {k: rng.uniform(0, 4, 40) for k in range(40)}, total=1
-        )
-    return program
-
-
-@pytest.mark.parametrize("name", LP)
-def test_deadline_gives_an_answer_with_its_gap_or_none(name, slow_program):
-    program = slow_program
-    solution = make(name, deadline=1e-3).solve(program)
-    assert solution.status is Status.DEADLINE, solution.reason
-    assert not np.isnan(solution.bound)
-    assert solution.found == np.isfinite(solution.gap) == np.isfinite(solution.objective)
-    assert solution.found == bool(solution.x)
-    if name == "highs-hot":
-        hot = make(name)
-        hot.solve(program, deadline=1e-3)
-        assert hot.solve(program).status is Status.OPTIMAL  # a later round has its own time
-
-
-@pytest.mark.parametrize("order", [("highs", "ortools_lp"), ("ortools_lp", "highs")])
-def test_highs_and_ortools_in_one_process(order):
-    code = "\n".join(
-        [f"import copter.solvers.baselines.{module}" for module in order]
-        + [
-            "from copter.program.program import ContinualProgram",
-            "from copter.solvers.registry import make_solver",
-            "p = ContinualProgram(); p.add_resource('a', 2.0)",
-            "p.add_request('q', [-1.0, -3.0], {'a': [1.0, 2.0]}, total=2.0)",
-            "names = ['highs-simplex', 'glop', 'highs-hot', 'pdlp']",
-            "print([round(make_solver(n).solve(p).objective, 4) for n in names])",
-        ]
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.stdout.strip() == "[-3.0, -3.0, -3.0, -3.0]", result.stderr

@@ -10,7 +10,6 @@ from scipy.sparse import random_array
 from copter import ContinualProgram, Journal, ProximalPoint, make_solver
 from copter.errors import CopterError
 from copter.proof.pricing import price
-from copter.solvers.inner.newton import _solved
 from copter.solvers.proximal.partial import Choices
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
 from copter.store.allocation import SparseX, row_activity
@@ -72,16 +71,6 @@ def test_the_choice_is_the_cheapest_column_and_the_margin_how_much_more_the_next
         )
 
 
-def test_margins_do_not_depend_on_units():
-    y = np.random.default_rng(3).uniform(0.0, 0.6, ROWS)
-    (one, _), (other, _) = packing(3), packing(3, unit=1e-7)
-    first, second = choices_of(one, y), choices_of(other, y)
-    np.testing.assert_array_equal(first.column, second.column)
-    np.testing.assert_array_equal(first.margin, second.margin)
-    one.update_requests(range(REQUESTS), scales=np.full(REQUESTS, 8.0))
-    np.testing.assert_allclose(choices_of(one, 8.0 * y).margin, first.margin, rtol=1e-12)
-
-
 def test_who_uses_no_row_that_matters_has_no_other_choice():
     program, _ = packing(5)
     y = np.random.default_rng(5).uniform(0.0, 0.6, ROWS)
@@ -115,15 +104,6 @@ def test_as_many_are_nearest_as_are_asked_for_and_those_that_are_as_near(count):
     assert (tied.nearest(count) == (tied.margin <= limit)).all()
 
 
-def test_all_choices_together_cost_what_the_bound_says():
-    program, totals = packing(7)
-    y = np.random.default_rng(7).uniform(0.0, 0.6, ROWS)
-    x = choices_of(program, y).of_requests(program.store, np.arange(REQUESTS))
-    prices = np.array([program.store.priced_columns(s, y)[j] for s, j in zip(x.slot, x.column, strict=True)])
-    assert prices @ x.value == pytest.approx(price(program.store, y).request_bound)
-    np.testing.assert_allclose(x.value, totals[x.slot])
-
-
 def cut(program, x, y):
     """Feasible flow: every request scaled by the worst of its rows."""
     over = row_activity(program.store, x) / program.store.rows.upper[:ROWS]
@@ -149,18 +129,6 @@ def test_what_a_program_mends_is_certified_like_any_answer(seed):
         assert solution.bound <= best.objective * (1.0 - 1e-9)
         assert solution.objective == pytest.approx(best.objective, rel=2e-3)
         program.update_requests(range(REQUESTS), totals=totals * rng.uniform(0.7, 1.3, REQUESTS))
-
-
-def test_a_mend_that_is_no_use_changes_no_answer():
-    def nothing(program, x, y):
-        return x.where(np.zeros(x.slot.size, bool))
-
-    program, _ = packing(8)
-    program.primal_repair = nothing
-    solution = ProximalPoint(tolerance=1e-5, tuning=ALWAYS).solve(program)
-    assert solution.is_optimal(1e-5)
-    reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
-    assert solution.objective == pytest.approx(reference.objective, rel=1e-4)
 
 
 def refuses(program, x, y):
@@ -208,11 +176,3 @@ def test_a_mend_is_copied_but_not_pickled(kind, tmp_path):
     assert copy.deepcopy(program).primal_repair is program.primal_repair
     assert pickle.loads(pickle.dumps(program)).primal_repair is None
     assert program.primal_repair is not None
-
-
-def test_systems_are_solved_definite_or_not_and_empty_ones_too():
-    root = np.random.default_rng(9).normal(size=(7, 7))
-    right = np.arange(7.0)
-    for matrix in (root @ root.T, root @ np.diag([1.0, -1.0, 2.0, 3.0, -2.0, 1.0, 1.0]) @ root.T):
-        np.testing.assert_allclose(matrix @ _solved(matrix, right), right, atol=1e-9)
-    assert _solved(np.empty((0, 0)), np.empty(0)).size == 0

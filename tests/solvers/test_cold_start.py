@@ -8,7 +8,7 @@ from scipy.sparse import csc_array
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.clock import Clock
-from copter.solvers.proximal import loop, partial
+from copter.solvers.proximal import partial
 from copter.solvers.proximal.starting_prices import sampled_prices
 from copter.solvers.proximal.state import Budget
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, SampleTuning
@@ -75,23 +75,6 @@ def test_the_nearest_or_all_move_and_far_rows_are_left_out(seed, worthless, movi
     assert abs(movers.size - moving * REQUESTS) <= 1
     assert slot.size == program.store.requests.n_columns[movers].sum()  # with all their columns
     assert SCARCE - 3 <= rows.sum() <= 2 * SCARCE  # of 80
-
-
-def test_rows_come_in_by_the_flow_that_a_sample_says(sets, monkeypatch):
-    """Rows that are far from their bounds, were it not for what the sample says of some."""
-    near, far = slice(20, 30), slice(30, 40)
-
-    def told(program, *args):
-        sampled = sampled_prices(program, *args)
-        flow, upper = sampled.flow.copy(), program.store.rows.upper
-        flow[near], flow[far] = 0.97 * upper[near], 0.93 * upper[far]
-        return sampled._replace(flow=flow)
-
-    monkeypatch.setattr(loop, "sampled_prices", told)
-    assert ProximalPoint(tolerance=1e-5, tuning=EARLY).solve(network(0)).is_optimal(1e-5)
-    first, last = sets[0][1], sets[-1][1]
-    assert first[near].all() and not first[far].any()
-    assert len(sets) > 1 and not last[SCARCE:].any()  # then by what flows indeed
 
 
 @pytest.mark.parametrize("unit", [2.0**-13, 1.0, 2.0**17])  # which round nothing

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, ConvexTerm, LogTerm, Status, make_solver
-from copter.errors import CopterError, EditError
+from copter.errors import EditError
 from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solution import Solution
 from copter.store.allocation import NOTHING
 from copter.terms.batch import TermBatch
-from copter.terms.phi import HEAD, proximal, touching
+from copter.terms.phi import proximal, touching
 from support.amounts import seeds, some
 
 INF = np.inf
@@ -249,25 +249,6 @@ def test_any_prices_give_a_bound(seed):
         assert certify(store, NOTHING, y).bound <= optimum + 1e-6 * max(1.0, abs(optimum))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_warm_rounds_after_edits_reach_what_a_cold_one_does(seed):
-    rng, plain, solver = np.random.default_rng([seed, 2]), random_plain(seed, ("log", "quadratic", "")), None
-    program, solver = plain.build(), make_solver("copter")
-    solver.solve(program)
-    for _ in range(3):
-        k = int(rng.integers(len(plain.requests)))
-        r = plain.requests[k]
-        r.kind = str(rng.choice(["log", "quadratic"]))
-        r.parameters = (float(rng.uniform(0.1, 3.0)), float(rng.uniform(0.1, 2.0)))
-        program.update_request(k, term=r.term())
-        plain.upper *= 1.05
-        for i, upper in enumerate(plain.upper):
-            program.update_resources(i, upper=float(upper))
-        warm = solver.solve(program)
-        assert warm.warm_started
-        check(warm, plain.optimum())
-
-
 @pytest.mark.parametrize("cls", [LogTerm, PlainLog, Quadratic])
 def test_proximal_and_touching_points(cls):
     rng = np.random.default_rng(1)
@@ -294,19 +275,6 @@ def touching_of(cls, slope, parameters):
     """The argument of a slope, on paper."""
     first, second = parameters
     return slope / first + second if cls is Quadratic else -first / slope - second
-
-
-def test_a_term_comes_and_goes():
-    program = fair_program([1.0, 1.0], 2.0)
-    term = LogTerm(2.0, 1.0)
-    program.update_request(0, term=term)
-    assert repr(program.requests[0].term) == repr(term)
-    program.update_request(0, scale=2.0)
-    assert repr(program.requests[0].term) == repr(term)
-    program.update_request(0, term=None, costs=[-5.0])
-    program.update_request(1, term=None, costs=[-1.0])
-    assert program.requests[0].term is None and not program.store.terms
-    check(make_solver("copter").solve(program), -20.0)  # scale 2, all of the resource
 
 
 def test_the_program_says_what_it_solves_whatever_the_user_does_to_a_term():
@@ -336,28 +304,6 @@ def test_parameters_and_bounds_of_many_at_once():
     program.update_requests([], terms={"weight": []})
     program.update_requests(ids, upper=1.0)
     check(solver.solve(program), -4.0 * math.log(2.0))
-
-
-def test_terms_of_requests_that_come_and_go_keep_their_parameters():
-    rng, program, known = np.random.default_rng(0), fair_program([], 1.0), {}
-    for k in range(400):
-        if known and rng.random() < 0.45:
-            gone = int(rng.choice(list(known)))
-            program.remove_request(gone)
-            del known[gone]
-        n = int(rng.integers(1, 40))
-        weight, image = float(rng.random()), rng.random(n)
-        program.add_request(k, np.zeros(n), {"r": 1.0}, term=LogTerm(weight, image=image), upper=1e3)
-        known[k] = weight, image
-    ids = list(known)
-    program.update_requests(ids[::2], terms={"weight": [10.0 * known[k][0] for k in ids[::2]]})
-    batch = TermBatch.of(program.store)
-    assert batch.slot.size == len(ids)
-    for place, slot in enumerate(batch.slot.tolist()):
-        id = next(k for k in ids if program.slot_of[k] == slot)
-        weight, image = known[id]
-        assert batch.table[place].view(np.float64)[HEAD] == (10.0 * weight if id in ids[::2] else weight)
-        np.testing.assert_array_equal(batch.image[batch.first[place] : batch.first[place + 1]], image)
 
 
 @pytest.mark.parametrize(
@@ -397,54 +343,3 @@ def test_a_round_in_which_all_columns_are_closed(name, term, closed):
     program.add_request("a", [-1.0, 0.0], {"r": 1.0}, term=term, **closed)
     at_0 = -2.0 * math.log(3.0) if isinstance(term, LogTerm) else 2.0
     check(make_solver(name).solve(program), at_0)
-
-
-def test_without_weight_a_term_is_nothing():
-    program = fair_program([0.0, 2.0], 4.0)
-    check(make_solver("copter").solve(program), -2.0 * math.log(4.0))
-
-
-@pytest.mark.parametrize(
-    ("term", "field"),
-    [
-        (LogTerm(-1.0), "term.weight"),
-        (LogTerm(1.0, -0.5), "term.offset"),
-        (LogTerm(math.nan), "term.weight"),
-        (LogTerm(1.0, math.inf), "term.offset"),
-        (LogTerm(1.0, image=[1.0, 2.0, 3.0]), "term.image"),
-        (LogTerm(1.0, image=[1.0, -2.0]), "term.image"),
-        (LogTerm(1.0, image=[1.0, math.nan]), "term.image"),
-        (LogTerm(1.0, image=0.0), "term.image"),
-        ("log", "term"),
-    ],
-)
-def test_wrong_terms_are_rejected_and_nothing_is_applied(term, field):
-    program = ContinualProgram()
-    program.add_resource("r", 1.0)
-    program.add_request("old", [1.0, 2.0], {"r": 1.0}, upper=1e3)
-    for edit in (
-        lambda: program.add_request("new", [0.0, 0.0], {"r": 1.0}, term=term),
-        lambda: program.update_request("old", costs=[5.0, 5.0], term=term),
-    ):
-        with pytest.raises(EditError) as caught:
-            edit()
-        assert caught.value.field == field and caught.value.subject in ("old", "new")
-        assert (
-            len(program) == 1
-            and program.requests["old"].costs.tolist() == [1.0, 2.0]
-            and not program.store.terms
-        )
-
-
-def test_a_new_usage_needs_the_term_again():
-    program = fair_program([1.0], 1.0)
-    with pytest.raises(EditError, match="term"):
-        program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0})
-    program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0}, term=LogTerm(1.0, image=[1.0, 2.0]))
-    check(make_solver("copter").solve(program), -math.log(2.0))
-
-
-@pytest.mark.parametrize("name", ["highs-hot", "highs-simplex"])
-def test_baselines_refuse_terms(name):
-    with pytest.raises(CopterError, match="convex term"):
-        make_solver(name).solve(fair_program([1.0, 2.0], 1.0))

@@ -206,20 +206,6 @@ def test_a_misspelt_option_is_a_type_error_that_names_the_nearest():
         random_problem(0).solve(solver=copter.COPTER, tolerence=1e-6)
 
 
-def test_options_reach_the_solver():
-    problem = random_problem(0)
-    options = {"tolerance": 1e-4, "deadline": 60, "threads": 1}
-    problem.solve(solver=copter.COPTER, verbose=True, **options)
-    assert problem.status == cp.OPTIMAL
-
-
-def test_options_reach_branch_and_bound():
-    x = cp.Variable(2, integer=True)
-    problem = cp.Problem(cp.Minimize(cp.sum(x)), [3 * x[0] + 5 * x[1] >= 7.5, x >= 0])
-    problem.solve(solver=copter.COPTER, deadline=60, tolerance=1e-3, threads=1)
-    assert problem.value == 2
-
-
 @pytest.mark.parametrize("integer", [False, True])
 def test_no_answer_in_time_is_an_error_of_the_solver(integer):
     x = cp.Variable(30, integer=integer)

@@ -19,7 +19,6 @@ from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import SemismoothNewton
 from support.amounts import longer
 from support.large_programs import ROWS, SCREENED, SMALL, edit, large
-from support.strategies import random_plain
 
 
 def digest(threads: int) -> str:
@@ -84,26 +83,6 @@ def test_another_program_has_another_digest():
 # ---- the same again ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("inner", "tolerance"), [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)])
-@pytest.mark.parametrize("kind", ["mixed", "degenerate", "wide"])
-def test_solving_an_unchanged_program_again_changes_nothing(kind, inner, tolerance):
-    program = random_plain(np.random.default_rng(3), kind).build()
-    solver = ProximalPoint(inner=inner, tolerance=tolerance)
-    first = solver.solve(program)
-    assert first.status is Status.OPTIMAL and first.churn == 1.0 and not first.warm_started
-    for _ in range(2):
-        again = solver.solve(program)
-        assert (again.status, again.iterations, again.churn, again.warm_started) == (
-            Status.OPTIMAL,
-            0,
-            0.0,
-            True,
-        )
-        for one, other in zip((*again.nonzeros, again.y), (*first.nonzeros, first.y), strict=True):
-            np.testing.assert_array_equal(one, other)
-        assert (again.objective, again.bound) == (first.objective, first.bound)
-
-
 def test_an_edit_undone_is_no_edit():
     program = large()
     solver = ProximalPoint()
@@ -115,15 +94,6 @@ def test_an_edit_undone_is_no_edit():
     again = solver.solve(program)
     assert (again.iterations, again.churn) == (0, 0.0)
     np.testing.assert_array_equal(again.nonzeros.value, first.nonzeros.value)
-
-
-def test_two_solvers_of_one_program_do_not_disturb_each_other():
-    program = random_plain(np.random.default_rng(5), "mixed").build()
-    one, other = ProximalPoint(), ProximalPoint()
-    first = one.solve(program)
-    other.solve(program)
-    np.testing.assert_array_equal(one.solve(program).nonzeros.value, first.nonzeros.value)
-    np.testing.assert_array_equal(other.solve(program).nonzeros.value, first.nonzeros.value)
 
 
 # ---- least change --------------------------------------------------------------------------------------

@@ -162,21 +162,6 @@ def test_only_the_name_copter_measures():
             assert solver.solve(program).details["engine"] is PROXIMAL
 
 
-def test_a_program_that_becomes_infeasible_and_feasible_again(at_once):
-    program, change = binding()
-    solver = make_solver("copter")
-    for _ in range(5):
-        change()
-        assert solver.solve(program).is_optimal(1e-6)
-    program.update_resources(0, lower=1e6, upper=2e6)
-    assert solver.solve(program).status is Status.INFEASIBLE
-    program.update_resources(0, lower=-np.inf, upper=2.0)
-    change()
-    for _ in range(3):
-        change()
-        assert solver.solve(program).is_optimal(1e-6)
-
-
 @pytest.mark.parametrize("fault", ["late", "no optimum", "wrong"])
 def test_the_proximal_method_solves_a_round_that_simplex_does_not(at_once, monkeypatch, fault):
     program, change = binding()
@@ -238,19 +223,6 @@ def test_another_program_begins_without_a_history(at_once):
         change_other()
         solution = solver.solve(other)
         assert solution.is_optimal(1e-6) and solution.details["engine"] is PROXIMAL, number
-
-
-def test_a_deadline_holds_with_any_engine(at_once):
-    program, change = binding()
-    solver = make_solver("copter")
-    for _ in range(6):
-        change()
-        assert solver.solve(program).is_optimal(1e-6)
-    change()
-    late = solver.solve(program, deadline=1e-9)
-    assert late.status in (Status.DEADLINE, Status.OPTIMAL)
-    change()
-    assert solver.solve(program).is_optimal(1e-6)
 
 
 def test_a_deadline_between_the_engines_times_is_met_by_simplex(monkeypatch):

@@ -60,19 +60,6 @@ def test_rounds_of_edits_stay_optimal():
         program.update_request(program.request_ids[0], scale=float(rng.uniform(0.5, 2.0)))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_requests_that_may_be_split_beside_whole_ones(seed):
-    rng = np.random.default_rng(seed)
-    program = packing(seed, requests=6, columns=6)
-    for q in range(4):
-        usage = {r: rng.uniform(0.0, 2.0, 3) for r in range(3)}
-        program.add_request(f"split {q}", -rng.uniform(0.2, 1.0, 3), usage, total=2.0)
-    solution = make_solver("copter-exact", integer_gap=1e-7).solve(program)
-    assert solution.status is Status.OPTIMAL, solution.reason
-    assert solution.objective == pytest.approx(by_highs(program), rel=1e-6)
-    assert solution.primal_residual <= 1e-9
-
-
 def test_a_little_of_a_dear_column_may_be_what_is_best():
     """Its reduced cost is far above the gap, but a tenth of it makes room for a whole request."""
     program = ContinualProgram()
@@ -84,24 +71,6 @@ def test_a_little_of_a_dear_column_may_be_what_is_best():
     assert solution.integer.proven
     assert solution.objective == pytest.approx(-50.085 + 6.0, abs=1e-6)
     assert solution.integer.bound <= -44.085 + 1e-6
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_units_change_no_choice(seed):
-    choices = []
-    for cost, amount in ((1.0, 1.0), (1e-5, 1.0), (1e5, 1e4), (3.0, 1e-4)):
-        plain, program = packing(seed), ContinualProgram()
-        for r in range(3):
-            program.add_resource(r, plain.resources[r][1] * amount)
-        for q in plain.request_ids:
-            usage = {r: np.zeros(30) for r in range(3)}
-            for r, (columns, values) in plain.requests[q].usage.items():
-                usage[r][columns] = values * amount
-            program.add_request(q, plain.requests[q].costs * cost, usage, total=1.0, integral=True)
-        solution = make_solver("copter-exact").solve(program)
-        assert solution.integer.proven
-        choices.append(solution.x.choices())
-    assert all(choice == choices[0] for choice in choices)
 
 
 @pytest.mark.parametrize("tiny", [1e-19, 1e-15, 1e-9])
@@ -116,16 +85,6 @@ def test_a_row_may_have_a_tiny_coefficient(tiny):
         program.add_request(q, -rng.uniform(1.0, 3.0, 5), usage, total=1.0, integral=True)
     found = make_solver("copter-exact").solve(program)
     assert found.status == "optimal" and found.objective == pytest.approx(by_highs(program), abs=1e-6)
-
-
-def test_columns_that_nobody_takes_change_nothing():
-    program = packing(3)
-    before = make_solver("copter-exact").solve(program)
-    worse = {r: np.full(200, 5.0) for r in range(3)}
-    program.add_request("last of all", np.full(200, 50.0), worse, total=1.0, integral=True)
-    after = make_solver("copter-exact").solve(program)
-    assert after.objective == pytest.approx(before.objective, abs=1e-12)
-    assert after.integer.columns_left == before.integer.columns_left
 
 
 def test_of_equal_optima_the_last_one_is_kept():

@@ -3,7 +3,6 @@
 import math
 import os
 import time
-from fractions import Fraction
 
 import pytest
 
@@ -14,7 +13,6 @@ from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.baselines import highs
 from copter.solvers.exact import tree
 from copter.solvers.general.scipy_arguments import STATUS
-from copter.store.compiled import compile_program
 from support.amounts import longer
 from support.exact_programs import FAMILIES, Tiny, answered
 
@@ -45,26 +43,6 @@ DEADLY = {
 def test_copter_exact_and_brute_force_agree(family, share):
     for seed in range(int(share * (120 if family in ("odd", "units") else 25))):
         assert answered(Tiny(seed, family)) == "", seed
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("last", [108, longer(160)])
-def test_milp_and_brute_force_agree(family, last):
-    for seed in [*range(100, last), 190, 117, 118]:
-        tiny = Tiny(seed, family)
-        best, whole = tiny.best(), compile_program(tiny.program())
-        answer = milp(
-            whole.c,
-            integrality=whole.integrality.astype(int),
-            bounds=(whole.lower, whole.upper),
-            constraints=(whole.A, whole.row_lower, whole.row_upper),
-            options={"mip_rel_gap": 1e-9},
-        )
-        assert answer.status == (2 if best is None else 0), (seed, answer.message)
-        if best is not None:
-            slack = Fraction(1, 10**8) * max(1, abs(best))
-            assert abs(Fraction(answer.fun) - best) <= slack, seed
-            assert Fraction(answer.mip_dual_bound) <= best + slack, seed
 
 
 @pytest.mark.parametrize("unit", [1e5, 1e8, 1e9, 1e12])

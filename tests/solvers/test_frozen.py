@@ -9,10 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, make_solver
-from copter.errors import CopterError
+from copter import ContinualProgram
 from copter.shims.flow import FlowShim
-from support.amounts import longer
 from support.audit import Audited
 from support.lazy_rounds import is_lazy
 
@@ -64,57 +62,6 @@ class Network:
         return inactive is not None and inactive.fixed
 
 
-def optimum(program):
-    return make_solver("highs-ipm").solve(program).objective
-
-
-@pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("rounds", [10, longer(40)])
-def test_rounds_of_few_changes_are_what_highs_finds(count, rounds):
-    network, lazy = Network().warm(), 0
-    for number in range(rounds):
-        network.change(count)
-        solution = network.solve()
-        assert solution.status == "optimal"
-        assert solution.gap <= TOLERANCE
-        lazy += is_lazy(solution)
-        if number % 5 == 4:
-            found = optimum(network.program)
-            assert solution.bound <= found + 1e-5 * abs(found)
-            assert solution.objective <= found + TOLERANCE * abs(found)
-    assert lazy >= 0.75 * rounds
-
-
-def test_links_that_lose_capacity_are_not_overloaded():
-    network = Network(2).warm()
-    program = network.program
-    for link, factor in ((0, 0.9), (1, 0.0), (0, 1.2)):
-        program.update_resources(link, upper=factor * program.resources[link].upper)
-        solution = network.solve()
-        found = optimum(program)
-        assert abs(solution.objective - found) <= TOLERANCE * abs(found)
-        used = np.zeros(LINKS)
-        for demand, x in solution.x.items():
-            for link, column in network.paths[demand].items():
-                used[link] += float(column @ x)
-        for link in range(LINKS):
-            assert used[link] <= program.resources[link].upper * (1 + 1e-8) + 1e-8
-
-
-def test_prices_stay_while_requests_are_frozen_and_the_gap_says_what_that_loses():
-    network = Network(3).warm()
-    gaps = []
-    for _ in range(12):
-        before = dict(network.solve().price)
-        network.change()
-        solution = network.solve()
-        if is_lazy(solution):
-            assert dict(solution.price) == before
-            gaps.append(solution.gap)
-    assert len(gaps) >= 8
-    assert max(gaps) <= TOLERANCE
-
-
 def test_an_allocation_says_what_moved_since_an_earlier_one():
     network, answers = Network(5).warm(), []
     for _ in range(8):
@@ -157,64 +104,11 @@ def test_an_audit_finds_losses_that_are_not_so():
             network.change()
 
 
-def test_the_flow_shim_looks_at_what_moved_and_is_as_feasible_as_before():
-    network, shim, mended = Network(8).warm(), FlowShim(), 0
-    program = network.program
-    for number in range(16):
-        network.change()
-        if number == 9:
-            network.add(("new", number))
-        if number == 6:
-            program.update_request(21, scale=1.25)
-        if number == 12:
-            program.remove_request(17)
-        solution = network.solve()
-        flows = shim.round(program, solution)
-        mended += shim._made.rounds > 0
-        x, used, value, flowing = flows.nonzeros, np.zeros(LINKS), 0.0, 0.0
-        ids = dict(zip(program.request_slots.tolist(), program.request_ids, strict=True))
-        for demand, first, last in blocks(x, ids):
-            sent = x.value[first:last]
-            assert sent.sum() <= program.requests[demand].total * (1 + 1e-12)
-            flowing += sent.sum()
-            value -= sent.sum() * (1.25 if demand == 21 and number >= 6 else 1.0)
-            for link, column in network.paths[demand].items():
-                used[link] += float(column[x.column[first:last]] @ sent)
-        upper = np.array([program.resources[link].upper for link in range(LINKS)])
-        assert (used <= upper * (1 + 1e-12)).all()
-        np.testing.assert_allclose(flows.load[program.resource_slots], used, atol=1e-9)
-        assert flows.objective == pytest.approx(value, rel=1e-12)
-        assert flows.extras["total_flow"] == pytest.approx(flowing, rel=1e-12)
-        assert flows.gap <= 2 * TOLERANCE
-    assert mended >= 6
-    program.update_request(21, relation="==")
-    solution = network.solve()
-    with pytest.raises(CopterError, match="request 21: relation: must be '<='"):
-        shim.round(program, solution)
-
-
 def blocks(x, ids):
     """Request, first and last nonzero, of each request in an allocation."""
     starts = np.flatnonzero(np.diff(x.slot, prepend=-1))
     for first, last in zip(starts.tolist(), [*starts[1:].tolist(), x.slot.size], strict=True):
         yield ids[int(x.slot[first])], first, last
-
-
-def test_answers_stay_where_nobody_was_edited_since():
-    network = Network(9).warm()
-    network.solver.every = 0  # an audit puts every answer together at once
-    network.change()
-    first = network.solve()
-    assert is_lazy(first)
-    second = network.solve()
-    network.program.update_resources(0, upper=1.01 * network.program.resources[0].upper)
-    third = network.solve()
-    network.program.update_resources(1, upper=np.inf)
-    fourth = network.solve()
-    assert fourth.status == "optimal"
-    for each in (first, second, third):
-        assert not each.nonzeros.fault(network.program.store.requests.n_columns)
-    assert network.solve().status == "optimal"
 
 
 def test_what_moved_may_be_gone():
@@ -229,12 +123,6 @@ def test_what_moved_may_be_gone():
     assert moved is not None
     assert slot in moved
     assert slot not in second.of_slots(moved).slot
-
-
-def test_a_resource_that_is_new_moves_no_price():
-    network = Network(11).warm()
-    network.program.add_resource("new", 1.0)
-    assert is_lazy(network.solve())
 
 
 def test_a_large_flow_that_leaves_leaves_no_trace():

@@ -60,15 +60,6 @@ def test_few_iterations_are_left(always, monkeypatch):
     assert near.iterations < far.iterations / 10
 
 
-def test_the_program_itself_is_not_touched():
-    program = assignment(50, 8, seed=1)
-    program.update_request(3, scale=2.0, override={1: -9.0})
-    before = compile_program(program)
-    first_basis(program)
-    after = compile_program(program)
-    np.testing.assert_array_equal(before.c, after.c)
-
-
 def test_half_of_the_call_s_deadline_is_for_the_start(always, monkeypatch):
     given = []
     monkeypatch.setattr(highs_hot, "first_basis", lambda program, **options: given.append(options))

@@ -1,21 +1,12 @@
 """Inactive requests are a value: states, copies and answers stay what they were, whatever happens later."""
 
-import copy
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, ProximalPoint, Status, make_solver
-from copter.clock import Clock
-from copter.solvers.proximal.engines import solve
+from copter import ContinualProgram, ProximalPoint, Status
 from copter.solvers.proximal.full_pass import FullPass
-from copter.solvers.proximal.incremental import IndexCache
-from copter.solvers.proximal.run import SolveOptions
-from copter.solvers.proximal.state import State
-from rounds.reading import bits, same
-from support.amounts import some
 from support.audit import Audited
 
 WIDTH, ROWS = 10, 4
@@ -61,10 +52,6 @@ def values(solution):
     return {id: solution.x[id].copy() for id in solution.x}
 
 
-def same_bits(first, second):
-    same(bits(first), bits(second), "an answer", without=("reason",))  # files have no proof of an answer
-
-
 def check(program, solution):
     """An optimum: rows are met and the objective is that of a cold solve, by what x really uses and costs."""
     assert solution.status is Status.OPTIMAL
@@ -98,22 +85,6 @@ def test_a_handle_is_forgotten_in_the_middle():
     check(program, solution)
 
 
-@pytest.mark.parametrize("many", [300, 1000])
-def test_many_edits_are_not_lost_in_a_copy(many):
-    program, rng, _ = build()
-    solver = warm(program, rng)
-    for number in range(many):
-        program.update_request(number if many == 1000 else 0, scale=1.0 + 1e-3 * number)
-    for number in range(100, 130):
-        program.update_request(number, costs=-rng.uniform(1.0, 3.0, WIDTH))
-    program.remove_request(5)
-    for copied in (copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))):
-        other_program, other = copied((program, solver))
-        answer = other.solve(other_program)
-        check(other_program, answer)
-    same_bits(answer, solver.solve(program))
-
-
 def test_a_resource_takes_the_place_of_one_that_was_removed():
     program, rng, _ = build()
     program.add_resources([("old", k) for k in range(70)], upper=1.0)
@@ -125,31 +96,6 @@ def test_a_resource_takes_the_place_of_one_that_was_removed():
     solution = solver.solve(program)
     assert solution.details["full_pass"] is FullPass.ROWS_REUSED
     assert solution.objective == pytest.approx(cold(program).objective, rel=3e-6)
-
-
-def test_a_start_makes_its_request_active_and_no_other():
-    program, rng, _ = build(3000)
-    solver = warm(program, rng)
-    for _ in range(5):
-        program.update_request(int(rng.integers(3000)), start={0: 0.5})
-        solution = solver.solve(program)
-        assert partial(solution)
-        check(program, solution)
-
-
-def test_a_capacity_that_moves_a_little_makes_few_requests_active():
-    program, rng, _ = build(5_000)
-    solver, few = warm(program, rng), 0
-    for number in range(8):
-        upper = 1000.0 * float(rng.uniform(0.999, 1.001))
-        program.update_resources(number % ROWS, upper=upper)
-        solution = solver.solve(program)
-        assert solution.status is Status.OPTIMAL
-        few += partial(solution)
-        program.update_request(number, costs=new_costs(rng))
-        assert partial(solver.solve(program))
-    assert few == 8
-    check(program, solver.solve(program))
 
 
 def test_unlucky_rounds_are_forgotten_soon():
@@ -171,75 +117,6 @@ def test_unlucky_rounds_are_forgotten_soon():
     assert FullPass.WAITING in read_all
 
 
-FAMILIES = {
-    "one column": lambda rng: {"total": 1.0},
-    "boxes": lambda rng: {"upper": rng.uniform(0.2, 1.0, WIDTH)},
-    "boxes and a total": lambda rng: {"total": 1.0, "upper": rng.uniform(0.3, 0.9, WIDTH)},
-    "one bound and a total": lambda rng: {"total": float(rng.uniform(0.5, 2.0)), "upper": 0.7},
-    "scaled": lambda rng: {"total": float(rng.uniform(0.5, 2.0)), "scale": float(rng.uniform(0.5, 2.0))},
-    "mixed": lambda rng: FAMILIES[list(FAMILIES)[int(rng.integers(5))]](rng),
-}
-
-
-@pytest.mark.parametrize("family", some(3, FAMILIES))
-def test_most_rounds_of_few_changes_read_few_requests(family):
-    """With default settings, in every family."""
-    rng, program, requests = np.random.default_rng(3), ContinualProgram(), 1200
-    program.add_resources(range(8), upper=0.15 * requests)
-
-    def usage():
-        over = {}
-        for column in range(WIDTH):
-            for row in rng.choice(8, 2, replace=False).tolist():
-                over.setdefault(row, np.zeros(WIDTH))[column] = float(rng.uniform(0.5, 1.5))
-        return over
-
-    for number in range(requests):
-        program.add_request(number, new_costs(rng), usage(), **FAMILIES[family](rng))
-    solver, few, rounds = ProximalPoint(), 0, 25
-    for number in range(rounds):
-        solution = solver.solve(program)
-        assert solution.status is Status.OPTIMAL
-        few += partial(solution) and solution.details["open_requests"] < requests / 10
-        program.update_request(number, costs=new_costs(rng))
-    assert few > rounds / 2
-    assert solver.solve(program).objective == pytest.approx(
-        make_solver("highs-simplex").solve(program).objective, rel=3e-6
-    )
-
-
-# ---- answers -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("few", [False, True])
-def test_writing_into_an_answer_changes_no_later_one(few):
-    program, rng, _ = build()
-    solver = warm(program, rng) if few else ProximalPoint()
-    first, other = solver.solve(program), copy.deepcopy((program, solver))
-    kept = values(first)
-    for array in (*first.nonzeros, first.y, *first.x.arrays()):
-        array[:] = 0
-    for id in list(first.x):
-        first.x[id][:] = 0.5
-        first.x.nonzeros(id)[1][:] = 0.5
-    for id, value in values(first).items():
-        np.testing.assert_array_equal(value, kept[id])
-    same_bits(solver.solve(program), other[1].solve(other[0]))
-
-
-def test_an_unchanged_round_gives_the_last_answer_bit_by_bit():
-    program, rng, _ = build()
-    solver = warm(program, rng)
-    for tolerance in (1e-6, 1e-4, 1e-3):
-        solver.tolerance = tolerance
-        first, second = solver.solve(program), solver.solve(program)
-        assert partial(second)
-        np.testing.assert_array_equal(first.y, second.y)
-        for mine, other in zip(first.nonzeros, second.nonzeros, strict=True):
-            np.testing.assert_array_equal(mine, other)
-        assert second.churn == 0.0
-
-
 # ---- states ------------------------------------------------------------------------------------------
 
 
@@ -248,28 +125,6 @@ def arrays_of(state):
     inactive = {} if state.inactive is None else state.inactive.to_arrays("inactive")
     found = {**inactive, **state.x.to_arrays("x"), **state.y.to_arrays()}
     return {name: np.array(value, copy=True) for name, value in found.items()}
-
-
-@pytest.mark.parametrize("cached", [False, True])
-def test_a_state_is_continued_from_twice_with_the_same_bits(cached):
-    program, rng, _ = build()
-    state, options, cache = State(), SolveOptions(1e-6), IndexCache()
-    for number in range(8):
-        _, state = solve(program, state, options, Clock(None), {}, cache if cached else None)
-        program.update_request(number, costs=new_costs(rng))
-    assert state.inactive is not None
-    held, before = state, arrays_of(state)
-    for number in range(50, 60):
-        program.update_request(number, costs=new_costs(rng))
-    answers = [solve(program, held, options, Clock(None), {}, cache if cached else None) for _ in range(3)]
-    assert all(partial(solution) for solution, _ in answers)
-    same_bits(answers[0][0], answers[1][0])
-    same_bits(answers[0][0], answers[2][0])
-    for _, after in answers[1:]:
-        for name, array in arrays_of(answers[0][1]).items():
-            np.testing.assert_array_equal(array, arrays_of(after)[name])
-    for name, array in arrays_of(held).items():
-        np.testing.assert_array_equal(array, before[name])
 
 
 def test_remainders_are_the_same_after_prices_moved(tmp_path):
@@ -307,57 +162,6 @@ def test_every_field_of_a_state_is_saved():
 
 
 # ---- why all columns are read ------------------------------------------------------------------------
-
-
-def test_a_round_that_reads_all_columns_says_why():
-    program, rng, _ = build()
-    solver, seen = ProximalPoint(), []
-
-    def round_of(edit=None, **settings):
-        if edit is not None:
-            edit()
-        solution = replace_settings(solver, settings).solve(program)
-        seen.append(solution.details.get("full_pass"))
-        return solution
-
-    def replace_settings(solver, settings):
-        for name, value in settings.items():
-            setattr(solver, name, value)
-        return solver
-
-    round_of()
-    round_of(lambda: program.update_request(1, costs=new_costs(rng)))
-    round_of(lambda: program.update_request(2, costs=new_costs(rng)))
-    round_of(lambda: program.update_requests(range(900), scales=rng.uniform(0.9, 1.1, 900)))
-    round_of()
-    solver.start_from(program, *solver.start(program))
-    round_of()
-    round_of(warm_start=False)
-    round_of(lambda: program.update_resources(0, upper=-1.0), warm_start=True)
-    round_of(lambda: program.update_resources(0, upper=200.0))
-    assert seen[:3] == [FullPass.FIRST_ROUND, FullPass.COLD_START, None]
-    assert seen[3] is FullPass.MANY_EDITS
-    assert seen[5] is FullPass.START_GIVEN
-    assert FullPass.SWITCHED_OFF in seen
-    assert seen[8] in (FullPass.NOT_OPTIMAL, FullPass.SWITCHED_OFF)
-    assert all(why is None or why.sentence for why in seen)
-
-
-def test_small_programs_and_those_with_convex_terms_say_so():
-    program, _, _ = build(100)
-    solver = ProximalPoint()
-    for _ in range(2):
-        solution = solver.solve(program)
-    assert solution.details["full_pass"] is FullPass.SMALL_PROGRAM
-
-
-def test_a_capacity_that_moves_far_is_left_to_a_full_pass():
-    program, rng, _ = build()
-    solver = warm(program, rng)
-    program.update_resources(0, upper=20.0)
-    solution = solver.solve(program)
-    assert solution.details["full_pass"] in (FullPass.CAPACITIES_MOVED, FullPass.MANY_ACTIVE)
-    check(program, solution)
 
 
 def test_labels_of_reasons_are_found_again():

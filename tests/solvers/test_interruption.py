@@ -148,28 +148,6 @@ def test_cancel_from_another_thread_at_the_first_look_at_the_clock(program, name
     assert bool(solution.x) == solution.found
 
 
-@pytest.mark.long  # by the clock of the machine
-@pytest.mark.parametrize("name", CANCELLABLE)
-def test_cancel_from_another_thread(program, name):
-    solver = make_solver(name, tolerance=1e-9, threads=1)
-    timer = threading.Timer(0.1, solver.cancel)
-    timer.start()
-    solution = solver.solve(program)
-    timer.join()
-    assert solution.status in (Status.CANCELLED, Status.OPTIMAL), solution.reason  # it may be quicker
-    if solution.status is Status.CANCELLED:
-        assert solution.reason == "cancelled"
-        assert bool(solution.x) == solution.found
-    else:
-        assert solution.found
-    program.update_resources(0, upper=program.resources[0][1])  # it can be edited again
-    small = ContinualProgram()
-    small.add_resource("r", 1.0)
-    small.add_request("a", [-1.0, -2.0], {"r": 1.0}, total=1.0)
-    solver.cancel()  # nothing is under way
-    assert solver.solve(small).objective == pytest.approx(-2.0)
-
-
 def test_a_cancelled_solve_goes_on_from_its_best_answer():
     program = wide(1_500, 20)  # screened, so that there are more passes than two
     solver = make_solver("copter", tolerance=1e-9)

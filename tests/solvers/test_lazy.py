@@ -5,37 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter import ProximalPoint, make_solver
+from copter import ProximalPoint
 from copter.bench.changes import ChangesCourse, _Rounds
 from copter.solvers.proximal.inactive_faults import inactive_faults
 from copter.solvers.proximal.solver import USUAL
-from support.amounts import longer
-from support.audit import Audited, sums_agree
+from support.audit import sums_agree
 from support.lazy_rounds import is_lazy
-
-
-def highs(program) -> float:
-    """The objective that HiGHS finds."""
-    return make_solver("highs-simplex").solve(program).objective
-
-
-@pytest.mark.parametrize(
-    ("changed", "own"),
-    [(1, True), (60, False), longer(1, False), longer(60, True)],
-    ids=lambda each: ("shared columns", "own columns")[each] if isinstance(each, bool) else str(each),
-)
-def test_rounds_of_few_changes_are_what_highs_finds(changed, own):
-    rounds = _Rounds(ChangesCourse(40_000 if changed == 60 else 24_000, changed, own=own))
-    solver, lazy = Audited(), 0
-    rounds._fill()
-    for number in range(10):
-        if number:
-            rounds._change()
-        solution = solver.solve(rounds.program)
-        assert solution.status == "optimal"
-        lazy += is_lazy(solution)
-    assert lazy >= 6
-    assert solution.objective == pytest.approx(highs(rounds.program), rel=2e-6)
 
 
 def warm(columns=24_000, **settings):
@@ -47,15 +22,6 @@ def warm(columns=24_000, **settings):
         rounds._change()
     assert is_lazy(solver.solve(rounds.program))
     return rounds, solver
-
-
-def test_single_requests_are_read_without_the_others():
-    rounds, solver = warm()
-    solution = solver.solve(rounds.program)
-    one = solution.x[5]
-    assert "_all" not in vars(solution.x._values)  # the allocation was not put together
-    whole = solution.nonzeros
-    np.testing.assert_array_equal(one[one > 0], whole.value[whole.slot == 5])
 
 
 def test_nobody_is_closed_after_a_deadline():

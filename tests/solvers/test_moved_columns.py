@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, Journal, ProximalPoint, make_solver
+from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
 from copter.store.edit import Moved
 from support.in_parts import made
@@ -93,31 +92,6 @@ def test_edits_before_a_solve_are_composed_and_the_answer_is_right(solved):
     assert after.objective == pytest.approx(anew(program), rel=1e-7)
 
 
-def test_it_is_the_solve_that_a_given_start_leads_to(solved):
-    program, solver, before = solved
-    if not program.store.executor.local:
-        pytest.skip("a program in parts cannot be copied")
-    program.add_columns(3, ["new"], -1.2, {1: 0.3})
-    given, other = copy.deepcopy((program, solver))
-    split = {name: value for name, value in before.x[3].items() if value}
-    given.update_request(3, start=split)
-    one, two = solver.solve(program), other.solve(given)
-    assert one.iterations == two.iterations
-    assert one.nonzeros.value.tobytes() == two.nonzeros.value.tobytes()
-
-
-def test_new_columns_of_the_same_names_keep_their_values(solved):
-    program, solver, before = solved
-    request = program.requests[11]
-    usage = {r: values[::-1].copy() for r, (_, values) in request.usage.items()}
-    program.update_request(11, costs=request.costs[::-1], usage=usage, columns=request.columns[::-1])
-    after = solver.solve(program)
-    assert after.iterations == 0 and far(after.x[11], before.x[11]) < 1e-6
-    program.update_request(11, costs=[-1.0], usage={})
-    assert not program._starts
-    assert solver.solve(program).objective == pytest.approx(anew(program), rel=1e-7)
-
-
 def test_a_given_start_moves_with_its_columns():
     program = build(ContinualProgram(), 3)
     program.update_request(0, start={"driver 0.1": 0.25, "driver 0.3": 0.75})
@@ -127,40 +101,3 @@ def test_a_given_start_moves_with_its_columns():
     program.update_request(0, costs=[1.0, 2.0], usage={}, columns=["new", "driver 0.3"])
     assert program.requests[0].start == {"driver 0.3": 0.75}
     assert program.take_starts()[program.slot_of[0]][0].tolist() == [1]
-
-
-def test_a_solve_without_a_result_leaves_them_to_the_next():
-    program, solver = build(ContinualProgram()), ProximalPoint(tolerance=TIGHT)
-    before = solver.solve(program)
-    program.add_columns(4, ["new"], 99.0, {0: 1.0})
-    pending = dict(program._starts)
-
-    def fail(*_):
-        raise ZeroDivisionError
-
-    solver.callback = fail
-    with pytest.raises(ZeroDivisionError):
-        solver.solve(program)
-    solver.callback = None
-    assert program._starts.keys() == pending.keys()
-    after = solver.solve(program)
-    assert after.iterations == 0 and far(after.x[4], before.x[4]) < 1e-6
-
-
-def test_a_journal_has_them(tmp_path):
-    with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-        build(journal)
-        before = journal.solve()
-        journal.add_columns(4, ["new"], 99.0, {0: 1.0})
-        journal.remove_columns(4, [next(name for name, x in before.x[4].items() if x == 0.0)])
-        journal.commit()
-        names = journal.requests[4].columns
-    for _ in range(2):
-        with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-            assert journal.requests[4].columns == names and len(journal._starts) == 1
-            journal.compact()
-    with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-        after = journal.solve()
-        assert after.iterations == 0 and far(after.x[4], before.x[4]) < 1e-6
-    with Journal(tmp_path, ProximalPoint(tolerance=TIGHT)) as journal:
-        assert not journal._starts

@@ -39,27 +39,11 @@ def crowded(requests=200, columns=20, rows=20, *, exactly=True):
     return program
 
 
-def short():
-    """Two requests that need three of the two units there are."""
-    program = ContinualProgram()
-    program.add_resource("r", 2.0)
-    for q, need in (("a", 1.0), ("b", 2.0)):
-        program.add_request(q, [1.0], {"r": need}, total=1.0, relation="==")
-    return program
-
-
 def is_no_answer(solution):
     assert not solution.found and not solution.x and not solution.nonzeros.slot.size
     figures = solution.objective, solution.primal_residual, solution.absolute.primal, solution.churn
     assert all(map(math.isnan, figures)), figures
     assert solution.gap == math.inf and not solution.is_optimal(1.0)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_infeasible_has_no_allocation(name):
-    solution = make_solver(name).solve(short())
-    assert solution.status is Status.INFEASIBLE and solution.ray is not None
-    is_no_answer(solution)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -86,17 +70,6 @@ def test_shims_refuse_it(shim):
     with pytest.raises(NoAllocationError, match="deadline: ") as raised:
         shim.round(program, solution)
     assert raised.value.status == "deadline"
-
-
-def test_an_infeasible_round_is_no_cold_start_after_it():
-    program = crowded()
-    solver = make_solver("copter")
-    cold = solver.solve(program)
-    program.update_resources(0, upper=-1.0)
-    is_no_answer(solver.solve(program))
-    program.update_resources(0, upper=170.0)
-    warm = solver.solve(program)
-    assert warm.warm_started and warm.found and warm.iterations <= cold.iterations
 
 
 class Late(Solver):

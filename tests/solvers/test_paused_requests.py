@@ -38,16 +38,3 @@ def test_new_columns_or_another_request_in_the_slot_do_not_inherit_it():
     program.add_request("c", [-1.0, -1.0], {"left": [1.0, 0.0], "right": [0.0, 1.0]}, total=8.0)
     x, _ = solver.start(program)
     assert not (x.slot == program.slot_of["c"]).any()
-
-
-def test_a_saved_state_knows_the_split_too():
-    program, solver = two_ways(), ProximalPoint()
-    solver.solve(program)
-    program.update_request("a", total=0.0)
-    solver.solve(program)
-    other = ProximalPoint()
-    other.load_state(program, solver.save_state(program))
-    program.update_request("a", total=4.0)
-    for one, same in zip(solver.start(program)[0], other.start(program)[0], strict=True):
-        assert one.tolist() == same.tolist()
-    assert solver.start(program)[0].value.size == 3

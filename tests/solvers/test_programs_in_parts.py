@@ -11,22 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ProximalPoint, make_solver
-from copter.problems.load_balancing import LoadBalancer
-from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.sia.steady import SteadyReplay
 from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
-from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, ScreeningTuning
 from support.amounts import examples
 from support.in_parts import made
 from support.large_programs import edit as edit_large
-from support.large_programs import large, wide
+from support.large_programs import large
 from support.random_programs import random_edits, random_program
 from support.rich_program import edit, rich
-from support.shockwave_cases import windows
-from support.strategies import KINDS, make_infeasible, random_plain
 
 PARTS = (1, 3, 8)
 SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))
@@ -80,17 +75,6 @@ def test_random_programs(seed, tuning):
     same_for_all(lambda: rounds_of_random(seed, tuning), parts=(1, 5))
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_programs_without_an_optimum(seed):
-    def play():
-        rng = np.random.default_rng(seed)
-        plain = random_plain(rng, KINDS[seed % len(KINDS)])
-        make_infeasible(rng, plain)
-        return answer(ProximalPoint(tolerance=1e-8).solve(plain.build()))
-
-    same_for_all(play)
-
-
 def test_many_requests_on_threads_and_screened():
     def play():
         program, solver = large(small=6_000), ProximalPoint()
@@ -101,16 +85,6 @@ def test_many_requests_on_threads_and_screened():
         return answers
 
     same_for_all(play, parts=(3,))
-
-
-def test_partial_steps():
-    def play():
-        program, solver = wide(requests=600, columns=12), ProximalPoint(tuning=PARTIAL)
-        answers = [answer(solver.solve(program))]
-        program.update_requests(range(0, 600, 3), scales=np.full(200, 1.2))
-        return [*answers, answer(solver.solve(program))]
-
-    same_for_all(play)
 
 
 def test_everything_that_a_program_can_have():
@@ -135,18 +109,6 @@ def test_sia_with_its_shim():
     assert len(same_for_all(play, parts=(4,))) == 3
 
 
-def test_sia_exact():
-    def play():
-        solver = ExactSolver()
-        replay = SteadyReplay(64, 24, 2, solver, seed=1)
-        return [
-            answer(replay.scheduler.last.solution)
-            for _ in zip(range(2), replay.simulator.run(), strict=False)
-        ]
-
-    same_for_all(play)
-
-
 @pytest.mark.parametrize("objective", ["max-flow", "min-mlu"])
 def test_traffic_with_its_shim(objective):
     graph = nx.random_geometric_graph(14, 0.45, seed=3).to_directed()
@@ -166,29 +128,3 @@ def test_traffic_with_its_shim(objective):
         return seen
 
     same_for_all(play)
-
-
-def test_shards():
-    def play():
-        rng, balancer, solver = np.random.default_rng(5), LoadBalancer(), make_solver("copter")
-        for server in range(6):
-            balancer.add_server(server, 20.0)
-        balancer.add_shards(range(48), rng.uniform(1, 9, 48), np.ones(48), (np.arange(48) % 6).tolist())
-        seen = []
-        for _ in range(3):
-            done = balancer.round(solver)
-            seen.append((done.cost, done.gap, done.bound, done.movements, done.imbalance))
-            balancer.set_loads(rng.uniform(1, 9, 48))
-        return seen
-
-    same_for_all(play)
-
-
-@given(window=windows())
-@settings(max_examples=examples(10), deadline=None)
-def test_relaxations_of_shockwave(window):
-    def play():
-        found = RelaxationProgram()(window)
-        return found.objective, found.bound, found.iterations
-
-    same_for_all(play, parts=(1, 3))

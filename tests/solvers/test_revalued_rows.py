@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, make_solver
+from copter import ContinualProgram
 from copter.proof.pricing import price
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.proximal.starting_prices import reset_prices
 from copter.solvers.proximal.state import Iterate
-from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
 
 ROWS, REQUESTS, WIDTH = 12, 60, 6
-PARTIAL = ProximalTuning(partial=PartialTuning(columns_from=0, requests_from=0, rows_from=1))
 
 
 def packing(seed, *, unit=1.0):
@@ -87,29 +85,3 @@ def test_an_opened_row_gets_the_best_of_all_prices(seed, unit):
         other = y.copy()
         other[row] = other_price
         assert bound(program, other) <= best + 1e-9 * abs(best)
-
-
-def test_where_nothing_was_closed_or_opened_prices_stay():
-    program = packing(1)
-    solution = ProximalPoint(tolerance=1e-7).solve(program)
-    assert reset_prices(program.store, answer(program, solution)) is solution.y
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_rounds_in_which_rows_close_and_open_are_those_of_a_simplex(seed):
-    program, solver, simplex = (
-        packing(seed),
-        ProximalPoint(tolerance=1e-6, tuning=PARTIAL),
-        make_solver("highs-simplex"),
-    )
-    room = [program.resources[row][1] for row in range(ROWS)]
-    rng, closed = np.random.default_rng(seed), []
-    for _ in range(6):
-        solution, best = solver.solve(program), simplex.solve(program)
-        assert solution.objective == pytest.approx(best.objective, rel=3e-6)
-        assert solution.bound <= best.objective + 1e-7 * abs(best.objective)
-        for row in closed:
-            program.update_resources(row, upper=room[row])
-        closed = rng.choice(ROWS, 2, replace=False).tolist()
-        for row in closed:
-            program.update_resources(row, upper=0.0)

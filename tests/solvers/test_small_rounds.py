@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from copter import ContinualProgram, ProximalPoint, Status
-from copter.proof.certificate import certify
 from copter.solution import CHURN_THRESHOLD, churn
-from copter.solvers.inner.gather import gather, lightest, union
-from copter.solvers.memory import LastX
-from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
-from copter.solvers.registry import make_solver
+from copter.solvers.inner.gather import lightest, union
 from copter.store.allocation import SparseX
-from support.reference_problems import mixed_scales
 
 KEYS = st.sets(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=30)
 VALUES = st.dictionaries(
@@ -69,45 +63,6 @@ def choices(jobs=24, columns=30, seed=0):
     return program, add
 
 
-def test_what_survives_a_round_is_what_is_still_there():
-    program, add = choices(6)
-    solution = ProximalPoint(tolerance=1e-6).solve(program)
-    last = LastX.of(program, solution.nonzeros)
-    before = {job: x.copy() for job, x in solution.x.items()}
-    program.remove_request(2)
-    add("new")  # in the slot of the one that left
-    program.update_request(3, total=0.5)
-    program.update_request(4, total=0.0)
-    now = last.surviving()
-    dense = {job: np.zeros(30) for job in program.request_ids}
-    names = {slot: job for job, slot in program.slot_of.items()}
-    for slot, column, value in zip(*now, strict=True):
-        dense[names[int(slot)]][column] = value
-    share = {"new": 0.0, 3: 0.5, 4: 0.0}
-    for job, x in dense.items():
-        assert x == pytest.approx(before.get(job, np.zeros(30)) * share.get(job, 1.0), abs=1e-12)
-    later = LastX.of(program, now.where(now.value > 0), last)
-    program.update_request(4, total=2.0)
-    again = later.surviving()
-    mine = again.slot == program.slot_of[4]
-    assert np.bincount(again.column[mine], again.value[mine], 30) == pytest.approx(2.0 * before[4])
-
-
-@pytest.mark.parametrize("screen_from", [0, 10**9])
-def test_warm_rounds_are_those_of_a_simplex(screen_from):
-    """Screened, or with all columns in the set: the same optimum, certified."""
-    tuning = ProximalTuning(screening=ScreeningTuning(screen_from=screen_from))
-    program, add = choices()
-    solver, simplex = ProximalPoint(tolerance=1e-7, tuning=tuning), make_solver("highs-simplex")
-    for step in range(6):
-        solution, best = solver.solve(program), simplex.solve(program)
-        assert solution.status is Status.OPTIMAL and solution.warm_started is (step > 0)
-        assert solution.objective == pytest.approx(best.objective, rel=1e-6)
-        assert solution.bound <= best.objective * (1 + 1e-9)
-        program.remove_request(program.request_ids[step])
-        add(("new", step))
-
-
 def test_a_set_of_all_columns_leaves_nothing_for_a_third_pass():
     program, add = choices()
     passes = []
@@ -132,33 +87,3 @@ def test_the_lightest_column_is_that_of_each_request():
     assert dict(zip(slot.tolist(), column.tolist(), strict=True)) == {
         program.slot_of[job]: 9 if job == "own" else 0 for job in (*range(5), "own")
     }
-
-
-def test_one_chunk_measures_what_many_do(monkeypatch):
-    program = mixed_scales()
-    solution = ProximalPoint(tolerance=1e-6).solve(program)
-    y = 1.1 * solution.y
-    whole = certify(program.store, solution.nonzeros, y)
-    monkeypatch.setattr("copter.parallel._CHUNK_WORK", 2)
-    parts = certify(program.store, solution.nonzeros, y, threads=1)
-    for name in ("objective", "bound", "gap_denominator"):
-        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12)
-    for one, other in zip(vars(whole.relative).values(), vars(parts.relative).values(), strict=True):
-        assert one == pytest.approx(other, rel=1e-9, abs=1e-14)
-
-
-def test_units_of_a_set_follow_those_of_the_program():
-    """Rows of unit norm and typical costs of 1, and the program's own figures taken out of them."""
-    program, _ = choices(8, 12)
-    slots = np.repeat(program.request_slots, 12)
-    columns = np.tile(np.arange(12), 8)
-    w = gather(program.store, slots, columns)
-    squares = np.bincount(w.row, w.value**2, w.row_scale.size)
-    assert squares == pytest.approx(np.ones(3))
-    costs = np.concatenate([program.requests[job].costs for job in program.request_ids])
-    forced = np.repeat([program.requests[job].costs.min() for job in program.request_ids], 12)
-    assert w.cost * w.cost_scale / w.column_scale == pytest.approx(costs - forced, abs=1e-12)
-    owner = np.repeat(np.arange(96), np.diff(w.pointer))
-    plain = w.value / w.row_scale[w.row] / w.column_scale[owner]
-    assert plain == pytest.approx(1.0 + columns // 3)
-    assert w.total * w.column_scale[w.first[:-1]] == pytest.approx(np.ones(8))

@@ -52,21 +52,6 @@ def test_infeasible(seed, inner, tolerance):
     assert check(plain, inner, tolerance) == "infeasible"
 
 
-@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
-@pytest.mark.parametrize("kind", ["mixed", "general", "wide"])
-@pytest.mark.parametrize("seed", range(5))
-def test_badly_scaled(seed, kind, inner, tolerance):
-    """Rows in units of 0.01 to 100, costs of requests too."""
-    rng = np.random.default_rng([seed, 31])
-    plain = random_plain(rng, kind)
-    factors = {row: 10.0 ** rng.uniform(-2, 2) for row in plain.resources}
-    for row, (lower, upper) in plain.resources.items():
-        plain.resources[row] = (lower * factors[row], upper * factors[row])
-    for request in plain.requests.values():
-        request.usage = {i: {j: v * factors[i] for j, v in e.items()} for i, e in request.usage.items()}
-    assert check(plain, inner, tolerance) == "optimal"
-
-
 # ---- degenerate ones -----------------------------------------------------------------------------------
 
 
@@ -118,61 +103,6 @@ def test_degenerate(n, family, inner, tolerance):
     assert check(family(n, np.random.default_rng(n)), inner, tolerance) == "optimal"
 
 
-# ---- the smallest ones ---------------------------------------------------------------------------------
-
-SMALLEST = {
-    "nothing at all": (PlainProgram(), "optimal"),
-    "no columns": (PlainProgram({"r": (-1.0, 2.0)}), "optimal"),
-    "no columns, infeasible": (PlainProgram({"r": (1.0, 2.0)}), "infeasible"),
-    "no rows": (PlainProgram({}, {"q": PlainRequest([-1.0, 2.0], {}, 3.0)}), "optimal"),
-    "a slack total over bounds": (
-        PlainProgram({}, {"q": PlainRequest([-1.0, 1.0], {}, 5.0, "<=", 2.0)}),
-        "optimal",
-    ),
-    "a total that is its bounds": (
-        PlainProgram({}, {"q": PlainRequest([-1.0, 1.0], {}, 4.0, "==", 2.0)}),
-        "optimal",
-    ),
-    "a total beyond its bounds": (
-        PlainProgram({}, {"q": PlainRequest([-1.0, 1.0], {}, 4.1, "==", 2.0)}),
-        "infeasible",
-    ),
-    "no costs": (
-        PlainProgram({"r": (1.0, 2.0)}, {"q": PlainRequest([0.0, 0.0], {"r": {0: 1.0, 1: 1.0}})}),
-        "optimal",
-    ),
-    "empty row": (PlainProgram({"r": (0.0, 0.0)}, {"q": PlainRequest([1.0], {})}), "optimal"),
-    "empty row, infeasible": (PlainProgram({"r": (0.5, 1.0)}, {"q": PlainRequest([1.0], {})}), "infeasible"),
-    "all closed": (
-        PlainProgram({"r": (-INF, 1.0)}, {"q": PlainRequest([-1.0], {"r": {0: 1.0}}, upper=0.0)}),
-        "optimal",
-    ),
-    "zero totals": (
-        PlainProgram({"r": (0.0, 1.0)}, {"q": PlainRequest([-1.0], {"r": {0: 1.0}}, 0.0, "==")}),
-        "optimal",
-    ),
-    "bounded by a row": (
-        PlainProgram({"r": (-INF, 3.0)}, {"q": PlainRequest([-1.0], {"r": {0: 2.0}})}),
-        "optimal",
-    ),
-    "negative capacity": (
-        PlainProgram({"r": (-INF, -3.0)}, {"q": PlainRequest([1.0], {"r": {0: -2.0}})}),
-        "optimal",
-    ),
-    "wanted by a lower bound": (
-        PlainProgram({"r": (3.0, INF)}, {"q": PlainRequest([1.0], {"r": {0: 2.0}})}),
-        "optimal",
-    ),
-}
-
-
-@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
-@pytest.mark.parametrize("case", SMALLEST)
-def test_smallest(case, inner, tolerance):
-    plain, status = SMALLEST[case]
-    assert check(plain, inner, tolerance) == status
-
-
 # ---- screened columns ----------------------------------------------------------------------------------
 
 
@@ -194,13 +124,6 @@ def test_screened_without_an_optimum(seed, inner, tolerance):
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
-@pytest.mark.parametrize("n", [4, 12])
-def test_screened_assignment(n, inner, tolerance):
-    """The columns that look best at first are too few to meet the rows."""
-    assert check(assignment(n, np.random.default_rng(n)), inner, tolerance, SCREENED) == "optimal"
-
-
-@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
 def test_columns_that_only_feasibility_asks_for(inner, tolerance):
     """The row is met by dear columns alone: prices of optimality never point at them."""
     n = 40
@@ -210,19 +133,3 @@ def test_columns_that_only_feasibility_asks_for(inner, tolerance):
     for k in range(4):
         plain.requests[k] = PlainRequest(list(costs), {"need": {n - 1: 1.0}}, 1.0, "==")
     assert check(plain, inner, tolerance, SCREENED) == "optimal"
-
-
-@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
-@pytest.mark.parametrize("seed", seeds(1, 3))
-def test_many_columns_of_which_few_matter(seed, inner, tolerance):
-    """Large enough to be screened by itself."""
-    rng = np.random.default_rng(seed)
-    plain = PlainProgram({i: (-INF, float(rng.integers(40, 60))) for i in range(3)})
-    sizes = rng.integers(1, 9, 300)
-    kind = rng.integers(0, 3, 300)
-    usage = {i: {int(j): float(sizes[j]) for j in np.flatnonzero(kind == i)} for i in range(3)}
-    for k in range(80):
-        gains = (-(sizes**0.6) * rng.uniform(0.5, 1.5, 300)).tolist()
-        plain.requests[k] = PlainRequest(gains, {i: dict(e) for i, e in usage.items()}, 1.0)
-    assert plain.model().c.size > ScreeningTuning().screen_from
-    assert check(plain, inner, tolerance) == "optimal"

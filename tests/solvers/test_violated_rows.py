@@ -56,13 +56,6 @@ def test_prices_along_violations_increase_the_bound_by_their_length_to_first_ord
         assert bound(length * prices) == pytest.approx(length)
 
 
-def test_without_a_violation_there_are_no_prices():
-    program = ContinualProgram()
-    program.add_resource("a", lower=1.0, upper=2.0)
-    program.add_resource("free")
-    assert not violation_prices(program.store, np.array([1.5, 7.0])).any()
-
-
 @pytest.mark.parametrize("bound", [0.0, -0.0, 1e-200])
 def test_a_row_with_a_bound_of_almost_zero_has_no_relative_violation(bound):
     program = ContinualProgram()

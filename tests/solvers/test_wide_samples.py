@@ -60,12 +60,6 @@ def test_requests_wider_than_the_sample_are_drawn_with_all_their_columns():
     assert 1.1 * best < bound(program, few) <= best * (1 - 1e-9)
 
 
-def test_a_sample_is_no_use_where_the_least_is_not_few_of_all():
-    program = cluster()
-    program.remove_requests(range(1_000, REQUESTS))
-    assert not sample(program, columns=16).y.any()
-
-
 @pytest.mark.parametrize("pinned", [1, 200])
 def test_what_requests_without_a_choice_use_is_taken_off_the_rows(pinned):
     """They stand for themselves alone, so the sample is the one of the others with what they leave."""

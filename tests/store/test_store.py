@@ -246,16 +246,6 @@ def test_dropped_rows_are_purged_and_their_slots_used_again():
     assert_same(program, plain)
 
 
-def test_a_row_of_the_same_name_begins_without_the_old_entries():
-    program = ContinualProgram()
-    program.add_resource("r", 1.0)
-    program.add_request("q", [1.0], {"r": 1.0}, upper=1e3)
-    program.remove_resources("r")
-    program.add_resource("r", 9.0)
-    assert (program.nnz, program.resources["r"]) == (0, (-np.inf, 9.0))
-    assert compile_program(program).A.nnz == 0
-
-
 def test_scale_and_override_come_back_exactly():
     program = ContinualProgram()
     costs = [0.1, 0.2, 0.3]
@@ -289,16 +279,6 @@ def test_edits_stamp_what_they_change_and_nothing_else():
     assert program.store.rows.stamp[row] == program.store.clock > program.store.rows.generation[row]
 
 
-def test_sum_row_kinds():
-    program = ContinualProgram()
-    program.add_request("none", [1.0], {}, upper=1e3)
-    program.add_request("at most", [1.0], {}, total=2.0)
-    program.add_request("exactly", [1.0], {}, total=3.0, relation="==")
-    table = program.store.requests
-    assert table.exact[program.request_slots].tolist() == [False, False, True]
-    assert table.total[program.request_slots].tolist() == [np.inf, 2.0, 3.0]
-
-
 def test_priced_columns_are_costs_plus_prices_of_what_they_use():
     program, plain = random_edits(np.random.default_rng(1), 30, 20)
     y = np.zeros(program.store.rows.size)
@@ -320,12 +300,6 @@ def test_single_columns_are_read_as_their_requests_are():
     uppers = [by_slot[s][1][j] for s, j in zip(slot.tolist(), column.tolist(), strict=True)]
     np.testing.assert_allclose(costs_at(view_of(store), slot, column), costs, rtol=1e-15)
     assert caps_at(view_of(store), slot, column).tolist() == uppers
-
-
-def test_an_empty_store_has_nothing():
-    store = LocalStore()
-    assert (store.nnz, store.n_variables) == (0, 0)
-    assert store.live_requests().size == 0
 
 
 # ---- what kernels take -----------------------------------------------------------------------------

@@ -130,34 +130,6 @@ def test_regulated_shares_can_be_placed_without_network_sharing(seed, machines, 
     assert len(distributed) == len(set(distributed))
 
 
-def total_seconds(work, speed, split, gpus):
-    """Sum of both completion times, where the job that is left has all GPUs."""
-    rates = [speed[k][split[k]] for k in range(2)]
-    ends = [work[k] / rates[k] if rates[k] > 0 else np.inf for k in range(2)]
-    first = int(np.argmin(ends))
-    left = work[1 - first] - rates[1 - first] * ends[first]
-    return 2.0 * ends[first] + left / speed[1 - first][gpus]
-
-
-def afs_split(work, speed, gpus):
-    ones, both = np.ones(2 * (gpus + 1), bool), np.full(2, gpus)
-    curves = Curves(np.concatenate(speed), ones, np.array([0, gpus + 1]), np.ones(2, np.int64), both)
-    return afs_shares(curves, work, gpus, key_is_work=True).tolist()
-
-
-def test_algorithm_1_loses_little_where_nobody_comes():
-    rng = np.random.default_rng(7)
-    found = []
-    for _ in range(400):
-        gpus = int(rng.integers(2, 17))
-        steps = np.sort(rng.uniform(0.02, 1.0, (2, gpus)), axis=1)[:, ::-1]  # concave curves
-        work, speed = rng.lognormal(1.0, 1.0, 2), [np.concatenate(([0.0], np.cumsum(row))) for row in steps]
-        best = min(total_seconds(work, speed, (mine, gpus - mine), gpus) for mine in range(gpus + 1))
-        found.append(total_seconds(work, speed, afs_split(work, speed, gpus), gpus) / best)
-    assert np.mean(found) < 1.02
-    assert min(found) >= 1 - 1e-12
-
-
 def toy_hours(policy, **case):
     """Average JCT of the example; see `_toy_sample`."""
     return _toy_sample(Effort(), "", 0, policy=policy, **case)["average JCT"]

@@ -3,20 +3,15 @@
 import numpy as np
 import pytest
 
-from copter.errors import InputError
-from copter.problems.afs.models import _BEST_COUNTS, fit, measured, stand_ins
+from copter.problems.afs.models import _BEST_COUNTS, fit, stand_ins
 from copter.problems.afs.reproductions import _burst_of, _monitored_hours, play
 from copter.problems.afs.traces import (
-    VIRTUAL_CLUSTERS,
     _generate_virtual_cluster,
     make_scenario,
-    read_virtual_cluster,
     virtual_cluster,
 )
 from copter.problems.afs.traces import testbed as paper_cluster
-from support.real_data import DATA
 
-needs_data = pytest.mark.skipif(not (DATA / "cluster").exists(), reason="real traces are not there")
 CURVES = stand_ins()
 
 
@@ -59,37 +54,6 @@ def test_without_data_a_virtual_cluster_is_generated():
     assert len(virtual_cluster(paper_cluster(), 0, None, jobs=7).jobs) == 7
     with pytest.raises(ValueError, match="real traces"):
         virtual_cluster(paper_cluster(), 0, None, curves="T4")
-
-
-@needs_data
-def test_virtual_clusters_of_the_paper_by_name_and_number():
-    trace = read_virtual_cluster(DATA, "7")
-    assert trace == read_virtual_cluster(DATA, VIRTUAL_CLUSTERS[6])
-    assert (len(trace), trace[0].time) == (1934, 0.0)
-    with pytest.raises(InputError, match="'abc': must be one of"):
-        read_virtual_cluster(DATA, "abc")
-
-
-@needs_data
-@pytest.mark.parametrize("gpu", ["A100", "T4"])
-def test_measured_curves_grow_from_one_gpu(gpu):
-    curves = measured(DATA, gpu)
-    assert len(curves) >= 8
-    assert all(curve.counts[0] == 1 and (np.diff(curve.speedup) > 0).all() for curve in curves)
-
-
-@needs_data
-def test_afs_is_the_best_of_its_class_on_a_virtual_cluster():
-    """Trace 9 of the paper; it prints 31.1, 18.3 and 15.2 h for SRTF, Max-Min and AFS-L."""
-    hours = {
-        policy: play(virtual_cluster(paper_cluster(), 0, DATA, vc="9"), policy).jct.mean()
-        for policy in ("srtf", "max-min", "afs-l", "afs-p", "tiresias-l")
-    }
-    assert 1.2 <= hours["srtf"] / hours["afs-l"] <= 2.7
-    assert hours["tiresias-l"] / hours["afs-p"] >= 1.5
-    assert hours["afs-p"] <= 2 * hours["afs-l"]
-    assert hours["afs-l"] <= min(hours.values())
-    assert hours["afs-p"] < hours["max-min"]
 
 
 @pytest.mark.parametrize(("kind", "others"), [("few", 19), ("many", 67)])

@@ -1,6 +1,5 @@
 """`copter run cluster` and `copter bench cluster` as a user types them."""
 
-import csv
 import json
 import re
 
@@ -9,22 +8,7 @@ from copter.problems.cluster.registry import make_policy
 from support.commands import invoke
 from support.commands import words as printed
 
-KEYS = (
-    "average_jct_hours p50_jct_hours p99_jct_hours makespan_hours gpu_hours_per_job restarts_per_job "
-    "worst_ftf unfair_fraction utilisation policy_p50_s policy_p99_s jobs_completed"
-).split()
 SMALL = ["--cluster", "heterogeneous-64", "--trace", "philly", "--jobs", "16"]
-
-
-def test_json_has_every_figure_with_its_spread():
-    result = invoke("run", "cluster", *SMALL, "--policy", "srtf,gavel,srtf", "--seeds", "2", "--json")
-    policies = json.loads(result.stdout)["policies"]
-    assert list(policies) == ["srtf", "gavel"]
-    for one in policies.values():
-        for key in KEYS:
-            assert one[key] is not None and one[f"{key}_std"] >= 0
-        assert one["jobs_completed"] > 0
-        assert 0 < one["p50_jct_hours"] <= one["p99_jct_hours"] <= one["makespan_hours"]
 
 
 def test_the_report_is_one_page_that_needs_nothing_else(tmp_path):
@@ -46,31 +30,7 @@ def test_a_sweep_has_a_row_for_each_value_and_policy():
     ]
 
 
-def test_settings_of_a_policy_are_set():
-    figures = [
-        json.loads(invoke("run", "cluster", *SMALL, "--policy", "srpt", "--json", *words).stdout)["policies"]
-        for words in ([], ["--set", "srpt.round-seconds=720"])
-    ]
-    assert figures[0]["srpt"]["average_jct_hours"] < figures[1]["srpt"]["average_jct_hours"]
-
-
 HEAD = "name,time,category,application,tuned_gpus\n"
-
-
-def test_a_trace_of_ones_own_is_a_file(tmp_path):
-    file = tmp_path / "mine.csv"
-    file.write_text(HEAD + "a,0,small,cifar10,\nb,60,large,bert,4\nc,120,small,ncf,2\n")
-    out = tmp_path / "run"
-    invoke("run", "cluster", "--trace", str(file), "--policy", "srtf,sia", "--out", str(out))
-    with (out / "jobs.csv").open() as rows:
-        jobs = [row for row in csv.DictReader(rows) if row["policy"] == "srtf"]
-    assert [(job["name"], job["application"]) for job in jobs] == [
-        ("a", "cifar10"),
-        ("b", "bert"),
-        ("c", "ncf"),
-    ]
-    assert all(float(job["finished"]) > 0 for job in jobs)
-    assert int(jobs[0]["gpus"]) > 0 and [job["gpus"] for job in jobs[1:]] == ["4", "2"]
 
 
 def test_by_default_rigid_jobs_may_share_nodes_and_others_may_not(tmp_path):

@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.presets import _VIRTUAL_CLUSTERS, cluster_by_name
-from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.simulation.simulator import Simulator
-from copter.problems.cluster.traces.families import Shape, generate
-from copter.problems.cluster.workload import Scenario
 from copter.problems.sia import Cluster, Configuration, GpuType, configurations
 
 
@@ -113,28 +108,6 @@ def test_the_limits_are_exactly_what_can_be_placed(size):
     assert seen[True] > 5
     if size > 4:  # on nodes of 3 the total alone decides: parts are 1, 2 and 3
         assert seen[False] > 0
-
-
-@pytest.mark.parametrize("size", [6, 12])
-def test_sia_on_odd_nodes_never_waits_for_a_place(size):
-    cluster = Cluster([GpuType("t4", size, 3), GpuType("rtx", 8, 1)])
-    whole = generate("philly", cluster, 3, Shape(jobs=40, hours=1.0))
-    scenario = Scenario(cluster, whole.jobs, whole.profiles)
-    evicted, odd = [], 0
-    placer = SiaPlacer()
-
-    class Watched:
-        def place(self, *given, **named):
-            placed = placer.place(*given, **named)
-            wanted = given[3]
-            evicted.extend(name for name in placed.evicted if wanted[name].gpus)
-            nonlocal odd
-            odd += sum(choice.type == "t4" and choice.gpus > 2 for choice in wanted.values())
-            return placed
-
-    Simulator(scenario, make_policy("sia"), placer=Watched(), max_hours=2.0).play()
-    assert odd > 50
-    assert evicted == []
 
 
 def test_a_lost_node_tightens_the_limits():

@@ -10,7 +10,7 @@ from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, S
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile
 from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness
-from copter.problems.cluster.report.metrics import gpu_hours, indices, interval, summarise
+from copter.problems.cluster.report.metrics import indices, interval, summarise
 from copter.problems.cluster.results import JobRecord
 
 HOUR = 3600.0
@@ -66,11 +66,6 @@ def test_figures_by_hand(played):
     assert found["unfair_fraction"] == pytest.approx(1 / 3)
     assert found["worst_ftf_authors"] == found["worst_ftf"]
     assert 0 <= found["policy_p50_s"] <= found["policy_p95_s"] <= found["policy_p99_s"]
-
-
-def test_gpu_hours_by_application_and_type(played):
-    _, jobs, _, segments = played
-    assert gpu_hours(jobs, segments) == {("app", "a"): pytest.approx(3.0)}
 
 
 def test_blocking_grows_while_a_job_waits():
@@ -166,13 +161,6 @@ def test_fairness_over_types_in_both_readings():
     assert finish_time_fairness(case, [job]) == pytest.approx([100 * (2 / on_a + 1 / on_b) / 3])
     on_a, on_b = 10 + 60.0, 10 + 30.0
     assert finish_time_fairness(case, [job], "authors") == pytest.approx([100 * 3 / (2 * on_a + on_b)])
-
-
-def test_types_that_cannot_run_a_job_do_not_count():
-    job = record("x", 100.0, 1 / 12, "wide")
-    case = scenario(job, types=(("a", 4, 2), ("b", 4, 1)))
-    for rule in ("authors", "printed"):
-        assert finish_time_fairness(case, [job], rule) == pytest.approx([100 / 30])
 
 
 def test_no_jobs():

@@ -1,6 +1,5 @@
 """What a scheduler learns of a job: equation 3.1, perfect scaling, and fits that come near the truth."""
 
-import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
@@ -12,11 +11,9 @@ from copter.problems.cluster.estimation.estimators import (
     _LinearBeyond,
     make_estimator,
 )
-from copter.problems.cluster.estimation.learned import NOMINAL, Learned
+from copter.problems.cluster.estimation.learned import NOMINAL
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
-from copter.problems.cluster.profiles.throughput import ThroughputParameters
-from copter.problems.sia import Sia
 
 CLUSTER = Cluster([GpuType("t4", 4, 2), GpuType("a100", 8, 1)])
 PROFILES = builtin_goodput_profiles()
@@ -76,13 +73,6 @@ def test_one_type_teaches_the_other_by_the_ratio_of_their_single_gpus():
     truth = speed(PROFILES["bert"], 1, 8, "a100")
     assert speed(own[-1], 1, 8, "a100") == pytest.approx(truth, rel=0.03)
     assert abs(speed(seen[-1], 1, 8, "a100") / truth - 1) > 0.03
-
-
-def test_without_profiling_all_types_look_alike_until_they_ran():
-    seen, _ = play(NoProf(noise=0.0), ONE_T4, rounds=12)
-    assert speed(seen[0], 1, 1, "t4") == speed(seen[0], 1, 1, "a100")
-    assert speed(seen[-1], 1, 1, "t4") == pytest.approx(speed(PROFILES["bert"], 1, 1, "t4"), rel=0.02)
-    assert speed(seen[-1], 1, 1, "a100") == pytest.approx(speed(seen[-1], 1, 1, "t4"), rel=0.5)
 
 
 def test_blind_to_types_one_model_stands_for_all():
@@ -170,25 +160,6 @@ def test_a_job_begins_with_what_was_learned_of_the_one_before():
     assert stranger.models["a100"].parameters == NOMINAL
 
 
-def test_of_what_was_remembered_only_ratios_of_types_are_trusted():
-    earlier = {"t4": ThroughputParameters(0.1, 0.01, 0.2, 0.0, 0.3, 0.0, 1.0)}
-    earlier["a100"] = earlier["t4"].scaled(0.25)
-    known = Learned(PROFILES["bert"], ("t4", "a100"), earlier)
-    assert known.parameters() == earlier
-    slow = earlier["t4"].scaled(3.0)  # three times as slow as the job before
-    for batch in (8, 32, 128):
-        known.report(ONE_T4, batch, float(np.log(slow.step_seconds(1, 1, batch))), 10)
-    known.fit(["t4"])
-    found = known.parameters()
-    assert known.slower(earlier) == pytest.approx(3.0, rel=0.02)
-    for nodes, gpus in ((1, 1), (1, 4), (2, 8)):
-        for type, share in (("t4", 3.0), ("a100", 0.75)):
-            step = float(found[type].step_seconds(nodes, gpus, 32))
-            assert step == pytest.approx(
-                float(earlier["t4"].scaled(share).step_seconds(nodes, gpus, 32)), rel=0.03
-            )
-
-
 CLUSTER_OVER = Cluster([GpuType("A", 4, 4), GpuType("B", 8, 1)])
 TRUTH = TrainingProfile("m", 10.0, 3e4, {"A": 1.0, "B": 3.0}, Scaling(16, (1, 20), 0.1, (0.3, 0.8)), levels=2)
 
@@ -214,17 +185,6 @@ def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
             expected = true[one] if one.gpus <= base.gpus else true[base] * one.gpus / base.gpus
             assert goodput[one] == pytest.approx(expected)
             assert seen.curve(one)[level] == pytest.approx(expected)  # both ways to ask agree
-
-
-def test_a_job_that_runs_is_measured():
-    scenario = Scenario(CLUSTER_OVER, [JobSubmission("a", 0.0, "", "m")], {"m": TRUTH})
-    simulator = Simulator(scenario, Sia(), estimator=make_estimator("overestimate"))
-    known = []
-    for _ in simulator.run():
-        known += [job.seen.measured.copy() for job in simulator.jobs.values()]
-    assert known[0] == {}
-    largest = [max(one.values(), default=0) for one in known]
-    assert (np.diff(largest) >= 0).all() and largest[-1] >= 4
 
 
 def test_an_unknown_estimator_is_named():

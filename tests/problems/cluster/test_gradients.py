@@ -31,29 +31,6 @@ def test_the_noise_scale_of_several_replicas_and_of_one(replicas, local_batch):
     assert estimator.variance == pytest.approx(TRUE_VARIANCE / 16, rel=0.05)
 
 
-def test_one_replica_is_differenced_only_with_as_many_examples():
-    estimator = NoiseEstimator(1)
-    estimator.observe([2.0, 1.0], 4)
-    assert math.isnan(estimator.noise_scale)
-    estimator.observe([5.0, 5.0], 8)
-    assert math.isnan(estimator.noise_scale)
-    estimator.observe([5.0, 3.0], 8)
-    assert estimator.variance == pytest.approx(2.0 * 8)
-    assert estimator.squared_norm == pytest.approx(25.0 + 16.0 - 1.0)
-    assert estimator.noise_scale == pytest.approx(16.0 / 40.0)
-
-
-def test_a_gradient_that_cannot_be_told_from_noise():
-    estimator = NoiseEstimator(1)
-    estimator.observe([[1.0], [-1.0]], 1)
-    assert estimator.squared_norm < 0
-    assert estimator.noise_scale == math.inf
-    with pytest.raises(ValueError, match="smoothing"):
-        NoiseEstimator(1, 1.0)
-    with pytest.raises(ValueError, match="initial_batch"):
-        NoiseEstimator(0)
-
-
 def test_norms_say_what_gradients_do():
     rng = np.random.default_rng(5)
     by_norms, by_gradients = NoiseEstimator(16), NoiseEstimator(16)

@@ -1,23 +1,17 @@
 """Measured and built-in profiles, pipelines, services, and jobs within their users' limits."""
 
-import json
-
 import numpy as np
 import pytest
 
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import batch_choice, job_profile
-from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.hybrid import HybridProfile, _pipeline, gpt_profile
 from copter.problems.cluster.profiles.tables import Replica, ReplicaProfile, ServiceProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency
 from copter.problems.cluster.traces.pollux import read_pollux_measurements
 from copter.problems.cluster.workload import JobSubmission
-from support.real_data import DATA
-
-ARTIFACT = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator"
 
 
 @pytest.fixture
@@ -82,27 +76,6 @@ def test_what_is_wrong_in_a_file_is_named(folder, name, text, message):
         read_pollux_measurements(folder)
     with pytest.raises(InputError, match="<model>/placements.csv: does not exist"):
         read_pollux_measurements(folder / "job" / "nowhere")
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not ARTIFACT.is_dir(), reason="needs Pollux' artifact")
-def test_jobs_that_did_not_wait_ran_as_long_as_in_the_shipped_results():
-    profiles = read_pollux_measurements(ARTIFACT)
-    shipped = json.loads((ARTIFACT / "results-jobload" / "tiresias-0.5" / "summary.json").read_text())["jcts"]
-    # GPUs and batch size of the shipped workloads; they fill whole nodes, so that placements do not differ.
-    tuned = [("ncf", 1, 32768), ("yolov3", 4, 64), ("cifar10", 16, 4096), ("bert", 16, 384)]
-    for model, gpus, batch in tuned:
-        names = {
-            (path.stem, job)
-            for path in (ARTIFACT / "workloads-0.5").glob("*.csv")
-            for job, _, application, *rest in (line.split(",") for line in path.read_text().split()[1:])
-            if application == model and rest == [str(gpus), str(batch)]
-        }
-        shortest = min(shipped[workload][job] for workload, job in names)
-        profile = profiles[model].at_fixed_batch(batch)
-        ours = profile.clock(Configuration(-(-gpus // 4), gpus, "t4"))[-1] + profile.restart_seconds
-        # Theirs are whole seconds.
-        assert ours == pytest.approx(shortest, rel=0.01, abs=2.0)
 
 
 CONFIGURATIONS = Cluster([GpuType("rtx", 8, 3), GpuType("a100", 8, 2), GpuType("t4", 4, 2)]).configurations
@@ -200,67 +173,6 @@ def test_a_job_trains_with_the_batch_of_its_level_where_there_is_one():
     assert batch_choice(two, eight, 150.0) == two.best_batch(eight, 1) != two.best_batch(eight, 0)
     assert batch_choice(two.with_gpus(1, 4), eight, 10.0) is None
     assert batch_choice(LINEAR, eight, 10.0) is None
-
-
-MEASUREMENTS = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator" / "traces"
-TABLES = DATA / "cluster" / "suhasjs_continuous-scheduling" / "derived_npz"
-NAMES = tuple(builtin_goodput_profiles())
-
-
-@pytest.fixture(scope="module")
-def measurements():
-    return read_pollux_measurements(MEASUREMENTS)
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not MEASUREMENTS.is_dir(), reason="needs Pollux' measurements")
-@pytest.mark.parametrize("name", NAMES)
-def test_built_in_jobs_run_as_long_as_measured_ones(measurements, name):
-    measured = measurements[name]
-    built_in = builtin_goodput_profiles()[name]
-    ratio = [
-        built_in.clock(shape._replace(type="t4"))[-1] / measured.clock(shape)[-1]
-        for shape in Cluster([GpuType(measured.type, 4, 16)]).configurations
-    ]
-    assert np.median(np.abs(np.log(ratio))) < 0.11
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not TABLES.is_dir(), reason="needs the tables of Sia's authors")
-@pytest.mark.parametrize("name", NAMES)
-def test_built_in_jobs_run_as_long_as_in_the_tables(name):
-    built_in = builtin_goodput_profiles()[name]
-    for type, theirs in {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}.items():
-        with np.load(TABLES / f"{name}.npz", allow_pickle=False) as file:
-            its = file["gpu_type"] == theirs
-            length = np.diff(file["progress"].astype(float), prepend=0.0)
-            seconds = length @ (1.0 / file["goodput"][:, its].astype(float))
-            nodes, gpus = file["num_nodes"][its], file["num_gpus"][its]
-        ours = [
-            built_in.clock(Configuration(int(n), int(count), type))[-1]
-            for n, count in zip(nodes, gpus, strict=True)
-        ]
-        assert np.median(np.abs(np.log(ours / seconds))) < 0.05
-
-
-def test_the_best_batch_is_the_best_of_all(folder):
-    profile = read_pollux_measurements(folder)["job"]
-    shape = Configuration(1, 2, "t4")
-    for level in range(2):
-        rates = {
-            local: gain / profile.times.seconds(1, 2, local)
-            for local, gain in enumerate(profile.gradients.gain(2.0 * np.arange(4, 9))[level], 4)
-        }
-        choice = profile.best_batch(shape, level)
-        assert choice.local_batch == max(rates, key=rates.__getitem__)
-        assert profile.curve(shape)[level] == pytest.approx(rates[choice.local_batch])
-        assert choice.learning_rate_factor == pytest.approx(
-            profile.gradients.gain(np.array([float(choice.batch_size)]))[level, 0]
-        )
-    configurations = Cluster([GpuType("t4", 4, 2), GpuType("v100", 4, 1)]).configurations
-    columns, values = profile.row(configurations, 0)
-    assert {configurations[int(k)] for k in columns} == {Configuration(1, 1, "t4"), Configuration(1, 2, "t4")}
-    assert values == pytest.approx([profile.curve(configurations[int(k)])[0] for k in columns])
 
 
 def test_batch_sizes_are_the_users():

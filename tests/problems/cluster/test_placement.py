@@ -109,14 +109,6 @@ def test_last_nodes_are_used_only_without_others(case, data):
         held = placed.places
 
 
-def test_scattered_gpus_are_joined_by_the_fewest_moves():
-    held = {"a": on((0, 2)), "b": on((1, 1)), "c": on((1, 1)), "d": on((2, 1)), "e": on((2, 2))}
-    wanted = {name: place.configuration for name, place in held.items()} | {"new": Configuration(1, 4, "a")}
-    placed = SiaPlacer().place(CLUSTER, {}, held, wanted)
-    assert placed.moved == ("a",) and placed.evicted == ()
-    assert placed.places["new"] == on((0, 4)) and placed.places["a"] == on((1, 2))
-
-
 def test_fixed_jobs_are_not_moved():
     held = {"a": on((0, 2)), "b": on((1, 1)), "c": on((1, 1)), "d": on((2, 1)), "e": on((2, 2))}
     wanted = {name: place.configuration for name, place in held.items()} | {"new": Configuration(1, 4, "a")}

@@ -13,7 +13,7 @@ from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.tables import CountProfile, TableProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
-from copter.problems.cluster.simulation.resize import Coddl, DispatchRestart, FixedDelay, SharedNodes
+from copter.problems.cluster.simulation.resize import Coddl, DispatchRestart, SharedNodes
 
 CLUSTER = Cluster([GpuType("a", 4, 4)])
 ONE, TWO, FOUR = (CLUSTER.packed("a", gpus) for gpus in (1, 2, 4))
@@ -119,13 +119,6 @@ def test_dispatch_is_paid_for_when_a_job_did_not_run_before():
         assert model.seconds(job, ONE, state(120.0, job)) == seconds
 
 
-def test_fixed_delay():
-    job, _ = job_of(linear())
-    assert FixedDelay().seconds(job, ONE, state(0.0, job)) == 30.0
-    with pytest.raises(ValueError, match="seconds = -1"):
-        FixedDelay(-1)
-
-
 TYPES = [GpuType("a", 4, 30), GpuType("b", 8, 20)]
 
 
@@ -139,12 +132,6 @@ def test_failures_have_the_mean_time_and_never_overlap():
         assert one.time >= back.get((one.type, one.node), 0.0)
         back[one.type, one.node] = one.time + one.repair_seconds
     assert len(back) == 50
-
-
-@pytest.mark.parametrize("wrong", ["mean_hours", "repair_hours"])
-def test_times_must_be_positive(wrong):
-    with pytest.raises(ValueError, match=f"{wrong} = 0"):
-        draw_failures(TYPES, 1.0, np.random.default_rng(0), **({"mean_hours": 1.0} | {wrong: 0.0}))
 
 
 class OnNodes:

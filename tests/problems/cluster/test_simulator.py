@@ -13,9 +13,6 @@ from copter.problems.cluster import (
     Scenario,
     Simulator,
 )
-from copter.problems.cluster.nodes import NodeFailure
-from copter.problems.cluster.placement import Placed
-from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.cluster.simulation.simulator import StarvationError
 
@@ -89,25 +86,6 @@ def test_what_a_policy_sees_of_a_job():
     assert looks == [(0, 0, 0, 0, 0.5), (50, 60, 50, 60, 0.75)]
 
 
-def test_nodes_that_fail_take_progress_back_to_the_checkpoint():
-    class OnNodeZero:
-        def place(self, cluster, down, held, wanted, fixed=()):
-            node = 1 if 0 in down.get("T4", ()) else 0
-            return Placed({name: Placement("T4", ((node, 1),)) for name in wanted})
-
-    failure = NodeFailure(75.5, "T4", 0, 1000.0)
-    simulator = Simulator(
-        scenario(0.0, nodes=2),
-        Scripted(lambda now: {name: ONE for name in now.jobs}),
-        placer=OnNodeZero(),
-        events=[failure],
-    )
-    job = play(simulator)["j0"]
-    # 65.5 of 100 done, 65 safe; idle until the round at 120, restart until 130, 35 left
-    assert job.finished == pytest.approx(165.0)
-    assert [segment.place for segment in simulator.segments] == [((0, 1),), ((1, 1),)]
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -160,10 +138,3 @@ def test_a_policy_that_is_none_is_named(changes, said):
     vars(policy).update(changes)
     with pytest.raises(PolicyError, match=said):
         Simulator(scenario(0.0), policy)
-
-
-def test_jobs_that_a_policy_does_not_admit_are_rejected():
-    policy = Scripted(lambda now: dict.fromkeys(now.jobs, ONE))
-    policy.admits = lambda job, cluster: job.name != "j1"
-    simulator = Simulator(scenario(0.0, 0.0), policy)
-    assert list(play(simulator)) == ["j0"] and simulator.rejected == ("j1",)

@@ -7,23 +7,12 @@ from hypothesis import strategies as st
 
 from copter.problems.cluster.estimation.fit import fit_throughput
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, split_batch
-from copter.problems.cluster.traces.pollux import read_steps
 from support.amounts import seeds
-from support.real_data import DATA
 
-TRACES = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator" / "traces"
 PARAMETERS = ThroughputParameters(0.1, 0.01, 0.02, 0.003, 0.2, 0.004, 2.0)
 
 times = st.floats(0.001, 1.0)
 parameters = st.builds(ThroughputParameters, times, times, times, times, times, times, st.floats(1.0, 10.0))
-
-
-def test_a_step_by_hand():
-    assert PARAMETERS.step_seconds(1, 1, 10) == pytest.approx(0.2)
-    assert PARAMETERS.step_seconds(1, 4, 10) == pytest.approx((0.2**2 + 0.026**2) ** 0.5)
-    assert PARAMETERS.step_seconds(2, 4, 10) == pytest.approx((0.2**2 + 0.208**2) ** 0.5)
-    assert PARAMETERS.step_seconds(2, 4, 10, 3) == pytest.approx(3 * 0.2 + (0.2**2 + 0.208**2) ** 0.5)
-    assert PARAMETERS.throughput(1, 1, 10, 1) == pytest.approx(20 / 0.4)
 
 
 @given(st.integers(1, 5000), st.integers(1, 64), st.integers(1, 300))
@@ -73,14 +62,3 @@ def test_a_job_is_believed_to_scale_perfectly_until_it_has_run_so(shapes, zero):
     }
     assert sync >= zero
     assert fitted.grad_seconds(16) == pytest.approx(PARAMETERS.grad_seconds(16), rel=0.05)
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not TRACES.is_dir(), reason="needs Pollux' measurements")
-@pytest.mark.parametrize("model", ["bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"])
-def test_the_fit_reproduces_measured_placements(model):
-    steps = np.array(read_steps(TRACES / model))
-    nodes, gpus, local, seconds, _ = steps[steps[:, 0] <= 4].T
-    fitted = fit_throughput(nodes, gpus, local, seconds)
-    error = np.abs(fitted.step_seconds(nodes, gpus, local) / seconds - 1.0)
-    assert np.median(error) < 0.10

@@ -10,25 +10,19 @@ import pytest
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.presets import cluster_by_name
-from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import SettingsError
 from copter.problems.cluster.traces import TunedJobs, by_name, trace_names
-from copter.problems.cluster.traces.elasticflow import TRACES, _read_throughputs, _read_trace
-from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES, _draw
-from copter.problems.cluster.traces.gavel import FOLDER as GAVEL
+from copter.problems.cluster.traces.elasticflow import _read_throughputs, _read_trace
+from copter.problems.cluster.traces.families import FAMILIES, _draw
 from copter.problems.cluster.traces.gavel import _GavelJob, _read_gavel_throughputs, _read_gavel_trace
 from copter.problems.cluster.traces.helios import _read_helios
-from copter.problems.cluster.traces.philly import FILE, _read_philly, _sample
-from copter.problems.cluster.traces.pollux import FOLDER
+from copter.problems.cluster.traces.philly import _read_philly
 from copter.problems.cluster.traces.tuned import constrained, size_of
 from copter.problems.cluster.workload import JobSubmission, read_workload
 from copter.problems.shockwave import generate
-from support.real_data import DATA
 
 CLUSTER = cluster_by_name("heterogeneous-64")
-PHILLY = DATA / "cluster" / FILE
-with_data = pytest.mark.skipif(not PHILLY.exists(), reason="needs the real traces")
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
@@ -111,31 +105,6 @@ def test_lines_that_make_no_sense_are_refused(tmp_path, read, head, line, field)
         read(path)
 
 
-@with_data
-@pytest.mark.data
-def test_the_real_trace_has_the_shares_that_the_generator_uses():
-    trace = _read_philly(PHILLY)
-    assert len(trace) == 82_247
-    assert sum(job.tenant == "6214e9" for job in trace) == 41_226
-    models = {size: (size,) for size in ("S", "M", "L", "XL")}
-    pool = _sample(trace, 10**6, np.random.default_rng(0), models)
-    counts = Counter(job.application for job in pool)
-    family = FAMILIES["philly"]
-    shares = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
-    assert {size: count / len(pool) for size, count in counts.items()} == pytest.approx(shares, abs=1e-3)
-    found = np.histogram([job.time for job in pool], np.arange(9) * 3600.0)[0] / len(pool)
-    assert found == pytest.approx(np.array(family.rate), abs=1e-3)
-
-
-@with_data
-@pytest.mark.data
-def test_real_workloads_are_taken_where_they_are():
-    jobs = by_name("pollux", CLUSTER, 0, DATA).jobs
-    assert jobs == read_workload(DATA / "cluster" / FOLDER / "workloads" / "workload-1.csv")
-    assert (len(jobs), jobs[0].tuned_gpus, jobs[0].batch_size) == (160, 6, 2048)
-    assert all(job.tenant for job in by_name("philly", CLUSTER, 0, DATA).jobs)
-
-
 def test_authors_workloads_come_one_after_the_other(tmp_path):
     folder = tmp_path / "siasosp23_artifacts" / "saturn"
     folder.mkdir(parents=True)
@@ -154,15 +123,6 @@ def test_authors_workloads_come_one_after_the_other(tmp_path):
             by_name("helios", cluster, 0, tmp_path, authors=True, **settings)
 
 
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "jobs"), [("philly", 160), ("helios", 160), ("new-trace", 960)])
-def test_the_authors_own_workloads_are_tuned_by_them(name, jobs):
-    if not (DATA / "cluster" / _PUBLISHED_FOLDER).is_dir():
-        pytest.skip(f"no {DATA / 'cluster' / _PUBLISHED_FOLDER}")
-    scenario = by_name(name, cluster_by_name("heterogeneous-64"), 0, DATA, authors=True)
-    assert len(scenario.jobs) == jobs and all(job.tuned_gpus and job.batch_size for job in scenario.jobs)
-
-
 def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
     path = tmp_path / "HeliosData" / "data" / "Saturn" / "cluster_log.csv"
     path.parent.mkdir(parents=True)
@@ -177,9 +137,6 @@ def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
     assert [job.time for job in later] == [1800.0, 7200.0]
 
 
-with_data_others = pytest.mark.skipif(
-    not (DATA / "cluster" / TRACES).exists(), reason="needs the real traces"
-)
 A100 = cluster_by_name("elasticflow-64")
 
 
@@ -248,22 +205,6 @@ def test_gavel_throughputs_are_read(tmp_path):
         _read_gavel_throughputs(path)
 
 
-def test_gavel_needs_its_files(tmp_path):
-    cluster = cluster_by_name("gavel-36")
-    with pytest.raises(ValueError, match="must be the folder"):
-        by_name("gavel", cluster)
-    with pytest.raises(InputError, match="does not exist"):
-        by_name("gavel", cluster, data=tmp_path)
-
-
-def test_pai_jobs_are_those_of_the_generator():
-    cluster = cluster_by_name("pai-64")
-    scenario = by_name("pai", cluster, seed=2, hours=6)
-    assert len(scenario.jobs) == round(2000 / 512 * cluster.gpus / 4)
-    assert scenario.jobs == by_name("pai", cluster, seed=2, hours=6).jobs
-    assert scenario.cluster is cluster
-
-
 def test_shockwave_jobs_are_those_of_its_generator():
     scenario = by_name("shockwave", cluster_by_name("shockwave-64"), seed=1)
     jobs = generate(220, seed=1, arrival_seconds=27.0)
@@ -273,45 +214,6 @@ def test_shockwave_jobs_are_those_of_its_generator():
     large = by_name("shockwave", cluster_by_name("shockwave-64"), seed=1, sizes=True)
     hours = [run_seconds(large, job) * job.gpus / 3600 for job in large.jobs]
     assert max(hours) > 40  # more than 8 GPUs for 5 hours
-
-
-@with_data_others
-@pytest.mark.data
-def test_real_shockwave_jobs_are_those_of_the_file():
-    cluster = cluster_by_name("shockwave-32")
-    scenario = by_name("shockwave", cluster, 5, DATA)
-    assert len(scenario.jobs) == 120
-    assert scenario.jobs == by_name("shockwave", cluster, 6, DATA).jobs
-
-
-@with_data_others
-@pytest.mark.data
-def test_real_elasticflow_jobs_run_for_their_time_on_their_gpus():
-    trace = _read_trace(DATA / "cluster" / TRACES, 3)
-    scenario = by_name("elasticflow", A100, 0, DATA, jobs=10**6, number=3)
-    assert len(scenario.jobs) == len(trace)
-    for traced, job in zip(trace[::97], scenario.jobs[::97], strict=True):
-        assert run_seconds(scenario, job) == pytest.approx(traced.seconds)
-        assert job.tuned_gpus <= traced.gpus
-
-
-@with_data_others
-@pytest.mark.data
-def test_real_gavel_jobs_run_at_the_measured_speed():
-    cluster = cluster_by_name("gavel-36")
-    scenario = by_name("gavel", cluster, 0, DATA)
-    speeds = _read_gavel_throughputs(DATA / "cluster" / GAVEL / "simulation_throughputs.json")
-    job = scenario.jobs[0]
-    assert (job.category, job.gpus, len(scenario.jobs)) == ("ResNet-18 (batch size 128)", 4, 96)
-    rate = scenario.profiles[job.application].curve(cluster.packed("v100", 4))[0]
-    assert rate == speeds["v100"]["ResNet-18 (batch size 128)", 4]
-
-
-@with_data_others
-@pytest.mark.data
-def test_real_pai_jobs_are_those_of_the_file():
-    cluster = cluster_by_name("pai-512")
-    assert len(by_name("pai", cluster, 0, DATA).jobs) == 2000
 
 
 CLUSTER_TUNED = Cluster([GpuType("a", 4, 4), GpuType("b", 4, 1)])
@@ -341,20 +243,6 @@ def test_jobs_that_take_too_long_are_tuned_on_the_next_type():
     assert tuned.choices(profile(slow, 9.5, b=fast)) == [(16, None)]  # 11.9 h; 8 take 23.8
     assert tuned.choices(profile(slow, 10.0, b=fast)) == [(4, None)]  # 8.3 h; 2 take 12.5
     assert tuned.choices(profile(slow, 100.0, b=fast)) == [(4, None)]  # none: the middle of the range
-
-
-def test_sizes_of_the_authors_published_workloads():
-    """Of their first samples of Philly and Helios; all but those with shares within the error of the fits."""
-    tuned, known = TunedJobs(cluster_by_name("heterogeneous-64")), builtin_goodput_profiles()
-    published = {
-        "bert": {(6, 384), (8, 384), (12, 384), (16, 384)},
-        "cifar10": {(6, 2048), (8, 2048)},
-        "deepspeech2": {(6, 320)},
-        "yolov3": {(4, 64)},
-        "imagenet": {(10, 1600), (14, 3200)},
-    }
-    for model, sizes in published.items():
-        assert sizes <= set(tuned.choices(known[model]))
 
 
 def test_shares_of_jobs_are_constrained():

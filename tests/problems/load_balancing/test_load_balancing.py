@@ -16,7 +16,6 @@ from copter.problems.load_balancing import (
     imbalance,
     solve_exact,
 )
-from copter.problems.load_balancing.balancer import _pack
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.shim import ReplicaShim, ShardFleet, ShardPlacement
 from copter.solvers.registry import make_solver
@@ -161,19 +160,6 @@ def test_a_zipf_day_is_balanced_within_memory_and_moves_less_than_the_heuristic(
     assert sum(moved[3:]) < sum(greedily[3:])
 
 
-def test_a_shard_without_load_stays_where_it_is_and_no_load_at_all_is_balanced():
-    balancer = LoadBalancer()
-    balancer.add_server("a", 4)
-    balancer.add_server("b", 4)
-    balancer.add_shards(["x", "y"], [0.0, 0.0], servers=["a", "a"])
-    balancer.add_shard("z", 0.0)
-    done = balancer.round(make_solver("copter"))
-    assert (done.movements, done.imbalance) == (1, 0.0)
-    balancer.set_loads({"x": 10.0, "y": 10.0})
-    assert balancer.round(make_solver("copter")).imbalance <= 0.1 + 1e-9
-    assert sum(balancer.shares("z").values()) == 1.0
-
-
 @pytest.mark.parametrize(
     ("event", "words"),
     [
@@ -240,27 +226,6 @@ def test_what_is_balanced_but_outside_the_band_is_not_proven():
     assert done.in_band and done.proven and done.cost == needed
 
 
-@given(
-    st.lists(st.integers(1, 6), min_size=1, max_size=6), st.lists(st.integers(0, 9), min_size=1, max_size=3)
-)
-@settings(max_examples=examples(40), deadline=None)
-def test_packings_against_all_assignments(sizes, memory):
-    k, n = len(sizes), len(memory)
-    fleet = ShardFleet(np.ones(k), np.array(sizes, float), np.array(memory, float), 0.05)
-    home = np.arange(k) % n
-    ways = [
-        way
-        for way in itertools.product(range(n), repeat=k)
-        if (np.bincount(way, fleet.sizes, n) <= fleet.memory).all()
-    ]
-    found, impossible = _pack(fleet, ShardPlacement(np.arange(k), home, np.ones(k)), 10.0)
-    assert impossible == (not ways) and (found is None) == (not ways)
-    if found is not None:
-        check(fleet, found)
-        moved = min(fleet.sizes[np.array(way) != home].sum() for way in ways)
-        assert fleet.sizes[found.server != home].sum() <= 1.2 * moved + 1e-9
-
-
 def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pass():
     scenario = ShardScenario(shards=96, servers=12, rounds=2, seed=3)
     balancer, solver = scenario.balancer(), make_solver("copter", tolerance=1e-6)
@@ -270,30 +235,6 @@ def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pas
         done = balancer.round(solver)
     assert (done.movements, done.cost, done.gap) == (0, 0.0, pytest.approx(0.0, abs=1e-6))
     assert done.solution.status == "optimal" and done.solution.iterations == 0
-
-
-def test_replicas_are_kept_for_loads_that_come_back():
-    rng = np.random.default_rng(4)
-    balancer, solver = (
-        ShardScenario(shards=40, servers=5, rounds=1, memory=40.0).balancer(),
-        make_solver("copter"),
-    )
-    days = [rng.integers(1, 50, 40) ** 2.0 for _ in range(3)]
-    first = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
-    again = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
-    assert sum(first) > 0 and again == [0, 0, 0]
-
-
-def test_a_placement_that_breaks_a_promise_is_refused():
-    balancer = LoadBalancer()
-    balancer.add_server("a", 1)
-    balancer.add_shards(["x", "y"], 1.0, servers=["a", "a"])
-    one = np.zeros(1, int)
-    with pytest.raises(LoadBalancingError, match="shard 'y': served = 0.0%: must be 100%"):
-        balancer.take(ShardPlacement(one, one, np.ones(1)))
-    with pytest.raises(LoadBalancingError, match="server 'a': memory used = 2: must be at most 1"):
-        balancer.take(ShardPlacement(np.arange(2), np.zeros(2, int), np.ones(2)))
-    assert balancer.number == 0
 
 
 @given(instances(most_shards=12, most_servers=4), st.integers(1, 3), st.integers(0, 5))

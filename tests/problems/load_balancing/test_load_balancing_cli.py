@@ -1,6 +1,5 @@
 """Load balancing from loads in a file to run folder and benchmark document."""
 
-import json
 import pickle
 
 import numpy as np
@@ -15,9 +14,6 @@ from copter.problems.load_balancing import LoadTable, read_loads, write_loads, z
 from copter.problems.load_balancing.course import BURN_IN, Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
 from support.amounts import examples
-from support.commands import invoke
-
-BENCH = ["bench", "load-balancing", "--shards", "32", "--servers", "4", "--rounds", "3", "--no-isolate"]
 
 
 @pytest.fixture(autouse=True)
@@ -97,15 +93,3 @@ def test_each_solver_drives_a_balancer_of_its_own(name):
         1,
         BURN_IN,
     )
-
-
-def test_the_benchmark_writes_movements_and_imbalance(tmp_path):
-    path = tmp_path / "lb.json"
-    result = invoke(*BENCH, "--solvers", "copter,heuristic,pop-2", "--json", path)
-    document = json.loads(path.read_text())
-    assert set(document["summary"]) == {"copter", "heuristic", "pop-2"} and len(document["records"]) == 9
-    for one in document["summary"].values():
-        assert {"median", "mean", "min", "max"} <= set(one["movements"]) & set(one["imbalance"])
-    later = [r["movements"] for r in document["records"] if r["solver"] == "copter"][1:]
-    assert document["summary"]["copter"]["movements"]["mean"] == pytest.approx(sum(later) / len(later))
-    assert document["settings"]["mode"] == "stateless" and "imbalance, max" in result.stdout

@@ -1,7 +1,5 @@
 """The shim of replicas against maximum flows, and the bound in whole replicas against branch and bound."""
 
-import itertools
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.load_balancing import imbalance, solve_exact
-from copter.problems.load_balancing.bound import _cover
 from copter.problems.load_balancing.shim import ReplicaShim, ShardFleet, ShardPlacement, ShardPlacementError
 from support.amounts import examples
 
@@ -128,30 +125,6 @@ def test_small_shares_are_consolidated():
 
 
 @st.composite
-def items(draw):
-    """Costs and gains of a few items, a need that they can cover, and what costs are multiples of."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n = draw(st.integers(1, 9))
-    whole = draw(st.booleans())
-    cost = rng.choice([1.0, 2.0, 3.0], n) if whole else rng.lognormal(0.0, 1.0, n)
-    gain = rng.choice([rng.lognormal(0.0, 1.5, n), rng.integers(1, 4, n).astype(float)])
-    return cost, gain, gain.sum() * draw(st.sampled_from([0.05, 0.3, 0.7, 1.0 - 1e-12])), float(whole)
-
-
-def all_subsets(cost, gain, need):
-    chosen = [np.array(some, bool) for some in itertools.product((0, 1), repeat=cost.size)]
-    return min(cost[some].sum() for some in chosen if gain[some].sum() >= need)
-
-
-@given(items())
-@settings(max_examples=examples(300), deadline=None)
-def test_a_cover_is_the_cheapest_subset(given_items):
-    cost, gain, need, grain = given_items
-    found = _cover(cost, gain, need, np.inf, np.inf, grain)
-    assert found == pytest.approx(all_subsets(cost, gain, need), rel=1e-9)
-
-
-@st.composite
 def rounds(draw):
     """Fleet and last placement: shards of all sizes, some hotter than a server, on one or several."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -199,18 +172,3 @@ def test_counts_by_hand():
     assert on_one([6.0], [1.0], 3) == 2.0  # a shard hotter than a server, in pieces
     assert on_one([4.0, 1.0, 1.0], [5.0, 1.0, 1.0], 2) == 5.0  # the small ones are too little
     assert on_one([3.0, 3.0, 1.0, 1.0], [5.0, 5.0, 1.0, 1.0], 2) == 6.0
-
-
-def test_disjoint_servers_add_up():
-    """Two pairs of servers, each with all load on the first: each needs what it would alone."""
-    loads, sizes = np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.0, 3.0, 2.0, 2.5])
-    fleet = ShardFleet(loads, sizes, np.full(4, 9.0), 0.05)
-    last = ShardPlacement(np.arange(4), np.array([0, 0, 2, 2]), np.ones(4))
-    assert ReplicaShim().carry(fleet, last).needed == 1.0 + 2.0
-
-
-def test_a_server_with_too_little_memory_counts():
-    """Balanced loads, and four shards of size 3 on a server with memory for two and a half."""
-    fleet = ShardFleet(np.ones(8), np.full(8, 3.0), np.array([7.5, 99.0]), 0.05)
-    last = ShardPlacement(np.arange(8), np.repeat([0, 1], 4), np.ones(8))
-    assert ReplicaShim().carry(fleet, last).needed == 6.0

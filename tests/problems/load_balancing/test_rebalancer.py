@@ -139,17 +139,6 @@ def test_an_environment_without_the_package_is_told():
         Rebalancer(Path(sys.executable), FLEET, LAST, swaps=False)
 
 
-def test_lognormal_loads_leave_room_for_whole_shards():
-    scenario = ShardScenario(64, 8, 4, distribution="lognormal", seed=3)
-    balancer, rounds = scenario.balancer(), np.array(list(scenario.loads()))
-    assert rounds.shape == (4, 64) and np.corrcoef(np.log(rounds[0]), np.log(rounds[1]))[0, 1] > 0.8
-    assert (rounds.max(axis=1) <= 0.41 * rounds.sum(axis=1) / 8).all()
-    sizes = balancer.fleet().sizes
-    assert np.unique(sizes).size > 32 and balancer.fleet().memory == pytest.approx(2.0 * sizes.sum() / 8)
-    one = np.array(list(ShardScenario(64, 8, 4, distribution="lognormal", changed=1).loads()))
-    assert ((one[1:] != one[:-1]).sum(axis=1) <= 1).all()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["rebalancer", "rebalancer-swap"])
 def test_rebalancer_balances_whole_shards(name):

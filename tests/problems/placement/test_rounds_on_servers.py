@@ -189,39 +189,6 @@ def test_a_large_cluster_is_within_the_gap():
     assert done.waiting > 0
 
 
-def test_what_waits_longest_goes_first():
-    servers = Servers(("s",), *(np.array([n]) for n in (2000, 2048, 0, 0)), MODELS)
-    rounds = PlacementRounds(servers, [TaskKind(1000, 1024, 0, 0, ())])
-    rounds.submit(["a", "b", "c", "d"], 0)
-    assert list(rounds.round().placed) == ["a", "b"]
-    rounds.finish(["a", "c"])
-    assert list(rounds.round().placed) == ["d"]
-
-
-def test_the_same_rounds_from_a_saved_state():
-    rounds = busy(9, tasks=90)
-    rounds.round()
-    again = pickle.loads(pickle.dumps(rounds))
-    for its in (rounds, again):
-        its.finish(sorted(id for id in (f"t{one}" for one in range(90)) if its.running.place_of(id))[::3])
-        its.submit([f"n{one}" for one in range(20)], np.arange(20) % 12)
-    mine, its = rounds.round(), again.round()
-    assert (mine.placed, mine.value, mine.bound) == (its.placed, its.value, its.bound)
-
-
-def test_one_task_that_comes_alone():
-    rounds = busy(1, tasks=5)
-    rounds.round()
-    place = rounds.place("alone", 0)
-    assert place == rounds.running.place_of("alone")
-    check(rounds)
-    full = busy(1, tasks=400)
-    full.round()
-    lone = [full.place(f"more {kind}", kind) for kind in range(12)]
-    assert None in lone
-    check(full)
-
-
 # ---- servers that fail or are drained --------------------------------------------------------------------
 
 
@@ -377,13 +344,6 @@ def test_a_group_of_two_kinds_keeps_its_limit_within_one_round():
     rounds.round()
     places = [rounds.running.place_of(id) for id in "ab"]
     assert places[0] and places[1] and places[0].server != places[1].server
-
-
-def test_a_task_of_a_group_that_may_not_run_keeps_no_room_from_others():
-    rounds = plain([2000], [(1000, 1000), (1000, 1001)], values=[2, 1])
-    rounds.submit(["a", "b"], 0, Apart("g", 1))
-    rounds.submit(["c"], 1)
-    assert set(rounds.round().placed) == {"a", "c"}
 
 
 @pytest.mark.parametrize(

@@ -122,20 +122,6 @@ def test_units_change_nothing(name):
     assert places == play(make_policy(name, larger, Tasks(kinds, tasks.kind)), coming).places
 
 
-@pytest.mark.parametrize("name", policy_names())
-def test_a_cluster_without_what_is_known_places_what_fits(name):
-    # The list has tasks of B alone that are frequent, and there is no B; one server has no GPUs.
-    servers = servers_of([(8000, 8192, 1, "A"), (8000, 8192, 0, "")])
-    kinds = (
-        TaskKind(1000, 1024, 1, 500, ("B",)),
-        TaskKind(1000, 1024, 1, 500, ()),
-        TaskKind(1000, 1024, 0, 0, ()),
-    )
-    policy = make_policy(name, servers, Tasks(kinds, np.array([0] * 9 + [1, 2])))
-    places = [policy.place(kind) for kind in (0, 1, 1, 1, 2)]
-    assert [place is not None for place in places] == [False, True, True, False, True]
-
-
 def fragments(cpu, left, model, types):
     """Mean fragments of a server (Weng et al., section 4.2)."""
     total = 0.0
@@ -229,19 +215,6 @@ def test_a_plan_is_worth_what_all_patterns_are(seed):
     for server, pattern in given.items():
         for kind, gpus in zip(pattern.kinds, pattern.gpus, strict=True):
             ledger.take(kinds[kind], Place(server, int(gpus)))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_arrivals_is_the_protocols(seed):
-    servers, tasks = drawn(seed, tasks=8)
-    coming = arrivals(tasks, servers, seed)
-    worth = tasks.asked.worth
-    assert Counter(coming[: len(tasks)].tolist()) == Counter(tasks.kind.tolist())
-    more = coming[len(tasks) :]
-    # of those drawn, one GPU's share counts, and without the last it is not enough yet
-    total = worth[tasks.kind].sum() + tasks.asked.milli[more].sum()
-    assert total >= 1.3 * servers.milli > total - tasks.asked.milli[more[-1]]
-    assert not np.array_equal(coming, arrivals(tasks, servers, seed + 1))
 
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nb,64000,262144,2,T4\na,32000,131072,1,P100\n"

@@ -1,6 +1,5 @@
 """Baselines of rigid jobs in the simulator: shares become rounds; first come, Optimus, Tiresias by hand."""
 
-import json
 from collections import defaultdict
 from itertools import product
 
@@ -19,7 +18,6 @@ from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.policies import FirstCome, Mechanism, Optimus, Tiresias, look
 from support.amounts import examples
-from support.commands import invoke, words
 from support.policy_cases import cluster_of, random_scenario, round_of, scenario_of, simulate, state_of
 
 NAMES = (
@@ -115,9 +113,6 @@ def test_adaptive_jobs_are_refused_by_name():
         look(ClusterState(0.0, 0, 360.0, cluster_of(1), {"a": state}))
 
 
-TINY = ["run", "sia", "--gpus", "64", "--jobs-per-day", "240", "--hours", "0.5", "--max-hours", "0.6"]
-
-
 def test_a_job_that_does_not_fit_blocks_those_behind_it():
     sizes = {"first": 2, "large": 3, "small": 1}
     jobs = [(name, (1.0,), gpus, 500.0, float(k)) for k, (name, gpus) in enumerate(sizes.items())]
@@ -128,34 +123,11 @@ def test_a_job_that_does_not_fit_blocks_those_behind_it():
     assert small.started == 1080.0
 
 
-def test_jobs_start_in_order_and_never_restart():
-    run = simulate(random_scenario(3), FirstCome())
-    jobs = run.job_results()
-    assert [job.started for job in jobs] == sorted(job.started for job in jobs)
-    assert sum(job.restarts for job in jobs) == 0
-
-
 def test_a_job_takes_the_type_with_room_on_which_it_is_fastest():
     jobs = [(name, (1.0, 2.0), 1, 5000.0, float(k)) for k, name in enumerate("abc")]
     run = simulate(scenario_of(cluster_of(2, 1), jobs), FirstCome(round_seconds=60.0))
     types = {segment.job: segment.type for segment in run.segments}
     assert types == {"a": "t1", "b": "t0", "c": "t0"}
-
-
-def test_a_job_that_is_not_rigid_is_refused():
-    state = state_of("a", (1.0,))
-    state.gpus, state.kind = None, "adaptive"
-    with pytest.raises(PolicyError, match="job 'a': kind = adaptive: must be rigid"):
-        FirstCome().schedule(ClusterState(0.0, 0, 60.0, cluster_of(1), {"a": state}))
-
-
-def test_the_table_of_a_run_compares_with_first_come_first_served():
-    shown = words(invoke(*TINY))
-    assert "Sia (copter)" in shown and "first come, first served" in shown and "mean GPUs in use" in shown
-    figures = json.loads(invoke(*TINY, "--json").stdout)
-    fixed = figures["first_come_first_served"]
-    assert set(fixed) <= set(figures) and fixed["jobs_submitted"] == figures["jobs_submitted"]
-    assert fixed["restarts_per_job"] == 0.0
 
 
 GPUS = 6

@@ -12,7 +12,7 @@ from copter.problems.cluster.registry import SettingsError, make_policy
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.policies.queue import Queue
-from support.policy_cases import cluster_of, profile_of, random_scenario, simulate
+from support.policy_cases import cluster_of, profile_of
 
 
 def job_of(name, gpus, *, speeds=(1.0,), work=1000.0, time=0.0, timer=None, preemptible=True, **fields):
@@ -204,15 +204,6 @@ def test_a_reservation_stops_nobody_and_gives_way_to_a_higher_priority():
     assert played.round() == ({"K", "H"}, {"L"})
     for _ in range(3):
         assert played.round() == ({"K", "H"}, set())
-
-
-@pytest.mark.parametrize("name", ["queue", "backfill", "queue-heads"])
-def test_all_jobs_of_a_workload_complete_without_a_stop(name):
-    for seed in range(4):
-        simulator = simulate(random_scenario(seed, count=30), make_policy(name))
-        jobs = simulator.job_results()
-        assert len(jobs) == 30 and all(job.finished > 0 for job in jobs)
-        assert all(job.restarts == 0 for job in jobs)
 
 
 def test_backfilling_never_delays_the_reservation():

@@ -1,7 +1,5 @@
 """Pollux on small clusters and in the cloud, its fitness by hand, and the results that its authors ship."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -12,14 +10,11 @@ from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
-from copter.problems.cluster.traces.pollux import FOLDER
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux import POWER_MEAN, WEIGHTED_MEAN, Fitness, Pollux
 from copter.problems.pollux.artifact import Artifact
 from copter.problems.pollux.cloud import AutoscalingPollux
-from copter.problems.pollux.fitness import utility
 from support.policy_cases import simulate, state_of
-from support.real_data import DATA
 
 T4 = Cluster([GpuType("t4", 4, 4)])
 MIXED = Cluster([GpuType("t4", 4, 2), GpuType("a100", 8, 1)])
@@ -128,11 +123,6 @@ def test_a_restart_costs_a_quarter_or_a_share_that_falls_with_age():
     assert POWER_MEAN.restarted(speedup, job) == pytest.approx([2.0 * (270 - 60) / 300])
 
 
-def test_utility_is_speedup_by_gpus():
-    assert utility([1.0, 3.0, 2.0], 8) == 0.75
-    assert utility([], 0) == 0.0
-
-
 def model(work):
     """Its gradient noise, and with it the use of GPUs, grows by a factor of 50."""
     return TrainingProfile("m", 30.0, work, {"t4": 1.0}, Scaling(64.0, (2.0, 100.0), 0.02, (0.02, 0.2)))
@@ -165,42 +155,6 @@ def test_a_range_that_always_holds_changes_nothing():
 def test_settings_of_the_cloud_are_checked(settings, text):
     with pytest.raises(ValueError, match=text):
         AutoscalingPollux(**settings)
-
-
-ROOT = DATA / "cluster" / FOLDER
-needs_data = pytest.mark.skipif(not ROOT.exists(), reason="needs Pollux' artifact")
-
-
-def shipped(result, workload):
-    return json.loads((ROOT / "results-jobload" / result / "summary.json").read_text())["jcts"][workload]
-
-
-def played(simulator):
-    return simulator.play().job_results()
-
-
-@pytest.mark.data
-@needs_data
-def test_tiresias_completes_jobs_when_the_authors_simulator_does():
-    artifact, theirs = Artifact(Effort(seeds=1, data=DATA)), shipped("tiresias-1.0", "workload-1")
-    ours = {record.name: record.jct for record in played(artifact.simulator("tiresias", artifact.jobs(1)))}
-    assert ours.keys() == theirs.keys()
-    assert np.mean(list(ours.values())) == pytest.approx(np.mean(list(theirs.values())), rel=0.05)
-    ratios = [ours[name] / theirs[name] for name in ours]
-    assert np.quantile(ratios, 0.1) > 0.9 and np.quantile(ratios, 0.9) < 1.1
-
-
-@pytest.mark.long
-@pytest.mark.data
-@needs_data
-def test_under_pollux_jobs_of_one_gpu_take_the_shipped_times_to_the_second():
-    """They wait for the round, start for 30 s, and run: nothing else decides."""
-    artifact, theirs = Artifact(Effort(seeds=1, data=DATA)), shipped("pollux-1.0", "workload-3")
-    records = played(artifact.simulator("pollux", artifact.jobs(3)[:20], population=50))
-    small = {record.name: record.jct for record in records if record.application == "ncf"}
-    assert len(small) >= 5
-    for name, jct in small.items():
-        assert jct == pytest.approx(theirs[name], abs=2.0)
 
 
 def test_a_folder_without_the_artifact_is_named(tmp_path):

@@ -13,11 +13,8 @@ from copter.problems.shockwave import (
     ORACLE,
     PREDICTORS,
     RELAXATIONS,
-    generate,
     make_relaxation,
     plan_problem,
-    replay,
-    write_jobs,
 )
 from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.exact import solve_milp
@@ -25,28 +22,6 @@ from copter.problems.shockwave.predictor import RULES
 from support.amounts import examples
 from support.commands import invoke
 from support.shockwave_cases import brute_force, windows
-
-
-@pytest.fixture(scope="module")
-def trace():
-    return generate(6, seed=3, arrival_seconds=600.0)
-
-
-@pytest.fixture(scope="module")
-def trace_file(trace, tmp_path_factory):
-    path = tmp_path_factory.mktemp("trace") / "jobs.json"
-    write_jobs(path, trace)
-    return path
-
-
-def test_settings_of_a_plan_reach_the_policies(trace, trace_file):
-    options = f"--jobs {trace_file} --gpus 8 --policy shockwave,ossp --mode lazy --noise 0.4 --seed 3".split()
-    result = invoke("run", "shockwave", *options, "--knowledge", "proactive", "--json")
-    found = json.loads(result.stdout)["policies"]
-    ours = replay(trace, 8, make_policy("shockwave", reactive=False, noise=0.4, seed=3)).metrics
-    assert found["shockwave"]["average_jct"] == pytest.approx(ours.average_jct)
-    ossp = replay(trace, 8, make_policy("ossp"), estimator=make_knowledge("proactive")).metrics
-    assert found["ossp"]["average_jct"] == pytest.approx(ossp.average_jct)
 
 
 def test_every_name_of_a_command_stands_for_something():

@@ -14,12 +14,11 @@ from copter.problems.shockwave import (
     generate,
     pattern_of,
     prediction_errors,
-    read_jobs,
 )
 from copter.problems.shockwave.forecast import budgets, forecast
 from copter.problems.shockwave.predictor import RULES, _bayesian, _restatement, observe
 from support.shockwave_cases import jobs as some_jobs
-from support.shockwave_cases import needs_data, state, static, trace_path
+from support.shockwave_cases import state, static
 from support.shockwave_reference import finish_time_fairness, outlook
 
 FOUR = Pattern(100.0, (16, 32, 64, 128), (4.0, 3.0, 2.0, 1.0))
@@ -64,19 +63,6 @@ def test_finish_time_fairness_by_hand():
     assert finish_time_fairness(fresh, outlook(fresh)) == 1.0
     with pytest.raises(ValueError, match="predictor"):
         outlook(fresh, "nobody")
-
-
-@needs_data
-@pytest.mark.data
-@pytest.mark.parametrize("count", [120, 220, 460, 900])
-def test_restatement_beats_the_other_rules_on_the_authors_traces(count):
-    errors = prediction_errors(read_jobs(trace_path(count)))
-    restated = errors["restatement"]
-    # The paper reports 6% for the regimes' durations on average over training.
-    assert restated.regime.mean() < 0.08
-    for other in ("bayesian", "greedy"):
-        assert restated.regime.mean() < errors[other].regime.mean()
-        assert restated.run_time.mean() < errors[other].run_time.mean()
 
 
 BACK_TO_THE_FIRST = RegimeJob(

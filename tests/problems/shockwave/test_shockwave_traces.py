@@ -11,7 +11,6 @@ from copter.errors import InputError
 from copter.problems.shockwave import Mode, Regime, generate, read_jobs, write_jobs
 from copter.problems.shockwave.generator import _MODELS, HOURS, SIZE_MIX
 from support.shockwave_cases import jobs as some_jobs
-from support.shockwave_cases import needs_data, trace_path
 
 ENTRY = {
     "arrival_s": 5.0,
@@ -113,13 +112,3 @@ def test_sizes_of_the_paper_by_gpu_hours():
     hours = np.array([job.gpus * job.seconds for job in jobs]) / 3600
     for (least, most), share in SIZE_MIX.items():
         assert np.mean((hours >= 0.99 * least) & (hours < 0.99 * most)) == pytest.approx(share, abs=0.03)
-
-
-@needs_data
-@pytest.mark.data
-@pytest.mark.parametrize("count", [120, 220, 460, 900])
-def test_the_authors_traces(count):
-    jobs = read_jobs(trace_path(count))
-    assert len(jobs) == count
-    assert {job.mode for job in jobs} == set(Mode)
-    assert {job.gpus for job in jobs} <= {1, 2, 4, 8}

@@ -202,15 +202,6 @@ def test_three_solutions_agree(seed, lam):
     assert by_rounds(window) == pytest.approx(exact.objective, rel=1e-5)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("jobs", [500, 2000])
-def test_large_windows_agree_with_cvxpy(jobs):
-    window = build_window(snapshot(jobs, 256, seed=jobs))
-    exact, reference = solve_waterfilling(window), clarabel_relaxation(window)
-    assert reference.objective == pytest.approx(exact.objective, rel=1e-6)
-    assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
-
-
 CLOSE = 1e-5
 
 

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from copter.errors import InputError
-from copter.problems.sia import Cluster, Configuration, GpuType, read_cluster, read_profiles, read_scenario
+from copter.problems.sia import Cluster, GpuType, read_cluster, read_profiles
 from copter.problems.sia.files import _HARDWARE_CLASSES
-from support.real_data import DATA
-
-PAI = DATA / "cluster" / "suhasjs_continuous-scheduling"
-needs_data = pytest.mark.skipif(
-    not PAI.is_dir(),
-    reason=f"the authors' workloads are not in {PAI}; set COPTER_DATA to the folder of the data",
-)
 
 CONSTANTS = {
     "cluster_nnodes": {"azure": 2, "aws": 1},
@@ -142,33 +135,3 @@ def test_folders_without_what_is_needed_are_named(folder, tmp_path):
         (folder / name).unlink()
     with pytest.raises(InputError, match="must have at least one profile"):
         read_profiles(folder)
-
-
-@needs_data
-@pytest.mark.data
-def test_real_profiles():
-    profiles = read_profiles(PAI / "derived_npz")
-    cluster = read_cluster(PAI / "derived_npz", 2)
-    assert cluster.gpus == 512
-    assert len(profiles) == 15
-    found = cluster.configurations
-    for name in ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"):
-        runs = profiles[name].goodput(found, 0) > 0
-        types = {found[k].type for k in np.flatnonzero(runs)}
-        assert types == {"aws", "azure", "dgx-ext", "quad", "rtx"}
-    with np.load(PAI / "derived_npz" / "bert.npz") as file:
-        column = found.index(Configuration(2, 8, "aws"))
-        at = (file["num_nodes"] == 2) & (file["num_gpus"] == 8) & (file["gpu_type"] == "aws")
-        assert profiles["bert"].curve(found[column]) == pytest.approx(file["goodput"][:, at].ravel())
-
-
-@needs_data
-@pytest.mark.data
-@pytest.mark.parametrize("family", ["2k", "10k", "40k"])
-def test_real_workloads(family):
-    path = PAI / "simulator" / "workloads" / f"{family}jobs_24hrs_pai" / "workload-1.csv"
-    scenario = read_scenario(path, PAI / "derived_npz")
-    jobs = int(family[:-1]) * 1000
-    assert len(scenario.jobs) == jobs
-    assert scenario.cluster.gpus == {2000: 512, 10000: 2560, 40000: 10240}[jobs]
-    assert 0 <= scenario.jobs[0].time <= scenario.jobs[-1].time < 25 * 3600

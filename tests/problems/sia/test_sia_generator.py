@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.problems.sia import builtin_cluster, builtin_profiles, generate
-from copter.problems.sia.generator import _HOURLY, _JOB_MIX, _TRAINING, _arrival_times
+from copter.problems.sia.generator import _HOURLY, _JOB_MIX, _arrival_times
 
 
 def test_same_seed_same_jobs():
@@ -38,25 +38,3 @@ def test_cluster_of_about_the_size_asked_for(gpus):
     cluster = builtin_cluster(gpus)
     assert cluster.gpus == pytest.approx(gpus, rel=0.15 if gpus < 256 else 0.005)
     assert len(cluster.names) == 7
-
-
-def test_training_jobs_lack_two_types():
-    found = builtin_cluster(10240).configurations
-    for name, profile in builtin_profiles().items():
-        columns, goodput = profile.row(found, 0)
-        assert (goodput > 0).all()
-        types = {found.types[t] for t in found.type_index[columns].tolist()}
-        assert len(types) == (5 if name in _TRAINING else 7)
-        if name in _TRAINING:
-            assert columns.size == 1293  # every configuration of its types
-            assert profile.n_levels == 8
-
-
-def test_kinds_have_the_shares_asked_for():
-    jobs = generate(64, 10_000, seed=3, rigid=0.3, strong_scaling=0.2, non_preemptible=0.1).jobs
-    trains = [job for job in jobs if job.application in _TRAINING]
-    kinds = Counter(job.kind for job in trains)
-    assert kinds["rigid"] / len(trains) == pytest.approx(0.3, abs=0.03)
-    assert kinds["strong-scaling"] / len(trains) == pytest.approx(0.2, abs=0.03)
-    assert sum(not job.preemptible for job in trains) / len(trains) == pytest.approx(0.1, abs=0.02)
-    assert all(job.kind == "adaptive" and job.preemptible for job in jobs if job.application not in _TRAINING)

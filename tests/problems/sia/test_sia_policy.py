@@ -4,15 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
-from copter.problems.sia import Cluster, Configuration, GpuType, InfeasibleRoundError, SiaJob, SiaPolicy
-from copter.shims.choose_one import Choice
-from copter.solvers.registry import make_solver
-from support.amounts import examples
-from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
+from copter.problems.sia import Cluster, Configuration, GpuType, SiaJob
+from support.sia_cases import BIG, LAM, PAIR, RISING, force, gpus, make, milp, table
 
 # ---- what a job may choose ---------------------------------------------------------------------------
 
@@ -79,26 +74,6 @@ def test_reserved_jobs_are_given_gpus():
     assert policy.round(milp(), 60.0).allocation == {"K": None, "J": Configuration(1, 1, "A")}
 
 
-def test_reservations_that_do_not_fit_are_an_error():
-    one = Cluster([GpuType("A", 1, 1)])
-    policy = make(one)
-    policy.submit(SiaJob("J", table([5.0], one), reserved=True))
-    policy.submit(SiaJob("K", table([5.0], one), reserved=True))
-    with pytest.raises(InfeasibleRoundError, match="at 60 s"):
-        policy.round(milp(), 60.0)
-
-
-def test_a_shim_that_leaves_a_pinned_job_out_is_an_error_and_changes_nothing():
-    policy = make(PAIR)
-    for name in ("J", "K"):
-        policy.submit(SiaJob(name, table([1.0, 2.0, 1.0, 2.0, 4.0]), preemptible=name == "J"))
-    force(policy, 60.0, K=Configuration(1, 1, "A"))
-    policy.apply(120.0)
-    with pytest.raises(InfeasibleRoundError, match="'K' must have GPUs"):
-        policy.assign({"J": 1, "K": -1}, 120.0)
-    assert policy.allocation == {"J": None, "K": Configuration(1, 1, "A")}
-
-
 # ---- nodes come and go -------------------------------------------------------------------------------
 
 
@@ -116,43 +91,6 @@ def test_pins_of_restarts_are_released_when_nodes_vanish():
     assert done.allocation["K"] != Configuration(2, 8, "A")
 
 
-def test_non_preemptible_jobs_on_vanished_nodes_are_an_error():
-    policy = make(BIG, scale_up_limit=None)
-    for name in ("J", "K"):
-        policy.submit(SiaJob(name, RISING, preemptible=False))
-    force(policy, 60.0, J=Configuration(1, 8, "B"), K=Configuration(1, 8, "B"))
-    policy.set_nodes("B", 1)
-    with pytest.raises(InfeasibleRoundError, match=r"'B': 8 GPUs.*hold 16"):
-        policy.apply(120.0)
-
-
-def test_a_round_that_failed_leaves_nothing_behind():
-    """r loses what it can run on: no edit may survive, not even those of the jobs that came before it."""
-    policy, solver = make(BIG, scale_up_limit=None), milp()
-    only_big = np.where((BIG.configurations.type_index == 1) & (BIG.configurations.gpus == 16), 5.0, 0.0)
-    rising = BIG.configurations.gpus.astype(float)
-    policy.submit(SiaJob("a", table([rising, rising**0.9], BIG)))
-    policy.submit(SiaJob("b", table([rising, rising**0.9], BIG)))
-    policy.submit(SiaJob("r", table(only_big, BIG), reserved=True))
-    assert policy.round(solver, 60.0).allocation["r"] == Configuration(2, 16, "B")
-    policy.set_nodes("B", 1)
-    policy.update_levels(["a", "b"], [1, 1])
-    policy.submit(SiaJob("c", RISING))
-    with pytest.raises(InfeasibleRoundError, match="'r' is reserved"):
-        policy.round(solver, 120.0)
-    assert policy.program.request_ids == ["a", "b", "r"]
-    assert policy.program.resources["B"] == (-np.inf, 16.0)
-    policy.complete("a")
-    policy.set_nodes("B", 2)
-    done = policy.round(solver, 180.0)
-    assert done.allocation["r"] == Configuration(2, 16, "B")
-    assert policy.program.request_ids == ["b", "r", "c"]
-    four = columns(policy, "b").index(Configuration(1, 4, "A"))
-    assert policy.program.requests["b"].costs[four] == pytest.approx(
-        (4**0.9) ** -0.5
-    )  # no restart seconds: factor 1
-
-
 def test_a_pin_that_is_released_keeps_the_scale_up_limit():
     policy = make(BIG)
     rising = BIG.configurations.gpus.astype(float)
@@ -165,63 +103,3 @@ def test_a_pin_that_is_released_keeps_the_scale_up_limit():
     policy.update("J", level=1)
     policy.apply(180.0)  # still restarting, but its level cannot run on 2 GPUs any more
     assert gpus(policy, "J") == [None, ("A", 1), ("A", 4), ("B", 1), ("B", 2), ("B", 4)]
-
-
-def test_a_baseline_s_time_is_its_own_clock():
-    policy = make(PAIR)
-    policy.submit(SiaJob("J", table([2.0, 8.0, 4.0, 8.0, 32.0])))
-    done = policy.round(milp(), 60.0)
-    timings = done.solution.timings
-    assert (done.edit_seconds, done.solve_seconds) == (timings.edit, timings.solve)
-    assert done.store_seconds > 0 and done.certify_seconds > 0
-    done = policy.round(make_solver("copter"), 120.0)
-    assert done.edit_seconds >= done.store_seconds > 0
-    assert done.certify_seconds == pytest.approx(0.0, abs=1e-9)
-
-
-def policy_of(seed):
-    """A policy after two rounds of random choices: jobs that run, wait, restart, and must have GPUs."""
-    rng = np.random.default_rng(seed)
-    policy = SiaPolicy(PAIR, scale_up_limit=None)
-    for k in range(6):
-        goodput = np.sort(rng.uniform(1.0, 5.0, 5))
-        policy.submit(SiaJob(f"job {k}", table(goodput, seconds=float(rng.choice([0.0, 90.0])))))
-    policy.submit(SiaJob("reserved", table(np.arange(1.0, 6.0)), reserved=True))
-    for now in (0.0, 60.0):
-        policy.apply(now)
-        policy.assign(drawn(policy, rng), now)
-        policy.complete(policy.program.request_ids[0])
-        policy.submit(SiaJob(f"late {now}", table(np.arange(1.0, 6.0))))
-    policy.apply(120.0)
-    return policy, rng
-
-
-def drawn(policy, rng):
-    """A random column of every job; capacities do not matter to who takes a choice over."""
-    program = policy.program
-    sizes = {job: int(program.store.requests.n_columns[slot]) for job, slot in program.slot_of.items()}
-    return {job: int(rng.integers(size)) for job, size in sizes.items()}
-
-
-def by_slot(policy, columns):
-    program = policy.program
-    array = np.full(program.store.requests.size, -1)
-    for job, column in columns.items():
-        array[program.slot_of[job]] = column
-    return Choice.of_program(program, array)
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=examples(25), deadline=None)
-def test_arrays_and_mappings_decide_the_same(seed):
-    (one, rng), (other, _) = policy_of(seed), policy_of(seed)
-    columns = drawn(one, rng)
-    choices, before = one.choices(), one.allocation
-    wanted = {}
-    for job, column in columns.items():
-        picked = int(choices[job].columns[column])
-        wanted[job] = one.cluster.configurations[picked] if picked >= 0 else None
-    changes = one.assign(columns, 120.0)
-    assert other.assign(by_slot(other, columns), 120.0) == changes
-    assert one.allocation == other.allocation == wanted
-    assert changes == {job: wanted[job] for job in wanted if wanted[job] != before[job]}

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from copter.bench.settings import SolverSettings
 from copter.problems.sia import (
     Cluster,
     GpuType,
@@ -20,7 +19,7 @@ from copter.problems.sia import (
     SteadyReplay,
     generate,
 )
-from copter.problems.sia.course import ClosedSia, Size, record_sia
+from copter.problems.sia.course import Size
 from copter.problems.sia.replay import _SAME
 from copter.solvers.registry import make_solver
 from support.commands import invoke
@@ -66,16 +65,6 @@ def test_hours_and_max_hours():
     assert summary["jobs_completed"] == 0
     assert math.isnan(summary["average_jct_hours"])
     assert math.isnan(stopped.job_results()[0].finished)
-
-
-def test_unknown_applications_and_duplicate_names_are_errors():
-    scenario = one_gpu(0.0)
-    with pytest.raises(ValueError, match="'m' has no profile"):
-        run(Scenario(ONE, scenario.jobs, {}))
-    with pytest.raises(ValueError, match="must have a name of its own"):
-        run(Scenario(ONE, scenario.jobs * 2, scenario.profiles))
-    with pytest.raises(ValueError, match="hours"):
-        run(scenario, hours=0.0)
 
 
 # ---- steady rounds -----------------------------------------------------------------------------------
@@ -135,33 +124,11 @@ def test_shares_and_lengths_are_those_of_dense_arrays():
 
 
 SMALL = Size(128, 12, 2)
-SIZE = Size(128, 20, 3)
 
 
 @pytest.fixture(autouse=True)
 def small_warm_up(monkeypatch):
     monkeypatch.setattr("copter.problems.sia.course._WARM_UP", SMALL)
-
-
-@pytest.fixture(scope="module")
-def own():
-    return list(ClosedSia(SIZE, 0).play(SolverSettings("copter", tolerance=1e-6)).records)
-
-
-def test_rounds_are_those_that_would_be_recorded(own, tmp_path):
-    recorded = record_sia(tmp_path, gpus=SIZE.gpus, jobs=SIZE.jobs, rounds=SIZE.rounds, seed=0, warm_up=SMALL)
-    replayed = list(recorded.play(SolverSettings("copter", tolerance=1e-6)).records)
-    assert len(own) == len(replayed) == SIZE.rounds
-    for one, two in zip(own, replayed, strict=True):
-        assert set(one) == set(two)
-        for name in ("solver", "round", "n_variables", "n_rows", "nnz", "status"):
-            assert one[name] == two[name]
-        assert one["objective"] == pytest.approx(two["objective"], rel=1e-5)
-        assert one["bound"] <= one["answer_objective"] * (1 + 1e-9)
-        assert one["integral_churn"] == pytest.approx(two["integral_churn"], nan_ok=True)
-        assert one["seconds"] == pytest.approx(
-            one["edit_seconds"] + one["solve_seconds"] + one["rounding_seconds"]
-        )
 
 
 def test_the_command_plays_without_a_recording(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 
 from copter.bench.reproduction import Effort, reproductions
 from copter.errors import InputError
-from copter.problems.reading import find
 from copter.problems.sia import Sia, solve_times
 from copter.problems.sia import reproductions as module
 from copter.problems.sia.generator import generate
@@ -17,12 +16,9 @@ from copter.problems.sia.reproductions import (
     POLICIES,
     Played,
     activity,
-    play,
-    scenario_of,
     simulated,
 )
 from copter.problems.sia.solve_times import _APART_SECONDS, FOLDER, _grown, day
-from support.real_data import DATA
 
 
 def test_changes_are_those_of_the_means(monkeypatch):
@@ -40,21 +36,6 @@ def test_changes_are_those_of_the_means(monkeypatch):
     assert (shown["b", "unfair jobs"].ours, shown["b", "unfair jobs"].unit) == (15.0, "%")
     assert shown["a", "average JCT, change"].ours == pytest.approx(-60.0)
     assert shown["a", "JCT below"].ours == pytest.approx(60.0) and math.isnan(shown["a", "JCT below"].std)
-
-
-def test_sia_is_below_gavel_with_tuned_jobs():
-    """A few jobs of the kinds that are soon done; of hours of contention the tables tell."""
-    scenario = scenario_of(Effort(), 2, "new-trace", jobs=12, hours=0.2)
-    assert {job.application for job in scenario.jobs} <= {"bert", "cifar10", "deepspeech2"}
-    jct = {}
-    for name in ("Sia", "Gavel+TJ"):
-        figures, _, hours, *_ = play(scenario, POLICIES[name])
-        assert figures["jobs_completed"] == 12
-        assert all(figures[key] >= 0 for key, _, _ in COLUMNS.values())
-        total = sum(hours.values())
-        assert 0 < figures["gpu_hours_per_job"] <= total
-        jct[name] = figures["average_jct_hours"]
-    assert jct["Sia"] < jct["Gavel+TJ"]
 
 
 def test_printed_tables_are_whole():
@@ -82,19 +63,6 @@ def test_fairness_is_shown_by_both_readings(monkeypatch):
         assert shown["unfair jobs"].ours == shown["unfair jobs, authors' reading"].ours == 25.0
 
 
-@pytest.mark.long
-def test_changes_are_those_of_the_rows():
-    said = []
-    effort = Effort(seeds=1, quick=True, say=said.append)
-    figures = {(one.row, one.column): one for one in reproductions()["sia-figure-3.8"].measure(effort)}
-    assert len(said) == 4 and all("60 jobs" in line for line in said)
-    base = figures["constant penalty", "average JCT"].ours
-    for name, printed in (("tau = 180 s", -14.0), ("tau = 300 s", math.nan)):
-        change = figures[name, "average JCT, change"]
-        assert change.ours == pytest.approx(100 * (figures[name, "average JCT"].ours / base - 1))
-        assert change.paper == pytest.approx(printed, nan_ok=True)
-
-
 def job(name, submitted, finished):
     return SimpleNamespace(name=name, application=name.rstrip("12"), submitted=submitted, finished=finished)
 
@@ -109,9 +77,6 @@ def test_activity_is_that_of_the_rounds_of_an_hour(monkeypatch):
     assert (found["hour 1", "arrivals"], found["hour 2", "arrivals"]) == (1.0, 2.0)
     assert found["hour 1", "Sia: active jobs, p50"] == 0.5 and found["hour 2", "Sia: active jobs, p75"] == 3.0
     assert found["hour 2", "Sia: jobs with GPUs, p25"] == 1.0
-
-
-needs_data = pytest.mark.skipif(find(DATA, FOLDER) is None, reason="needs the authors' workloads")
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.6, 2.5])
@@ -142,15 +107,6 @@ def test_a_missing_workload_is_named(tmp_path):
     (tmp_path / "cluster" / FOLDER).mkdir(parents=True)
     with pytest.raises(InputError, match="workload-2.csv"):
         day(tmp_path, 2560, 2)
-
-
-@needs_data
-@pytest.mark.data
-def test_days_of_the_authors():
-    scenario = day(DATA, 512, 12, hours=1.0)  # the tenth is the last: 12 is the second again
-    assert scenario.jobs == day(DATA, 512, 2, hours=1.0).jobs
-    assert scenario.cluster.gpus == 512 and 0 < len(scenario.jobs) < 400
-    assert all(job.time < 3600.0 for job in scenario.jobs)
 
 
 def test_a_day_that_is_cut_off_has_no_times_of_jobs():

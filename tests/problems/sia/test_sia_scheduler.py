@@ -55,19 +55,6 @@ def test_a_job_that_lost_its_node_is_known_to_hold_nothing():
     assert [at[600.0], at[660.0], at[720.0], at[780.0], at[840.0]] == [8, 1, 2, 4, 4]
 
 
-@pytest.mark.long
-def test_it_replays_as_the_simulator_of_sia_alone_did():
-    """Recorded with the replay that this one took the place of, at commit 368569c."""
-    simulator = Simulator(generate(256, 1000, hours=6, seed=1), Sia())
-    list(simulator.run())
-    jobs = simulator.job_results()
-    assert np.mean([one.jct for one in jobs]) / 3600 == pytest.approx(0.42279490882, rel=0.01)
-    assert max(one.finished for one in jobs) - jobs[0].submitted == pytest.approx(
-        9.906107608 * 3600, rel=0.01
-    )
-    assert np.mean([one.restarts for one in jobs]) == pytest.approx(3.816, rel=0.03)
-
-
 def test_figures_of_a_round_are_recorded():
     simulator = simulate([job("a"), job("b")])
     figures = simulator.records[0].figures

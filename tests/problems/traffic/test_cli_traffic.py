@@ -1,7 +1,5 @@
 """`copter run traffic` and `copter bench traffic` on a small network: documents, folders, errors."""
 
-import csv
-import itertools
 import json
 import math
 
@@ -11,13 +9,11 @@ import pytest
 
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
-from copter.problems.traffic import CHANGES, METHODS, MODELS, load_topology, make_matrix
 from copter.problems.traffic import course as bench
-from copter.problems.traffic.baselines import is_method
-from copter.problems.traffic.course import Instance, TrafficEvent, _events_of, make_instance, prepare
+from copter.problems.traffic import load_topology, make_matrix
+from copter.problems.traffic.course import _events_of, make_instance, prepare
 from support.amounts import longer
 from support.commands import invoke, words
-from support.networks import best_flow
 
 NODES = 7
 
@@ -77,24 +73,6 @@ def test_all_solvers_see_the_same_rounds(instance, tmp_path, objective, measure_
         assert ours[measure_name] == pytest.approx(exact[0], rel=1e-4)
 
 
-def test_the_flow_of_every_round_is_scipy_s(instance, tmp_path):
-    options = {"changes": ["failures", "source"], "rounds": 4}
-    records = played(instance, tmp_path, "max-flow", ["highs-hot"], **options)["highs-hot"]
-    assert [record["change"] for record in records] == ["first"] + 3 * ["failures"] + 3 * ["source"]
-    capacity, volume = instance.topology.capacity.copy(), instance.volumes[0]
-    events = [*itertools.islice(_events_of(instance, "failures", 4), 3)]
-    events += itertools.islice(_events_of(instance, "source", 4), 3)
-    for number, record in enumerate(records):
-        event = events[number - 1] if number else TrafficEvent()
-        if record["change"] == "source":
-            capacity, volume = instance.topology.capacity, event.volumes
-        else:
-            capacity[event.restored] = instance.topology.capacity[event.restored]
-            capacity[event.failed] = 0.0
-        wanted = best_flow(instance.topology, instance.paths, volume, capacity)
-        assert record["total_flow"] == pytest.approx(wanted, rel=1e-7)
-
-
 def test_optimality_is_against_the_best_bound_and_without_one_the_best_flow():
     course = bench.TrafficCourse(None, None)
 
@@ -114,18 +92,6 @@ def test_optimality_is_against_the_best_bound_and_without_one_the_best_flow():
     one, two = Stand("a", (0, 0.4, 0.5)), Stand("b", (0, 0.3, 0.8))
     course.compare([one, two])
     assert [record["optimality"] for record in one.records + two.records] == pytest.approx([0.8, 0.5])
-
-
-def test_an_instance_survives_its_file(instance, tmp_path):
-    path = tmp_path / "instance.npz"
-    instance.save(path)
-    again = Instance.load(path)
-    assert again.topology.nodes == instance.topology.nodes and again.topology.name == instance.topology.name
-    for name in ("tail", "head", "capacity", "position"):
-        assert (getattr(again.topology, name) == getattr(instance.topology, name)).all()
-    for name in ("source", "target", "first", "pointer", "link"):
-        assert (getattr(again.paths, name) == getattr(instance.paths, name)).all()
-    assert (again.volumes == instance.volumes).all()
 
 
 @pytest.mark.parametrize("kind", ["edge-disjoint", "shortest"])
@@ -152,31 +118,6 @@ def test_a_sequence_takes_the_matrices_of_a_file_in_turn(topology_file, matrices
         next(_events_of(instance, "sideways", 0))
 
 
-def test_links_have_their_load_and_their_utilisation(topology_file, tmp_path):
-    options = "--rounds 3 --change failures --out".split()
-    invoke("run", "traffic", "--topology", topology_file, *options, tmp_path / "run")
-    with (tmp_path / "run" / "links.csv").open() as file:
-        links = list(csv.DictReader(file))
-    load, capacity = (np.array([float(row[name]) for row in links]) for name in ("load", "capacity"))
-    assert len(links) == 18 and (capacity == 0).sum() == 2 and (load <= capacity * (1 + 1e-9)).all()
-    utilisation = np.array([float(row["utilisation"] or "nan") for row in links])
-    assert (utilisation * capacity)[capacity > 0] == pytest.approx(load[capacity > 0])
-
-
-def test_max_min_rounds_have_a_shortfall_within_the_tolerance(topology_file, tmp_path):
-    path = tmp_path / "bench.json"
-    options = (
-        "--objective max-min --scale 4e3 --rounds 4 --no-isolate --solvers copter,highs-hot --json".split()
-    )
-    invoke("bench", "traffic", "--topology", topology_file, *options, path)
-    found = json.loads(path.read_text())
-    mine, theirs = ([r for r in found["records"] if r["solver"] == name] for name in ("copter", "highs-hot"))
-    for ours, other in zip(mine, theirs, strict=True):
-        assert ours["status"] == other["status"] == "optimal" and ours["gap"] <= 1e-4 >= other["gap"]
-        assert ours["total_flow"] == pytest.approx(other["total_flow"], rel=1e-3) and ours["overload"] <= 1e-9
-        assert 0 < ours["limited"] <= 42 and ours["bottlenecks"] > 0 and ours["solves"] > 0
-
-
 def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
     path = tmp_path / "bench.json"
     options = "--change global,failures --rounds 4 --path-kind shortest --paths 2 --no-isolate".split()
@@ -199,11 +140,3 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
     assert found["summary"]["copter"]["optimality"]["min"] >= 0.999
     assert found["settings"]["change"] == "global,failures" and found["settings"]["paths"] == 2
     assert "max-flow: ring, 42 demands" in words(result) and "Medians of each kind" in words(result)
-
-
-def test_every_name_of_a_command_stands_for_something(instance):
-    for name in MODELS:
-        assert make_matrix(name, instance.topology, seed=0).shape == (NODES, NODES)
-    for name in CHANGES:
-        assert isinstance(next(_events_of(instance, name, 0)), TrafficEvent)
-    assert all(is_method(name.replace("-K", "-2")) for name in METHODS)

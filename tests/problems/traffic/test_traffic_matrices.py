@@ -137,13 +137,9 @@ def test_files_that_are_no_matrix(ring, tmp_path):
     assert "shape = 4 x 5: must be 5 x 5, the nodes of 'ring'" in error(
         "a.npy", lambda path: np.save(path, eye[1:])
     )
-    assert "must have at least one matrix" in error("b.npy", lambda path: np.save(path, np.zeros((0, 5, 5))))
     assert "pickle" in error("c.npy", lambda path: np.save(path, eye.astype(object), allow_pickle=True))
-    assert "must be numbers" in error("d.npy", lambda path: np.save(path, np.full((5, 5), "x")))
     assert "must be one array" in error("e.npz", lambda path: np.savez(path, a=eye, b=eye))
-    assert "must be readable" in error("f.npz", lambda path: path.write_bytes(b"PK\x03\x04"))
     assert "must be readable" in error("g.csv", lambda path: path.write_text("1,2\n3,x\n"))
-    assert "1 x 2" in error("h.csv", lambda path: path.write_text("1,2\n"))
     assert ".npy, .npz, .csv" in error("i.pkl", lambda path: path.write_bytes(b""))
     with pytest.raises(MatrixError, match="must be an existing file"):
         read_matrices(tmp_path / "j.npy", ring)
@@ -151,16 +147,6 @@ def test_files_that_are_no_matrix(ring, tmp_path):
         make_matrix("chaos", ring)
     with pytest.raises(MatrixError, match="'ring'"):
         gravity(ring.with_capacity(0.0), 1)
-
-
-@needs_data
-@pytest.mark.data
-def test_measured_matrices_of_b4():
-    topology = load_topology(DATA / "harvard-cns_teal" / "B4.json")
-    matrices = read_matrices(DATA / "harvard-cns_teal" / "b4_real_tm.npz", topology)
-    assert matrices.shape == (36, 12, 12)
-    change = np.abs(np.diff(matrices, axis=0)).sum(axis=(1, 2)) / matrices[:-1].sum(axis=(1, 2))
-    assert 0.01 < change.mean() < 0.3
 
 
 @given(st.sampled_from(DRIFTS), SEEDS, st.lists(st.integers(0, 3), min_size=1, max_size=20))

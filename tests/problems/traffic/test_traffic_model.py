@@ -142,34 +142,6 @@ def test_last_round_s_flows_are_taken_where_they_are_good_enough(monkeypatch):
     assert done.flows.extras["total_flow"] == pytest.approx(11.0, rel=1e-3)
 
 
-def test_what_was_solved_between_rounds_is_not_lost():
-    topology, paths = line(10.0)
-    traffic, solver = TrafficEngineering(topology, paths), make_solver("copter")
-    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
-    traffic.set_volumes([1.0, 1.0, 1.0], [ab, bc, ac])
-    traffic.round(solver)
-    traffic.set_volumes([7.0, 6.0, 8.0], [ab, bc, ac])
-    solution = solver.solve(traffic.program)
-    done = traffic.round(solver)
-    assert done.solution.iterations == 0
-    assert done.solution.y.tolist() == solution.y.tolist()
-
-
-def test_a_demand_that_vanishes_keeps_its_columns_and_one_that_is_removed_does_not():
-    topology, paths = line()
-    traffic = TrafficEngineering(topology, paths)
-    traffic.set_volumes(1.0)
-    columns = traffic.program.n_variables
-    traffic.set_volumes(0.0, [0, 1])
-    assert traffic.program.n_variables == columns and 0 in traffic.program
-    assert traffic.round(make_solver("highs-simplex")).flows.extras["total_flow"] == pytest.approx(4.0)
-    traffic.remove_demands([0])
-    assert traffic.program.n_variables == columns - 1 and 0 not in traffic.program
-    traffic.set_volumes(3.0, [0])
-    flows = traffic.path_flows(traffic.round(make_solver("highs-simplex")).flows)
-    assert flows[paths.first[0]] == pytest.approx(3.0)
-
-
 def test_volumes_that_do_not_change_edit_nothing():
     topology, paths = line()
     traffic = TrafficEngineering(topology, paths)

@@ -14,18 +14,11 @@ from copter.problems.traffic import (
     PathSet,
     Topology,
     edge_disjoint_paths,
-    gravity,
     k_shortest_paths,
-    load_topology,
     search,
 )
 from copter.problems.traffic.search import _cache_folder
-from support import real_data
 
-DATA = real_data.DATA / "wan"
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"no real topologies in {DATA}; set COPTER_DATA to the folder of the data"
-)
 ARRAYS = ("source", "target", "first", "pointer", "link")
 
 
@@ -158,12 +151,6 @@ def test_wrong_arguments_are_named(ring, arguments, words):
         k_shortest_paths(ring, cache=False, **arguments)
 
 
-def test_progress_counts_pairs_up_to_all(ring):
-    told = []
-    edge_disjoint_paths(ring, cache=False, progress=lambda *done: told.append(done))
-    assert told[-1] == (20, 20) and told == sorted(told)
-
-
 def test_own_paths_by_name_or_number(ring):
     paths = PathSet.from_lists(ring, {("0", "2"): [["0", "1", "2"], [0, 4, 3, 2]], (3, 4): [["3", 4]]})
     assert lists(paths, ring) == [[[0, 1, 2], [0, 4, 3, 2]], [[3, 4]]]
@@ -228,29 +215,6 @@ def test_a_damaged_file_is_made_again(ring, tmp_path, searches, caplog, damage):
     assert len(searches) == 2
 
 
-def test_an_interrupted_search_or_write_leaves_nothing_behind(ring, tmp_path, monkeypatch):
-    def stop(done, pairs):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        edge_disjoint_paths(ring, folder=tmp_path, progress=stop)
-
-    def half(file, **arrays):
-        file.write(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(np, "savez", half)
-    with pytest.raises(KeyboardInterrupt):
-        edge_disjoint_paths(ring, folder=tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_written_is_no_error(ring, tmp_path, caplog):
-    (tmp_path / "file").write_text("")
-    assert edge_disjoint_paths(ring, folder=tmp_path / "file" / "cache").n_pairs == 20
-    assert "not cached" in caplog.text
-
-
 def test_the_folder_of_the_cache(ring, tmp_path, monkeypatch):
     monkeypatch.setenv("COPTER_CACHE", str(tmp_path / "named"))
     edge_disjoint_paths(ring)
@@ -259,31 +223,3 @@ def test_the_folder_of_the_cache(ring, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr("sys.platform", "linux")
     assert _cache_folder() == tmp_path / "xdg" / "copter"
-
-
-@needs_data
-@pytest.mark.data
-def test_real_counts_are_those_of_minimum_cuts():
-    """Links go both ways, so a Gomory-Hu tree has the minimum cuts of all pairs."""
-    topology = load_topology(DATA / "stanford-futuredata_POP" / "Uninett2010.graphml")
-    paths = edge_disjoint_paths(topology, cache=False)
-    graph = nx.Graph(topology.to_networkx())
-    nx.set_edge_attributes(graph, 1, "capacity")
-    tree = nx.gomory_hu_tree(graph)
-    for pair in range(0, paths.n_pairs, 7):
-        way = nx.shortest_path(tree, int(paths.source[pair]), int(paths.target[pair]))
-        cut = min(tree[u][v]["weight"] for u, v in zip(way, way[1:], strict=False))
-        assert paths.counts[pair] == min(4, cut)
-
-
-@needs_data
-@pytest.mark.data
-@pytest.mark.long
-def test_full_mesh_of_kdl():
-    """The counts that DESIGN publishes: paths a pair, hops a path."""
-    topology = load_topology(DATA / "stanford-futuredata_POP" / "Kdl.graphml")
-    everything = edge_disjoint_paths(topology, cache=False)
-    paths = everything.take(gravity(topology, 1710674203)[everything.source, everything.target] > 0)
-    assert paths.n_pairs == 567_745
-    assert paths.n_paths / paths.n_pairs == pytest.approx(1.87, abs=0.005)
-    assert paths.hops.mean() == pytest.approx(27.9, abs=0.1)

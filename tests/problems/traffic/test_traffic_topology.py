@@ -11,12 +11,6 @@ from hypothesis import strategies as st
 
 from copter.extras import MissingExtraError
 from copter.problems.traffic import Topology, TopologyError, load_topology
-from support import real_data
-
-DATA = real_data.DATA / "wan"
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"no real topologies in {DATA}; set COPTER_DATA to the folder of the data"
-)
 
 
 @st.composite
@@ -167,25 +161,3 @@ def test_without_topohub_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "topohub", None)
     with pytest.raises(MissingExtraError, match=r"topohub is .*: python -m pip install '.\[traffic\]'"):
         load_topology("topozoo/Abilene")
-
-
-@needs_data
-@pytest.mark.data
-@pytest.mark.parametrize(
-    ("file", "nodes", "links"),
-    [
-        ("stanford-futuredata_POP/Kdl.graphml", 754, 1790),
-        ("harvard-cns_teal/Kdl.json", 754, 1790),
-        ("harvard-cns_teal/ASN2k.json", 1739, 8558),
-    ],
-)
-def test_real_sizes(file, nodes, links):
-    topology = load_topology(DATA / file)
-    assert (topology.n_nodes, topology.n_links) == (nodes, links)
-    if file.endswith("graphml"):
-        assert (topology.capacity == 1000.0).all() and np.isfinite(topology.position).all()
-    else:
-        given = {
-            (x["source"], x["target"]): x["capacity"] for x in json.loads((DATA / file).read_text())["links"]
-        }
-        assert dict(zip(topology.links, topology.capacity, strict=True)) == given

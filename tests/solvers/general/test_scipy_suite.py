@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 
+import highspy
 import pytest
 
 import copter
@@ -58,6 +59,8 @@ OUT = {(group, test) for tests in LEFT_OUT.values() for test, groups in tests.it
 
 @pytest.fixture(autouse=True)
 def copter_in_place_of_scipy(monkeypatch):
+    """HiGHS has no threads that a test before left: these would cost its first run, and iterations."""
+    highspy.Highs.resetGlobalScheduler(True)
     monkeypatch.setattr(linprog_suite, "linprog", copter.linprog)
     monkeypatch.setattr(milp_suite, "milp", copter.milp)
 
