@@ -32,12 +32,12 @@ import numpy as np
 from copter.cli.console import save_json, say
 from copter.live.backends.base import Run, ended
 from copter.live.process import ServiceProcess
-from copter.live.replay import play_again, simulate
 from copter.live.training.plan import Batch, Pace, TrainingPlan
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 from copter.problems.cluster.traces.tuned import _REQUESTED, TunedJobs
+from support.play_again import play_again
 
 SELF = Path(__file__).resolve()
 """Also what runs a job on a node."""
@@ -422,16 +422,10 @@ def main() -> None:
         save_json(found, given.json)
 
 
-def record(folder: Path) -> dict[str, float]:
-    """How a service's record plays again, and in the simulator.
-
-    Returns
-    -------
-    dict of str to float
-        ``rounds``, ``different`` of them, and the figures of :func:`copter.live.replay.simulate`.
-    """
+def record(folder: Path) -> dict[str, int]:
+    """How many rounds of a service's record were asked again, and how many of them differ."""
     rounds, different = play_again(folder)
-    return {"rounds": rounds, "different": len(different)} | simulate(folder)
+    return {"rounds": rounds, "different": len(different)}
 
 
 def document(jobs: Sequence[ComparedJob], theirs: Result, ours: Result, **settings: Any) -> dict[str, Any]:

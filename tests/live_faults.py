@@ -21,7 +21,7 @@ from pathlib import Path
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
-from copter.live.replay import play_again
+from support.play_again import play_again
 from support.slurm_cluster import SlurmCluster
 
 TYPES = {"a100": (1, 4), "t4": (2, 2)}

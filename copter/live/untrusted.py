@@ -1,8 +1,8 @@
 """Files that a job can write, read as untrusted: regular files only, of bounded size, without blocking.
 
-A job without an account of its own runs as the user of the service, so it can write into the folders of its
-runs.  It may replace a file by a FIFO, a socket, a folder or a symbolic link, or by a file that is huge,
-deeply nested or not text.  All of these raise :class:`UntrustedFileError`, which affects that run only.
+A job runs as the user of the service, so it can write into the folders of its runs.  It may replace a file
+by a FIFO, a socket, a folder or a symbolic link, or by a file that is huge, deeply nested or not text.  All
+of these raise :class:`UntrustedFileError`, which affects that run only.
 """
 
 from __future__ import annotations

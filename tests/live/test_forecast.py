@@ -119,7 +119,7 @@ def test_estimated_starts_hold_if_jobs_run_as_declared(made, policy):
             more["time_limit_seconds"] = more["seconds"] / 2
         if number % 8 == 7:
             more["after"] = [f"job-{number - 3}"]
-        service.admission.submit(named(RIGID, f"job-{number}", **more), hold=number % 11 == 10)
+        service.admission.submit(named(RIGID, f"job-{number}", **more))
     starts, begun = {}, {}
     for round in range(200):
         if round in (1, 4, 9):
@@ -134,8 +134,6 @@ def test_estimated_starts_hold_if_jobs_run_as_declared(made, policy):
         assert begun[name] == pytest.approx(begins, abs=1e-6), (round, name)
         seen[round] += 1
     assert min(seen[1], seen[4]) > 8 and seen[9] > 2, seen
-    held = [name for name, job in service.record.state.jobs.items() if job.hold is not None]
-    assert held and not any(name in begun for name in held)
 
 
 def test_the_start_is_told_and_holds(made, monkeypatch):
@@ -195,7 +193,7 @@ def test_an_answer_is_kept_until_the_record_changes_or_time_passes(made, in_proc
     assert len(in_process) == 2
     service.admission.submit(named(RIGID, "another"))
     assert told(service, "another")["starts"] is not None and len(in_process) == 3
-    service.admission.hold("another")
+    service.admission.cancel("another")
     answer = told(service, "another")
     assert answer["starts"] is None and len(in_process) == 3
     told(service, "waits")

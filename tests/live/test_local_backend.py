@@ -50,7 +50,7 @@ def test_processes_know_who_they_are(backend, tmp_path):
         tmp_path, "sh", "-c", say, gpus=(2, 1), devices=((0, 3), (1,)), environment={"WHO": "$(id) `id` \n"}
     )
     backend.start(run)
-    assert until_ended(backend, run) == RunState("completed")
+    assert until_ended(backend, run) == RunState("completed", exit_code=0)
     lines = [(run.folder / f"log-{node}.txt").read_text() for node in (0, 1)]
     assert "0 of 3, 0 on 0, 0 $(id) `id`" in lines[0] and "1 of 3, 1 on 0, 3 $(id)" in lines[0]
     assert lines[1].startswith("2 of 3, 0 on 1, 1 $(id)")
@@ -62,7 +62,7 @@ def test_gpus_are_counted_in_the_list_of_the_service(backend, tmp_path, monkeypa
     for number, devices, gpus, once in ((1, ((1, 2),), (2,), True), (2, ((0, 2),), (2,), False)):
         run = run_of(tmp_path, *say, number=number, gpus=gpus, devices=devices, once=once)
         backend.start(run)
-        assert until_ended(backend, run) == RunState("completed")
+        assert until_ended(backend, run) == RunState("completed", exit_code=0)
     runs = tmp_path / "jobs" / "job" / "runs"
     assert (runs / "1" / "log-0.txt").read_text() == "GPU-7f,2\n"
     assert sorted((runs / "2" / "log-0.txt").read_text().split()) == ["2", "6"]
@@ -245,7 +245,7 @@ def test_parts_of_one_run_on_a_machine_end_apart(backend, tmp_path):
     """The end of one part kills its own processes only."""
     run = run_of(tmp_path, "sh", "-c", "test $COPTER_NODE = 1 || exit 0; sleep 1; echo done", gpus=(1, 1))
     backend.start(run)
-    assert until_ended(backend, run) == RunState("completed")
+    assert until_ended(backend, run) == RunState("completed", exit_code=0)
     assert (run.folder / "log-1.txt").read_text() == "done\n"
 
 

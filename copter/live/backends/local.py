@@ -65,7 +65,6 @@ class LocalBackend:
 
     name = "local"
     picks_devices = False
-    has_accounts = True
     job_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, *, environment: Sequence[str] = (), cgroup: str = AUTO) -> None:
@@ -85,9 +84,6 @@ class LocalBackend:
             return {name: "its failure is simulated" for name in os.listdir(self._failed)}
         except FileNotFoundError:
             return {}
-
-    def use_hosts(self, hosts: Sequence[str]) -> None:
-        """Do nothing: all nodes are this machine."""
 
     def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
         """Do nothing: slots exist as soon as they are requested."""

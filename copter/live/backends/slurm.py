@@ -5,11 +5,6 @@ Slurm jobs by name, so it finds them again after it was killed or missed the ans
 touch other jobs.  In a job, one step starts an agent on every node.  The text that Slurm reads contains
 nothing from the user: command and environment are in ``run.json``.
 
-A run with an account is a Slurm job of this account, and so is its agent.  The account owns the folder of the
-run, as the service does otherwise.  The backend writes nothing there after it has given the folder away,
-except for claims, which follow no link.  It identifies Slurm jobs by user and name, because other users can
-use the same names.
-
 A Slurm job must have the same number of GPUs on all of its nodes.  Otherwise Slurm distributes the tasks, one
 for each GPU, as it likes, whatever layout the job requests.  (Components of a heterogeneous job may differ,
 but they wait for backfilling.)
@@ -168,7 +163,6 @@ class SlurmBackend:
 
     name = "slurm"
     picks_devices = True
-    has_accounts = True
     job_options: tuple[str, ...] = ("account", "partition", "qos", "time")
     limits: tuple[str, ...] = (MEMORY, CPUS)
     notice = ""
@@ -211,10 +205,6 @@ class SlurmBackend:
                 down[host] = f"Slurm state {state}" + (f": {reason}" if reason not in ("", "none") else "")
         return down
 
-    def use_hosts(self, hosts: Sequence[str]) -> None:
-        """Replace the names of the cluster's nodes."""
-        self._hosts = tuple(hosts)
-
     def start(self, run: Run) -> None:
         """Submit the Slurm jobs of a run.
 
@@ -225,10 +215,8 @@ class SlurmBackend:
         BackendError
             If Slurm does not answer, or refuses the nodes.
         """
-        given = self._user(run) != os.geteuid()  # to the account of the run, by an earlier call
-        again = given or (run.folder / "agent.py").exists()
-        if not given:  # a call that was interrupted may have written a part, and given nothing away
-            self._write(run)
+        again = (run.folder / "agent.py").exists()
+        shutil.copyfile(agent.__file__, run.folder / "agent.py")
         for part in range(len(_parts(run))):
             if again and self._living(run, part):  # it was submitted before, and the answer was lost
                 continue
@@ -241,15 +229,6 @@ class SlurmBackend:
                     raise RunRefusedError(f"run {run.id}: {error}") from error
                 if not self._living(run, part):
                     raise BackendError(f"run {run.id}: {error}") from error
-
-    def _write(self, run: Run) -> None:
-        """Write the program of the agents, and give the folder of a run to its account."""
-        shutil.copyfile(agent.__file__, run.folder / "agent.py")
-        if run.account:
-            owner = agent.account_of(run.account)
-            run.folder.chmod(0o700)
-            for path in (*run.folder.iterdir(), run.folder):
-                os.chown(path, owner.user, owner.group)
 
     def stop(self, run: Run) -> None:
         """Send SIGURG to the steps, or cancel a Slurm job in which no agent has begun.
@@ -372,19 +351,11 @@ class SlurmBackend:
 
     def _key(self, run: Run, part: int) -> tuple[int, str]:
         """Return user and name of the Slurm job of a part."""
-        return self._user(run), self._name(run, part)
-
-    def _user(self, run: Run) -> int:
-        """Return the user who owns the folder of a run, also if the account does not exist any more."""
-        try:
-            return run.folder.stat().st_uid if run.account else os.geteuid()
-        except FileNotFoundError:  # the run was not submitted
-            return os.geteuid()
+        return os.geteuid(), self._name(run, part)
 
     def _submission(self, run: Run, part: int) -> list[str]:
         """Return the options of sbatch for a part of a run."""
         count, nodes = _parts(run)[part]
-        owner = agent.account_of(run.account) if run.account else None
         asked = {name: run.options.get(name) or self._options.get(name) for name in self.job_options}
         return [
             "--parsable",
@@ -402,7 +373,6 @@ class SlurmBackend:
             f"--cpus-per-task={self._cpus_of(run) * count}",
             f"--mem={self._memory_of(run) * count}",
             *(f"--{name}={value}" for name, value in asked.items() if value),
-            *(() if owner is None else (f"--uid={owner.user}", f"--gid={owner.group}")),
         ]
 
     def _script(self, run: Run, part: int) -> str:
