@@ -15,7 +15,7 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
   its own.
 - `client.py`, `cli.py` and `process.py` use a service from Python and from the command line.  `demo.py` is
   `make live`; it runs the jobs of `examples/`.
-- `backends/` start runs on this machine, on Ray or on Slurm.  Training scripts import `training/`.
+- `backends/` start runs on this machine or on Ray.  Training scripts import `training/`.
 
 The folder may import all of copter; nothing else in copter imports it.  `training/` (except `torch.py`) needs
 no extra, and `backends/agent.py` needs the standard library only, because both run in the jobs.

@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from copter.errors import CopterError, choices
+from copter.errors import CopterError
 from copter.live.backends.base import Backend
 from copter.live.events import Closed, Drained, Reported, Submitted
 from copter.live.files import LONGEST_NAME, JobFile
@@ -274,7 +274,7 @@ class Admission:
         return Orders(record.state.file.lease_seconds, stop, batch)
 
     def _check_fields(self, file: JobFile) -> None:
-        """Raise RefusedError if the file of a job names an unknown job, type, option or application."""
+        """Raise RefusedError if the file of a job names an unknown job, type or application."""
         record, types = self._record, [one.type for one in self._record.state.file.gpus]
         for name in file.after:
             if not record.journal.knows(name):
@@ -284,11 +284,6 @@ class Admission:
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
-        known = self._backend.job_options
-        for option in file.options:
-            if option not in known:
-                why = f"has no {option!r}: {choices(option, known)}" if known else "takes no options"
-                raise RefusedError(422, f"options: backend {self._backend.name!r} {why}")
         unenforced = [name for name in file.limits if name not in self._backend.limits]
         if unenforced and not record.state.file.ignore_unenforced_limits:
             raise RefusedError(

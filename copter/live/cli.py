@@ -42,7 +42,7 @@ _SERVE_EXAMPLES = """\b
 Examples:
   copter serve --cluster cluster.toml
   copter serve --cluster cluster.toml --policy shockwave --round-seconds 120 --folder /srv/copter
-  copter serve --cluster cluster.toml --backend slurm --host 10.0.0.5
+  copter serve --cluster cluster.toml --backend ray --host 10.0.0.5
 """
 _SUBMIT_EXAMPLES = """\b
 Examples:
@@ -129,7 +129,7 @@ def serve(
         Path, typer.Option(callback=existing_file("give a cluster.toml"), help="File of the nodes.")
     ],
     policy: Annotated[str, typer.Option(help="Name of the policy; an unknown name prints the list.")] = "sia",
-    backend: Annotated[str, typer.Option(help="Where jobs run: local, ray or slurm.")] = "local",
+    backend: Annotated[str, typer.Option(help="Where jobs run: local or ray.")] = "local",
     folder: Annotated[Path, typer.Option(help="Folder of journal, token and job logs.")] = _FOLDER,
     round_seconds: Annotated[
         float | None, typer.Option(callback=positive, help="Length of a round; default: the policy's own.")

@@ -148,12 +148,8 @@ class JobFile(Strict):
             ge=1, le=4096, description="Processors on a node for each GPU that the job has there, at most."
         ),
     ] = None
-    options: Annotated[
-        dict[Name, _Text],
-        Field(max_length=32, description="Options for the backend: account, partition, time."),
-    ] = {}
 
-    @field_validator("command", "environment", "directory", "options")
+    @field_validator("command", "environment", "directory")
     @classmethod
     def _no_zeros(cls, value: Any) -> Any:
         texts = [value] if isinstance(value, str) else list(value or ())

@@ -429,7 +429,6 @@ class Launcher:
                 devices=self._numbers(active) if self.numbered else (),
                 once=not file.elastic,
                 environment=file.environment | index,
-                options=file.options,
                 log_bytes=self._file.log_bytes,
                 limits=self._limits(file),
             )

@@ -136,10 +136,9 @@ the speeds that were measured for GPUs: four T4 on each of two nodes, four A100 
 Both runs use the same script and the same work. The queue gives each job the number of GPUs that its user
 requested, of any free type, until the job ends. With sizes "trace" this is the number of Microsoft's trace,
 with a proportional batch; with "tuned" it is a number tuned to the job. copter, with Sia, gets jobs without a
-size.
+size. The lines of Slurm's backfill are of a version of the service that submitted its runs to Slurm.
 
 ```sh
-python tests/live_comparison.py slurm --seed 1 --json bench/results/live/slurm-1.json
 python tests/live_comparison.py ray --seed 2 --json bench/results/live/ray-2.json
 ```
 """
@@ -164,7 +163,6 @@ FAULTS = """
 
 ```sh
 python tests/live_faults.py --backend local --jobs 200 --kills 100 --seed 1
-python tests/live_faults.py --backend slurm --jobs 200 --kills 100 --seed 1
 python tests/live_faults.py --backend ray --jobs 200 --kills 100 --seed 1
 ```
 

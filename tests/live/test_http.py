@@ -137,7 +137,6 @@ def test_a_run_shows_its_own_token_and_no_other(service, http):
         ({"types": ["h100"]}, ("types", "h100")),
         ({"gpus": 1000}, ("no configuration",)),
         ({"gpus": 3}, ("no configuration",)),
-        ({"options": {"acount": "a"}}, ("options: backend 'memory' has no 'acount'",)),
         ({"seconds": 0}, ("seconds",)),
         ({"memory_gb_per_gpu": 0.001}, ("memory_gb_per_gpu",)),
         ({"memory_gb_per_gpu": "1"}, ("memory_gb_per_gpu",)),

@@ -128,7 +128,7 @@ def test_what_is_wrong_with_a_file_or_the_service_is_said(tmp_path, text, words)
         ("gpus = [{type = 'a', gpus_per_node = 1}, {type = 'a', gpus_per_node = 1}]", (), "'a'"),
         ("gpus = [{type = 'a', gpus_per_node = 1, nodes = 2, hosts = ['x', 'x']}]", (), "hosts"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]\n[options]\nacount = 'x'", (), "acount"),
-        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--backend", "kubernetes"), "local, ray, slurm"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--backend", "kubernetes"), "local, ray"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--policy", "sai"), "sia"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--set", "p"), "SETTING=VALUE"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--set", "q=1"), "'q'"),

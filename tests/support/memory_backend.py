@@ -6,7 +6,6 @@ from copter.live.backends.base import BackendError, RunState
 class MemoryBackend:
     name = "memory"
     picks_devices = False
-    job_options = ("partition",)
     limits = ()
     notice = ""
 

@@ -46,7 +46,7 @@ KillWait=10
 ReturnToService=1
 {nodes}
 PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=closed Nodes=ALL AllowAccounts=nobody MaxTime=60 State=UP
+PartitionName=other Nodes=ALL MaxTime=60 State=UP
 """
 
 

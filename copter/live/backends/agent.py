@@ -4,8 +4,8 @@
 
 It imports the standard library only, so that it starts in 20 ms on any node that has Python and sees the
 folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json``; it ends if that file
-exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
-the processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
+exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM, it sends SIGTERM to the
+processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
 that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
 ``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
 more than ``log_bytes`` of run.json.
@@ -91,7 +91,6 @@ def main(folder: str, node: int) -> int:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphaned descendants become children of this process
     # Install the handlers before the part is claimed, because a signal may arrive right after the claim.
     signal.signal(signal.SIGTERM, hand_on)
-    signal.signal(signal.SIGURG, hand_on)
     signal.signal(signal.SIGUSR2, end_now)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not claim(folder, node, identity(os.getpid())):

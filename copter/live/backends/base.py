@@ -84,8 +84,6 @@ class Run:
         Start one process, on the first node.  Otherwise start one process for each GPU.
     environment : mapping of str to str
         Variables in addition to the node's own.
-    options : mapping of str to str
-        Options of the job for the backend: ``account``, ``partition``, ``time`` (minutes) on Slurm.
     log_bytes : int
         Largest number of bytes that the log of a node may take; the agent cuts a larger log.
     limits : mapping of str to float
@@ -106,7 +104,6 @@ class Run:
     devices: tuple[tuple[int, ...], ...] = ()
     once: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
     log_bytes: int = LOG_BYTES
     limits: Mapping[str, float] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -165,8 +162,6 @@ class Backend(Protocol):
         Name of the backend, as in :data:`.registry.BACKENDS`.
     picks_devices : bool
         True if the backend chooses the GPUs of a run on each node.  Otherwise the run names them.
-    job_options : tuple of str
-        Names of the options that a job may give.
     limits : tuple of str
         Limits of a job that the backend enforces, from :data:`MEMORY` and :data:`CPUS`.
     notice : str
@@ -175,7 +170,6 @@ class Backend(Protocol):
 
     name: str
     picks_devices: bool
-    job_options: tuple[str, ...]
     limits: tuple[str, ...]
     notice: str
 

@@ -65,7 +65,6 @@ class LocalBackend:
 
     name = "local"
     picks_devices = False
-    job_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, *, environment: Sequence[str] = (), cgroup: str = AUTO) -> None:
         self._failed, self._passed = folder / "failed", passed_on(environment)

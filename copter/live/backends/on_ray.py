@@ -116,7 +116,6 @@ class RayBackend:
 
     name = "ray"
     picks_devices = True
-    job_options: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     notice = ""
 
