@@ -211,6 +211,7 @@ def serve(
     # After its shutdown, the server raises the signal again; by default SIGTERM would end the process there.
     signal.signal(signal.SIGTERM, _end)
     try:
+        listening = bound_socket(host, port)  # before anything is said about the service
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
         if service.backend.notice:
@@ -222,7 +223,7 @@ def serve(
         server = uvicorn.Server(
             uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
         )
-        server.run([bound_socket(host, port)])
+        server.run([listening])
         if not server.started:
             raise typer.Exit(3)
     except KeyboardInterrupt:  # the server has shut down

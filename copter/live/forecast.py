@@ -350,5 +350,7 @@ def _state(job: LiveJob, lag: float) -> PresentJob:
 
 
 def _run_seconds(job: LiveJob, lag: float) -> float:
-    """Return the running time of a job in seconds; for a rigid job, until now."""
-    return job.run_seconds + (lag if job.run is not None and not job.file.elastic else 0.0)
+    """Return the running time of a job in seconds; for a rigid job, that of its present run until now."""
+    if job.file.elastic:
+        return job.run_seconds
+    return job.present_seconds + (0.0 if job.run is None else lag)

@@ -28,7 +28,7 @@ from copter.live.folder import JOBS, run_token
 from copter.live.service import Service
 from copter.live.tokens import Author
 from copter.live.training.plan import TrainingReport
-from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
+from copter.live.untrusted import SharedFolderError, UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import (
     cluster_view,
     events_view,
@@ -498,6 +498,8 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
         ended = size_of(path.with_name("ended-0.json")) is not None
     except FileNotFoundError:
         raise RefusedError(404, "the log does not exist any more") from None
+    except SharedFolderError as error:
+        raise RefusedError(503, str(error)) from None
     except UntrustedFileError as error:
         raise RefusedError(409, f"the log cannot be read: {error}") from None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

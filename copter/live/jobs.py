@@ -152,10 +152,10 @@ class LiveJob(Job):
 
     @property
     def progress(self) -> float:
-        """Reported progress; for a rigid job, its running time, kept below its work."""
+        """Reported progress; for a rigid job, the time of its present run, kept below its work."""
         if self.report is not None:
             return min(self.report.progress, self.work)
-        return 0.0 if self.file.elastic else min(self.run_seconds, math.nextafter(self.work, 0.0))
+        return 0.0 if self.file.elastic else min(self.present_seconds, math.nextafter(self.work, 0.0))
 
     @property
     def level(self) -> int:
@@ -169,6 +169,11 @@ class LiveJob(Job):
             return self._run_seconds
         now = self.run.running_seconds if self.file.elastic else self._timer.time - self.run.launched
         return self._run_seconds + now
+
+    @property
+    def present_seconds(self) -> float:
+        """Time since the launch of the present run; 0 without one.  Each run of a rigid job begins anew."""
+        return 0.0 if self.run is None else self._timer.time - self.run.launched
 
     def used_seconds(self, now: float) -> float:
         """Return the seconds of all runs until now that count for the time limit."""

@@ -69,6 +69,7 @@ class LiveJournal(Log):
                 raise
         except (sqlite3.Error, OSError) as error:
             raise FileError(path, f"cannot be read as a journal: {error}") from error
+        self._inode = path.stat().st_ino
         self._waiting: list[tuple[int, float, str, str | None, str]] = []
 
     def add(self, *events: Event, durable: bool = True) -> None:
@@ -89,10 +90,19 @@ class LiveJournal(Log):
                 raise
 
     def flush(self) -> None:
-        """Write the events that wait in memory."""
+        """Write the events that wait in memory; raise sqlite3.Error if the file was removed or replaced."""
+        if not self._is_there():
+            raise sqlite3.OperationalError(f"{self.path} was removed or replaced while it was open")
         with self.writing():
             self.database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
         self._waiting.clear()
+
+    def _is_there(self) -> bool:
+        """Return whether the name of the file still leads to the file that is open."""
+        try:
+            return self.path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False
 
     def unfinished(self) -> list[str]:
         """Return the jobs that have not ended, or whose last run has not ended.

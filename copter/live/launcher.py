@@ -40,7 +40,7 @@ from copter.live.folder import JOBS, run_token
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
 from copter.live.training.plan import Pace, TrainingPlan
-from copter.live.untrusted import UntrustedFileError, blamed_on
+from copter.live.untrusted import UntrustedFileError, blamed_on, check_shared
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 _log = logging.getLogger("copter.live")
@@ -358,6 +358,7 @@ class Launcher:
             launched.append((job, event))
         if not launched:
             return
+        await self._ask(check_shared, self._jobs)
         record.write(*(event for _, event in launched))
         for job, event in launched:
             active = job.run

@@ -180,6 +180,21 @@ class ServiceRecord:
         """Return the kinds of the waiting events of a job."""
         return self._waiting_kinds.get(job, frozenset())
 
+    def ending_of(self, job: str) -> Closed | None:
+        """Return the waiting event of the end of a job; None without one."""
+        if Closed not in self.waiting_of(job):
+            return None
+        return next(event for event in self._waiting if isinstance(event, Closed) and event.job == job)
+
+    @property
+    def drained(self) -> set[tuple[str, int]]:
+        """Type and number of the nodes that a user has taken out of use, also if the event of that waits."""
+        drained = set(self.state.drained)
+        for event in self._waiting:
+            if isinstance(event, Drained):
+                (drained.discard if event.back else drained.add)((event.type, event.node))
+        return drained
+
     def leaving(self) -> set[tuple[str, int]]:
         """Return type and number of the nodes that waiting events take out of use."""
         return {

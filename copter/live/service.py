@@ -30,7 +30,7 @@ from copter.errors import CopterError, FileError
 from copter.live.admission import Admission
 from copter.live.backends.base import Backend, Scalable
 from copter.live.files import ClusterFile
-from copter.live.folder import BEGAN, TOKEN, first_content, make_folder, open_private
+from copter.live.folder import BEGAN, JOBS, TOKEN, first_content, make_folder, open_private
 from copter.live.forecast import Forecasts
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
@@ -147,6 +147,7 @@ class Service:
         journal = _journal(folder)
         began = _began(folder / BEGAN, clock)
         self.record = ServiceRecord(journal, cluster, clock, began)
+        _check_folders(journal, folder / JOBS)
         self.launcher = Launcher(
             self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
         )
@@ -239,6 +240,25 @@ def _journal(folder: Path) -> LiveJournal:
             " service runs any more",
         )
     return LiveJournal(path)
+
+
+def _check_folders(journal: LiveJournal, jobs: Path) -> None:
+    """Raise FileError if a job has a folder, and the journal does not know it.
+
+    Then the journal is a copy from before the start of the job, or has lost its end.
+    """
+    unknown = [name for name in _names(jobs) if not journal.knows(name)]
+    if unknown:
+        raise FileError(
+            journal.path,
+            f"does not know job {unknown[0]!r}, which has a folder in {jobs}: its last events are lost;"
+            " restore it, or end the processes of the job and remove its folder",
+        )
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in a folder, which need not exist."""
+    return sorted(os.listdir(folder)) if folder.exists() else []
 
 
 def _began(path: Path, clock: Callable[[], float]) -> float:

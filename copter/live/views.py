@@ -82,8 +82,8 @@ def _blank(name: str, status: str) -> dict[str, Any]:
 
 
 def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
-    held, report = job.allocation, job.report
-    return _blank(job.name, job.status) | {
+    held, report, ends = job.allocation, job.report, record.ending_of(job.name)
+    return _blank(job.name, job.status if ends is None else ends.ending) | {
         "application": job.submission.application,
         "kind": job.kind,
         "owner": job.owner,
@@ -101,7 +101,7 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "runs": job.runs,
         "failures": job.failures,
         "gpu_seconds": job.gpu_seconds,
-        "reason": _why_not_eligible(job.waits_for),
+        "reason": _why_not_eligible(job.waits_for) if ends is None else ends.reason,
     }
 
 
@@ -211,6 +211,7 @@ def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
 def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
     """Return nodes, runs and statistics, and the part of the history after the time `since`."""
     record, state = service.record, service.record.state
+    drained = record.drained
     nodes = [
         {
             "type": type,
@@ -218,7 +219,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
             "host": state.host(type, node),
             "gpus": gpus,
             "unusable": state.unusable.get((type, node), ""),
-            "drained": (type, node) in state.drained,
+            "drained": (type, node) in drained,
         }
         for type, node, gpus in state.nodes()
     ]

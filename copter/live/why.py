@@ -176,7 +176,7 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
     if job.allocation is not None and job.target is not None:
         type, nodes = job.target
         held = ", ".join(f"{gpus} on {type}-{node}" for node, gpus in nodes)
-        yield f"It has had {job.allocation.gpus} GPUs for {now - job.since:.0f} s: {held}."
+        yield f"It has had {_gpus(job.allocation.gpus)} for {now - job.since:.0f} s: {held}."
         if job.run is not None and not math.isnan(job.run.told):
             yield f"Its run {job.run.number} was told to stop {now - job.run.told:.0f} s ago, to move there."
     elif job.run is not None:
@@ -251,7 +251,7 @@ def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[st
         return "The cluster has none of the types that it may use.", {}
     usable = {type: state.cluster.capacity[type] for type in types}
     given = state.given()
-    need = f"It needs {'' if job.gpus is not None else 'at least '}{least} GPUs of one type"
+    need = f"It needs {'' if job.gpus is not None else 'at least '}{_gpus(least)} of one type"
     free = {type: usable[type] - given[type] for type in types}
     can = {type: gpus for type, gpus in free.items() if _can_run(policy, state.cluster, job, type)}
     if can:
@@ -283,6 +283,10 @@ def _queue(state: LiveCluster) -> list[str]:
 
 def _counts(gpus: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {type}" for type, count in gpus.items())
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"
 
 
 def _names(names: list[str]) -> str:

@@ -94,8 +94,8 @@ def _running(job: SlurmJob, seen: Snapshot, world: World, down: set[str]) -> Ite
         return
     if not target and down & {host for host, _ in job.hosts}:  # Slurm lets it end there
         return
-    has = f"{sum(gpus for _, gpus in job.hosts)} GPUs"
-    text = f"gives up {has}, for {_shown(target)}" if target else f"gives up {has}"
+    has = _shown(job.hosts)
+    text = f"gives up {has} for {_shown(target)}" if target else f"gives up {has}"
     yield Action(job, text, (_mark(job, Mark.PLACED), ("requeuehold", job.key)))
 
 

@@ -163,3 +163,28 @@ def test_a_journal_that_was_removed_is_not_begun_again(folder):
 def test_a_beginning_that_is_no_time_is_refused(folder, text):
     (folder / "began").write_text(text, encoding="latin-1")
     assert "must be a time in seconds" in refused(folder)
+
+
+def test_a_journal_that_lost_its_end_is_noticed_by_the_folders_of_jobs(folder):
+    (folder / "jobs" / "later").mkdir(parents=True)  # its events were in a write-ahead log that is gone
+    said = refused(folder)
+    assert "does not know job 'later'" in said and "restore it" in said
+    (folder / "jobs" / "later").rmdir()
+    make_service(folder).close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_journal_that_is_removed_while_the_service_runs_is_noticed(tmp_path, replaced):
+    service = make_service(tmp_path)
+    path = tmp_path / "journal.sqlite"
+    path.rename(tmp_path / "elsewhere")
+    if replaced:
+        path.touch()
+    with pytest.raises(sqlite3.OperationalError, match="was removed or replaced"):
+        service.admission.submit(named(RIGID, "one"))
+    assert "journal.sqlite was removed or replaced" in service.trouble and not service.record.state.jobs
+    path.unlink(missing_ok=True)
+    (tmp_path / "elsewhere").rename(path)
+    service.record.try_again()
+    service.admission.submit(named(RIGID, "one"))
+    assert service.trouble == ""

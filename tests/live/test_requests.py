@@ -10,7 +10,7 @@ import pytest
 from copter.live.admission import RefusedError
 from copter.live.events import Closed, Decided, Launched, Submitted
 from copter.live.tokens import Author
-from copter.live.views import job_view, jobs_view
+from copter.live.views import cluster_view, job_view, jobs_view
 from support.live_cases import (
     ELASTIC,
     RIGID,
@@ -203,6 +203,20 @@ def test_what_is_refused(service, deciding):
             submit(service, "new", *after)
         assert raised.value.status == status
     assert events(service) == before
+
+
+def test_what_was_acknowledged_while_the_policy_decides_is_shown(service):
+    begin(service, RIGID, "one")
+    with service.record.deferring():
+        service.admission.cancel("one")
+        service.admission.drain("t4", 1)
+        view = job_view(service.record, "one")
+        assert (view["status"], view["reason"]) == ("cancelled", "cancelled by admin")
+        assert [job["status"] for job in jobs_view(service.record, False, 9)] == ["cancelled"]
+        nodes = {(node["type"], node["node"]): node["drained"] for node in cluster_view(service)["nodes"]}
+        assert nodes == {("a100", 0): False, ("t4", 0): False, ("t4", 1): True}
+        service.admission.drain("t4", 1, back=True)
+        assert not any(node["drained"] for node in cluster_view(service)["nodes"])
 
 
 def said(service, **changes):

@@ -116,3 +116,11 @@ def test_sia_rounds_what_a_schedule_costs_at_least_down():
     printed = float(re.search(r"at least (\S+) more", sentence)[1])
     assert 0.99 * why.columns[0].loss <= printed <= why.columns[0].loss
     assert len(f"{printed:g}") <= 5
+
+
+def test_one_gpu_is_no_plural(tmp_path):
+    service = make_service(tmp_path, policy="fcfs")
+    begin(service, RIGID, "one", gpus=1)
+    assert any(one.startswith("It has had 1 GPU for") for one in asked(service, "one")["sentences"])
+    service.admission.submit(named(RIGID, "two", gpus=1, types=["a100"]))
+    assert any(one.startswith("It needs 1 GPU of one type") for one in asked(service, "two")["sentences"])

@@ -126,7 +126,7 @@ def check(service, name, decisions, alone, seen):
         seen["free"] += 1
         shown = {type: int(gpus) for gpus, type in re.findall(r"(\d+) (\w+)", out[0])}
         assert shown and all(gpus == there[type] - given.get(type, 0) for type, gpus in shown.items())
-    if (out := said(answer, r"has had (\d+) GPUs")) is not None:
+    if (out := said(answer, r"has had (\d+) GPUs?")) is not None:
         seen["has"] += 1
         assert int(out[0]) == job.allocation.gpus
     if said(answer, "so it cannot start now") is not None:
@@ -188,7 +188,7 @@ def check_dry_run(service, rng, alone, seen):
 
 def check_queue(decisions, job, sentence, alone, seen):
     """Check a sentence of the queue against its last decision."""
-    if sentence == "No type of the cluster has enough GPUs for it.":
+    if sentence == "No type has enough GPUs for it on the nodes in use.":
         seen["queue: none enough"] += 1
         nodes = {type: gpus // SIZES[type][0] for type, gpus in decisions.capacity.items()}
         assert not alone.runs(job.file, nodes)

@@ -6,7 +6,8 @@ It imports the standard library only, so that it starts in 20 ms on any node tha
 folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json``; it ends if that file
 exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM, it sends SIGTERM to the
 processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
-that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
+that are left and writes ``ended-NODE.json``; while the disk is full, it tries again.  If it gets SIGUSR2, it
+kills them at once and writes no file.
 ``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
 more than ``log_bytes`` of run.json.
 
@@ -61,6 +62,8 @@ SCAN_SECONDS = 0.01
 """Time between two searches for processes that are left."""
 _KILLED_SECONDS = 2.0
 """Time that :func:`kill_part` waits for the end of the processes that it kills."""
+_AGAIN_SECONDS = 1.0
+"""Time between two attempts to write how the run ended, on a full disk."""
 _LOG_SECONDS = 1.0
 """Time between two checks of what the log takes."""
 _KEPT_LOG_BYTES = 1024 * 1024
@@ -113,7 +116,9 @@ def main(folder: str, node: int) -> int:
     if limiter is not None:
         over.set()
         limiter.join()
-    write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
+    write_when_possible(
+        os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()}
+    )
     return int(outcome["code"]) if outcome["code"] in (0, STOPPED) else 1
 
 
@@ -465,6 +470,18 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
+
+
+def write_when_possible(path: str, content: dict[str, Any]) -> None:
+    """Write a file; while the disk is full, try again every second."""
+    while True:
+        try:
+            write(path, content)
+            return
+        except OSError as error:  # nothing is printed, because that may be to the same disk
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            time.sleep(_AGAIN_SECONDS)
 
 
 def write(path: str, content: dict[str, Any]) -> None:
