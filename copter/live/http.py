@@ -25,9 +25,9 @@ from copter.extras import extra
 from copter.live.admission import RefusedError
 from copter.live.files import NAME, WORD, JobFile, Strict, describe
 from copter.live.folder import JOBS, run_token
+from copter.live.report import ReportBody
 from copter.live.service import Service
 from copter.live.tokens import Author
-from copter.live.training.plan import TrainingReport
 from copter.live.untrusted import SharedFolderError, UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import (
     cluster_view,
@@ -53,10 +53,6 @@ MOST_BYTES = 256 * 1024
 """Largest body of a request, in bytes."""
 _MOST_IGNORED_BYTES = 64 * MOST_BYTES
 """Largest body, in bytes, that is read although it is refused."""
-_MOST_TIMES = 64
-"""Largest number of times of steps in a report.
-
-A run reports one time for each local batch that it used since its last report."""
 _CLOSE = {"Connection": "close"}
 MOST_ARRAY = 1000
 """Largest number of jobs in an array."""
@@ -64,35 +60,6 @@ _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
 _PATTERN = r"^[A-Za-z0-9_*?\[\]!-]{1,100}$"
-_Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
-_Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e15)]
-_Whole = Annotated[int, Field(ge=0, le=2**53)]
-
-
-class Times(Strict):
-    """Times of similar steps, see :class:`.training.plan.StepTimes`."""
-
-    local_batch: Annotated[int, Field(ge=1, le=2**31)]
-    count: Annotated[int, Field(ge=1, le=2**31)]
-    log_seconds: Annotated[float, Field(ge=-50, le=50, allow_inf_nan=False)]
-
-
-class ReportBody(Strict):
-    """The report of a run, see :class:`.training.plan.TrainingReport`."""
-
-    progress: _Share
-    steps: _Whole
-    running_seconds: _Share
-    times: Annotated[tuple[Times, ...], Field(max_length=_MOST_TIMES, strict=False)] = ()
-    squared_norm: _Finite | None = None
-    variance: Annotated[float, Field(ge=0, le=1e300, allow_inf_nan=False)] | None = None
-    batch_size: Annotated[int, Field(ge=0, le=2**31)]
-    saved_progress: _Share
-    figure: _Finite | None = None
-
-    def report(self) -> TrainingReport:
-        """Return the body as a report."""
-        return TrainingReport.from_dict(self.model_dump())
 
 
 class JobName(BaseModel):

@@ -5,7 +5,8 @@ policy, and acts by ``scontrol release``, ``requeuehold`` and ``update``; it nev
 `schedule.py` first.
 
 - `commands.py` calls Slurm's commands; `read.py` turns their output into jobs and nodes.
-- `declared.py` reads what a job declares in its comment.
+- `declared.py` reads what a job declares in its comment, and `reports.py` the files in which it reports its
+  speed; jobs write them by `reporting.py`.
 - `decide.py` shows jobs and nodes to the policy as its world; `act.py` compares the decision with what Slurm
   has, and finds the commands that make them equal.
 - `schedule.py` is the loop with its lock and its clock; `why.py` says why a job waits.

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -29,6 +30,7 @@ from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds, Decision
 from copter.slurm.declared import declared, is_flexible
 from copter.slurm.read import Mark, SlurmJob, SlurmNode, Snapshot
+from copter.slurm.reports import Reports
 
 _log = logging.getLogger("copter.slurm")
 
@@ -77,6 +79,7 @@ class World:
         }
         self._arrived: list[LiveJob] = []
         self._left: list[LiveJob] = []
+        self._reports = Reports()
 
     def place(self, hosts: Iterable[tuple[str, int]]) -> Place | None:
         """Return nodes with GPUs as a place; None if one of them is down, or not of this world."""
@@ -164,7 +167,7 @@ class World:
         there = self.jobs.get(job.key)
         if there is None or there.file != file:
             self._remove(job.key)
-            there = self._add(job.key, file, min(job.submitted - self.epoch, self.timer.time), policy)
+            there = self._add(job.key, file, job.submitted - self.epoch, policy)
         if fixed or (place is not None and there.target is None and now is not Standing.MOVING):
             self._give(there, place, job.began - self.epoch)
         elif there.target is not None and self.place(self.target(job.key)) is None:
@@ -172,18 +175,30 @@ class World:
         running = now is Standing.RUNNING and place is not None
         if running and there.run is None:
             assert place is not None
-            there.launch(job.restarts + 1, place, tuple(host for host, _ in job.hosts), ())
+            with self._at(job.began - self.epoch):
+                there.launch(job.restarts + 1, place, tuple(host for host, _ in job.hosts), ())
         elif not running and there.run is not None:
+            there.tell()  # its restart is measured from now on
             there.end_run(self.timer.time)
+        if running and file.elastic and (report := self._reports.next(job)) is not None:
+            there.hear(report, learn=False)  # it is fitted before the policy is asked
         return True
 
     def _give(self, job: LiveJob, place: Place | None, since: float) -> None:
         """Give a job the place that it has since a time."""
         if job.target == place:
             return
-        now, self.timer.time = self.timer.time, min(max(since, job.submitted), self.timer.time)
-        job.give(place)
-        self.timer.time = now
+        with self._at(max(since, job.submitted)):
+            job.give(place)
+
+    @contextmanager
+    def _at(self, time: float) -> Iterator[None]:
+        """Let the timer of the jobs show an earlier time."""
+        now, self.timer.time = self.timer.time, min(max(time, 0.0), self.timer.time)
+        try:
+            yield
+        finally:
+            self.timer.time = now
 
     def _take(self, host: str, gpus: int, place: Place, policy: ClusterRounds[LiveJob]) -> str:
         """Show the GPUs of a node that other jobs have as a job that keeps them; return its name."""
@@ -197,9 +212,8 @@ class World:
         return name
 
     def _add(self, name: str, file: JobFile, time: float, policy: ClusterRounds[LiveJob]) -> LiveJob:
-        now, self.timer.time = self.timer.time, max(time, 0.0)
-        job = self.jobs[name] = LiveJob(file, name, self.timer, self.cluster, policy.policy.kind)
-        self.timer.time = now
+        with self._at(time):
+            job = self.jobs[name] = LiveJob(file, name, self.timer, self.cluster, policy.policy.kind)
         self._arrived.append(job)
         return job
 

@@ -60,6 +60,8 @@ class SlurmJob:
         Slurm's reason why it is pending.
     held : bool
         True if its priority is 0: Slurm does not start it, or would not start it again.
+    folder : str
+        Its working directory.
     admin_comment : str
         Its `AdminComment` without the mark.
     per_node, per_task, per_job : int
@@ -89,6 +91,7 @@ class SlurmJob:
     reason: str
     held: bool
     comment: str
+    folder: str
     admin_comment: str
     mark: Mark
     per_node: int
@@ -210,6 +213,7 @@ def _job(fields: Mapping[str, Any], key: str, state: str) -> SlurmJob:
         reason=fields["state_reason"],
         held=not _number(fields["priority"]),
         comment=fields["comment"],
+        folder=fields["current_working_directory"],
         admin_comment=_MARK.sub("", fields["admin_comment"]),
         mark=Mark.NONE if mark is None else Mark(mark[1]),
         per_node=requests[0][1],

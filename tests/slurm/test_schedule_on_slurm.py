@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support.slurm_jobs import run, until
+from support.slurm_jobs import SECONDS, run, until
 
 pytestmark = pytest.mark.cluster
 
@@ -140,12 +140,14 @@ def test_why(jobs):
     assert nobody.returncode == 1 and "no such job" in nobody.stderr
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_a_day_of_kills(jobs, schedulers, seed):
+@pytest.mark.parametrize(
+    ("count", "kills", "seconds"), [(30, 14, SECONDS), pytest.param(200, 50, 900.0, marks=pytest.mark.long)]
+)
+def test_a_day_of_kills(jobs, schedulers, count, kills, seconds):
     """Rigid and adaptive jobs; schedulers are killed at random, two act at once, a node is drained."""
-    draw = random.Random(seed)
+    draw = random.Random(count)
     ends, first = [], [schedulers.start(), schedulers.start()]
-    for number in range(30):
+    for number in range(count):
         if number % 3:
             gpus = draw.choice(["gpu:1", "gpu:2", "gpu:t4:1", "gpu:a100:2", "gpu:4"])
             ends.append(jobs.submit(draw.uniform(1.0, 8.0), f"--gres={gpus}"))
@@ -158,7 +160,7 @@ def test_a_day_of_kills(jobs, schedulers, seed):
     run("scontrol", "hold", held)
     foreign = jobs.submit(8, "--gres=gpu:t4:2", partition="other", hold=False)
     there = first
-    for number in range(14):
+    for number in range(kills):
         time.sleep(draw.uniform(0.3, 3.0))
         there.pop(draw.randrange(len(there))).kill()
         there.append(schedulers.start())
@@ -168,8 +170,8 @@ def test_a_day_of_kills(jobs, schedulers, seed):
             run("scancel", cancelled)
         if number == 9:
             run("scontrol", "update", "nodename=t4-2", "state=resume")
-    until(lambda: ended(jobs, *ends, foreign), lambda: told(jobs, *ends, foreign))
-    until(lambda: jobs.states()[limited] == "TIMEOUT")
+    until(lambda: ended(jobs, *ends, foreign), lambda: told(jobs, *ends, foreign), seconds)
+    until(lambda: jobs.states()[limited] == "TIMEOUT", jobs.states)
     schedulers.kill()
     assert not [words for words in jobs.said() if words[2] == "clash"]
     assert {key: jobs.words(key).count("end") for key in ends} == dict.fromkeys(ends, 1)

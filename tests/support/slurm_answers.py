@@ -11,6 +11,7 @@ def job_fields(**changes):
         "array_task_string": "",
         "comment": "",
         "cpus_per_task": None,
+        "current_working_directory": "/nowhere",
         "dependency": "",
         "eligible_time": 0,
         "gres_detail": [],

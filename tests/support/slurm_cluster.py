@@ -43,6 +43,7 @@ SlurmdTimeout=6
 SlurmctldTimeout=6
 MessageTimeout=5
 KillWait=10
+MinJobAge=3600
 ReturnToService=1
 {nodes}
 PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP

@@ -53,8 +53,9 @@ def run(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def until(done, what=None):
-    deadline = time.monotonic() + SECONDS
+def until(done, what=None, seconds=SECONDS):
+    """Wait until something is the case; after some seconds, raise AssertionError with `what`."""
+    deadline = time.monotonic() + seconds
     while not (found := done()):
         assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.1)
