@@ -1,8 +1,8 @@
 """A partition as the world of a policy: its decision is the place of each job.
 
-The jobs of the world are those that copter may start, and those that have GPUs.  GPUs of jobs of other
-partitions are jobs that no policy can move.  A rigid job on a node that is down or drained is left out, and
-so is its node.
+The jobs of the world are those that copter may start, and those that have GPUs.  GPUs of other jobs, such as
+those of other partitions, are jobs that no policy can move.  A rigid job on a node that is down or drained is
+left out, and so is its node.
 
 What this module remembers between two rounds is a cache: the places that were decided and are not reached
 yet, and what the policy remembers.  After a restart, the world is made again from Slurm.
@@ -124,10 +124,10 @@ class World:
         for job in seen.jobs:
             if job.gpus and standing(job, seen.time) in _SHOWN and self._update_job(job, seen, policy):
                 shown.add(job.key)
-        leaving = [job for job in seen.jobs if standing(job, seen.time) is Standing.LEAVING]
         taken = defaultdict(int, seen.others)
-        for host, gpus in (pair for job in leaving for pair in job.hosts):
-            taken[host] += gpus
+        for job in seen.jobs:
+            for host, gpus in () if job.key in shown else job.hosts:
+                taken[host] += gpus
         for host, gpus in taken.items():
             place = self.place([(host, gpus)])
             if place is not None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from copter.slurm.commands import call
+from copter.slurm.commands import SlurmError, call
 
 _OVER = frozenset(
     ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
@@ -161,8 +161,16 @@ class Snapshot:
 
 
 def read(partition: str) -> Snapshot:
-    """Return the present jobs and nodes of a partition; raise SlurmError if Slurm does not answer."""
+    """Return the present jobs and nodes of a partition.
+
+    Raises
+    ------
+    SlurmError
+        If Slurm does not answer, or the partition has no node with GPUs.
+    """
     nodes = tuple(nodes_in(call("scontrol", "show", "nodes", "--oneliner"), partition))
+    if not nodes:
+        raise SlurmError(f"partition {partition!r}: there is no such partition, or it has no node with GPUs")
     jobs, others = [], Counter[str]()
     for job in jobs_in(json.loads(call("squeue", "--json"))):
         if job.partition == partition:

@@ -161,6 +161,16 @@ def test_other_jobs_of_a_node_and_nodes_that_are_down_are_not_given(slurm, sched
     assert set(slurm.running()) == {one, two}
 
 
+def test_gpus_of_a_running_job_that_the_policy_cannot_see_are_not_given(slurm, scheduler):
+    odd = slurm.submit("gres:gpu:3", comment="copter: gpus=many")
+    slurm.call("scontrol", "release", odd)
+    slurm.pass_time(1.0)
+    assert slurm.running() == {odd: {"a1": 3}}
+    jobs = [slurm.submit("gres:gpu:2"), slurm.submit("gres:gpu:1")]
+    steps(slurm, scheduler(), 3)
+    assert slurm.running() == {odd: {"a1": 3}, jobs[0]: {"t1": 2}, jobs[1]: {"a1": 1}}
+
+
 def test_a_rigid_job_stays_on_a_drained_node_and_a_flexible_one_may_leave(slurm, scheduler):
     rigid = slurm.submit("gres:gpu:t4:2")
     steps(slurm, scheduler("sia", round_seconds=1.0), 3)

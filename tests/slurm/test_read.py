@@ -2,6 +2,8 @@
 
 import pytest
 
+from copter.slurm import read
+from copter.slurm.commands import SlurmError
 from copter.slurm.read import Mark, SlurmNode, expanded, jobs_in, nodes_in
 from support.slurm_answers import job_fields
 
@@ -88,6 +90,12 @@ def test_the_mark_is_a_part_of_the_administrators_comment():
 def test_jobs_that_have_ended_are_left_out():
     states = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY"]
     assert list(jobs_in({"jobs": [job_fields(job_state=state) for state in states]})) == []
+
+
+def test_a_partition_without_gpus_is_named(monkeypatch):
+    monkeypatch.setattr(read, "call", lambda *command: "NodeName=n1 Gres=(null) State=IDLE Partitions=gpu")
+    with pytest.raises(SlurmError, match="partition 'gpu': there is no such partition"):
+        read.read("gpu")
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,8 @@ def test_a_day_of_kills(jobs, schedulers, count, kills, seconds):
     until(lambda: jobs.states()[limited] == "TIMEOUT", jobs.states)
     schedulers.kill()
     assert not [words for words in jobs.said() if words[2] == "clash"]
-    assert {key: jobs.words(key).count("end") for key in ends} == dict.fromkeys(ends, 1)
+    # A flexible job that is requeued in the moment of its end starts and ends once more.
+    assert all("end" in jobs.words(key) for key in ends)
     rigid = [key for key in ends if not shown(key).get("Comment", "").startswith("copter:")]
     assert all(jobs.words(key) == ["start", "end"] for key in rigid), "a rigid job starts once"
     assert jobs.states()[cancelled] == "CANCELLED" and not jobs.said(held)
