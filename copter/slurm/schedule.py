@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from copter.errors import FileError
 from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
 from copter.slurm.act import actions
 from copter.slurm.commands import SlurmError
@@ -170,8 +171,16 @@ def lock_path(partition: str) -> Path:
 
 
 async def locked(path: Path, say: Callable[[str], None]) -> int:
-    """Wait for the lock of a partition; return the descriptor, whose end releases it."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """Wait for the lock of a partition; return the descriptor, whose end releases it.
+
+    Raises FileError if the file cannot be opened.
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise FileError(
+            path, f"cannot be locked: {error.strerror}; choose another file with --lock"
+        ) from None
     told = False
     while True:
         try:

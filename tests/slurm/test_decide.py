@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from copter.errors import CopterError
+from copter.errors import CopterError, FileError
 from copter.live.files import JobFileError
 from copter.slurm import act, schedule
 from copter.slurm.commands import SlurmError
@@ -289,3 +289,9 @@ def test_nodes_of_a_type_with_other_numbers_of_gpus_are_types_of_their_own():
     decider.use(decider.look(Snapshot(200.0, (wide,), nodes, {}))())
     assert list(decider.world.hosts) == [("a100:4", 4), ("a100:8", 8), ("gpu", 2)]
     assert decider.world.target("1") == (("b", 6),)
+
+
+def test_a_lock_that_cannot_be_had_is_named(tmp_path):
+    (tmp_path / "lock").symlink_to("/etc/passwd")
+    with pytest.raises(FileError, match="cannot be locked: .*; choose another file with --lock"):
+        asyncio.run(schedule.locked(tmp_path / "lock", lambda said: None))
