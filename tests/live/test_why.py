@@ -1,11 +1,14 @@
 """Why a job waits: each sentence is compared with what the service shows of its jobs, nodes and rounds."""
 
 import re
+from types import SimpleNamespace
+
+import pytest
 
 from copter import ContinualProgram, make_solver
 from copter.live.files import ClusterFile
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.sia.scheduler import _sentences
+from copter.problems.sia.scheduler import _parts, _sentences
 from support.live_cases import ELASTIC, RIGID, asked, begin, http_of, look, make_service, named, step
 
 
@@ -124,3 +127,11 @@ def test_one_gpu_is_no_plural(tmp_path):
     assert any(one.startswith("It has had 1 GPU for") for one in asked(service, "one")["sentences"])
     service.admission.submit(named(RIGID, "two", gpus=1, types=["a100"]))
     assert any(one.startswith("It needs 1 GPU of one type") for one in asked(service, "two")["sentences"])
+
+
+@pytest.mark.parametrize(
+    ("loss", "begins"), [(2.64e-9, "the prices do not exclude"), (0.02, "every schedule")]
+)
+def test_a_loss_that_is_nothing_is_not_named(loss, begins):
+    why = SimpleNamespace(blocked={}, loss=loss, value=0.0, lacking={}, prices={}, cost=0.5)
+    assert next(_parts(why)).startswith(begins)
