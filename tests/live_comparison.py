@@ -1,11 +1,10 @@
-"""The same jobs by a cluster's own queue and by copter: on a real Slurm, or on a real Ray.
+"""The same jobs in order of arrival and by copter, on a real Ray.
 
-    python tests/live_comparison.py slurm --sizes trace --json slurm.json
+    python tests/live_comparison.py ray --sizes trace --json ray.json
 
-A job trains until it has made the progress that it was drawn with, and both sides run the same script.  By
-the cluster's own queue it gets, once, the GPUs that its user asks for, of whatever type is free, and trains
-with the batch size of its user: Slurm's backfill with time limits that are twice what the job takes on its
-slowest GPUs, or first come first served on Ray.  By copter it is handed in without a size.
+A job trains until it has made the progress that it was drawn with, and both sides run the same script.  In
+order of arrival it gets, once, the GPUs that its user asks for, of whatever type is free, and trains with the
+batch size of its user.  By copter it is handed in without a size.
 
 Sizes are those of Microsoft's trace by the job's GPU time (``trace``) or those of a knowing user (``tuned``),
 see :mod:`copter.problems.cluster.traces.tuned`; at most a node.  GPU times are as skewed as in the trace, but
@@ -32,12 +31,12 @@ import numpy as np
 from copter.cli.console import save_json, say
 from copter.live.backends.base import Run, ended
 from copter.live.process import ServiceProcess
-from copter.live.replay import play_again, simulate
 from copter.live.training.plan import Batch, Pace, TrainingPlan
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 from copter.problems.cluster.traces.tuned import _REQUESTED, TunedJobs
+from support.play_again import play_again
 
 SELF = Path(__file__).resolve()
 """Also what runs a job on a node."""
@@ -296,21 +295,6 @@ def by_queue(
     return Result(jct, max(finished.values()) - jobs[0].time)
 
 
-def to_slurm(slowest: str) -> Callable[[ComparedJob, Path], None]:
-    """Hand jobs to Slurm as their users would, with twice the time that they take on the slowest type."""
-
-    def submit(job: ComparedJob, description: Path) -> None:
-        minutes = max(1, math.ceil(2.0 * seconds_on(job, slowest) / 60.0))
-        script = f"#!/bin/sh\nexec {sys.executable} {SELF} on-host {description}\n"
-        command = [
-            *("sbatch", "--parsable", f"--job-name={job.name}", "--nodes=1", "--ntasks=1", "--mem=100"),
-            *(f"--gres=gpu:{job.gpus}", f"--time={minutes}", f"--output={description}.out"),
-        ]
-        subprocess.run(command, input=script, text=True, check=True, capture_output=True)
-
-    return submit
-
-
 def to_ray(hosts: Mapping[str, str]) -> Callable[[ComparedJob, Path], None]:
     """Hand jobs to Ray as tasks.
 
@@ -346,20 +330,6 @@ def write_cluster(path: Path, hosts: Mapping[str, Sequence[str]], **options: Any
     path.write_text("\n".join([*text, *(f"{name} = {json.dumps(value)}" for name, value in options.items())]))
 
 
-def compare_on_slurm(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, Result]:
-    """Slurm's own queue, then copter, on a Slurm of this machine."""
-    from support.slurm_cluster import SlurmCluster, why_not
-
-    if why_not():
-        raise RuntimeError(why_not())
-    with SlurmCluster(folder / "slurm", TYPES) as cluster:
-        hosts = cluster.hosts
-        types = {host: type for type, there in hosts.items() for host in there}
-        theirs = by_queue(folder / "queue", jobs, types, to_slurm(next(iter(TYPES))))
-        write_cluster(folder / "slurm.toml", hosts, cpus_per_gpu=1, memory_per_gpu=100)
-        return theirs, by_copter(folder / "copter", folder / "slurm.toml", "slurm", jobs)
-
-
 def compare_on_ray(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, Result]:
     """First come first served on Ray, then copter, on a Ray of this machine."""
     import ray
@@ -390,9 +360,9 @@ def compare_on_ray(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, R
 def main() -> None:
     """Run a comparison, or one of its jobs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=["slurm", "ray", "on-host"])
+    parser.add_argument("what", choices=["ray", "on-host"])
     parser.add_argument("description", nargs="?", type=Path, help="for on-host")
-    parser.add_argument("--host", default=os.environ.get("SLURMD_NODENAME", ""), help="for on-host")
+    parser.add_argument("--host", default="", help="for on-host")
     parser.add_argument("--jobs", type=int, default=24)
     parser.add_argument("--span", type=float, default=120.0, help="seconds in which they are handed in")
     parser.add_argument("--sizes", choices=get_args(Sizes), default="trace")
@@ -403,8 +373,7 @@ def main() -> None:
         on_host(given.description, given.host)
     jobs = draw(given.jobs, given.span, given.sizes, given.seed)
     folder = Path(tempfile.mkdtemp(prefix="copter-"))
-    compare = {"slurm": compare_on_slurm, "ray": compare_on_ray}[given.what]
-    theirs, ours = compare(folder, jobs)
+    theirs, ours = compare_on_ray(folder, jobs)
     settings = {
         "cluster": given.what,
         "sizes": given.sizes,
@@ -422,16 +391,10 @@ def main() -> None:
         save_json(found, given.json)
 
 
-def record(folder: Path) -> dict[str, float]:
-    """How a service's record plays again, and in the simulator.
-
-    Returns
-    -------
-    dict of str to float
-        ``rounds``, ``different`` of them, and the figures of :func:`copter.live.replay.simulate`.
-    """
+def record(folder: Path) -> dict[str, int]:
+    """How many rounds of a service's record were asked again, and how many of them differ."""
     rounds, different = play_again(folder)
-    return {"rounds": rounds, "different": len(different)} | simulate(folder)
+    return {"rounds": rounds, "different": len(different)}
 
 
 def document(jobs: Sequence[ComparedJob], theirs: Result, ours: Result, **settings: Any) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Kills at random: the service, processes of jobs, agents, daemons and nodes, while many short jobs run.
 
-    python tests/live_faults.py --backend slurm --jobs 200 --kills 100 --seed 1
 
 Half of the jobs are commands, half train and are resized.  At the end every job that was acknowledged is
 over, once; none has run in two places at a time; the journal is sound and plays again; and what a job that
@@ -21,8 +20,7 @@ from pathlib import Path
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
-from copter.live.replay import play_again
-from support.slurm_cluster import SlurmCluster
+from support.play_again import play_again
 
 TYPES = {"a100": (1, 4), "t4": (2, 2)}
 """Nodes of each type, and GPUs on each of them."""
@@ -65,9 +63,6 @@ class Local:
     def __exit__(self, *_):
         pass
 
-    def tend(self):
-        """Do what an operator would."""
-
     def fail(self, kind, rng):
         """Let something of the backend's own fail; returns what mends it, and after how many seconds."""
         assert kind == "node"
@@ -75,45 +70,6 @@ class Local:
         mark = self.folder / "failed" / rng.choice(sum(self.hosts.values(), []))
         mark.touch()
         return lambda: mark.unlink(missing_ok=True), rng.uniform(0.5, 3.0)
-
-
-class OnSlurm:
-    """A real Slurm: slurmctld and slurmd are killed, and nodes with all that runs there."""
-
-    kinds = {"service": 2, "process": 4, "agent": 3, "slurmctld": 2, "slurmd": 2, "node": 2}
-    seconds = (1.0, 3.0)
-
-    def __init__(self, folder):
-        self._cluster = SlurmCluster(Path(tempfile.mkdtemp(prefix="slurm-")), TYPES)
-        self.hosts = self._cluster.hosts
-        self._up = set(sum(self.hosts.values(), []))
-        self.options = {"cpus_per_gpu": 1, "memory_per_gpu": 100, "begin_seconds": 15}
-
-    def __enter__(self):
-        self._cluster.__enter__()
-        return self
-
-    def __exit__(self, *_):
-        self._cluster.__exit__()
-
-    def tend(self):
-        """Resume nodes: a slurmctld that was killed may give numbers again, and drains nodes for that."""
-        self._cluster.resume_nodes()
-
-    def fail(self, kind, rng):
-        if kind == "slurmctld":
-            self._cluster.stop_controller(signal.SIGKILL)
-            return self._cluster.start_controller, rng.uniform(0.0, 3.0)
-        host = rng.choice(sorted(self._up))
-        self._up.remove(host)
-        # A slurmd is back before Slurm notices, and its jobs go on.
-        (self._cluster.kill_node if kind == "slurmd" else self._cluster.fail_node)(host)
-
-        def back():
-            self._cluster.start_node(host)
-            self._up.add(host)
-
-        return back, rng.uniform(0.0, 2.0 if kind == "slurmd" else 12.0)
 
 
 class OnRay(Local):
@@ -164,7 +120,7 @@ class OnRay(Local):
         return back, rng.uniform(0.0, 8.0)
 
 
-BACKENDS = {"local": Local, "slurm": OnSlurm, "ray": OnRay}
+BACKENDS = {"local": Local, "ray": OnRay}
 
 
 def command_job(name, rng):
@@ -255,11 +211,6 @@ class Killer:
             self._to_mend[kind] = (time.monotonic() + seconds, primal_repair)
         self.killed[kind] += 1
 
-    @property
-    def broken(self):
-        """Kinds of what is not mended yet."""
-        return self._to_mend.keys()
-
     def primal_repair(self, *, all=False):
         """Mend what it is time for, or all."""
         for kind, (when, primal_repair) in list(self._to_mend.items()):
@@ -303,8 +254,6 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
         time.sleep(rng.uniform(*cluster.seconds))
         killer.primal_repair()
         killer.kill()
-        if "slurmctld" not in killer.broken:
-            cluster.tend()
         assert submitting.is_alive() or len(acknowledged) == jobs, "jobs were not handed in"
     killer.primal_repair(all=True)
     submitting.join()

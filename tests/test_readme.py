@@ -92,8 +92,19 @@ def test_commands_exist_with_their_options(page):
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
 
 
-OTHERS = {"--help", "--node-name", "--picture", "--coarse"}
-"""Options in sentences that every command has, or that are of Ray, of the gallery or of an example."""
+OTHERS = {
+    "--help",
+    "--node-name",
+    "--picture",
+    "--coarse",
+    "--begin",
+    "--comment",
+    "--gres",
+    "--hold",
+    "--nice",
+    "--ntasks",
+}
+"""Options in sentences that every command has, or that are of Ray, Slurm, the gallery or an example."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,19 +7,16 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
   thread of `policy_thread.py` and with a deadline), `launcher.py` (starts, stops and kills runs) and
   `record.py` (the journal and the state, and the recovery of the state after a restart).
 - `events.py`, `journal.py`, `cluster.py` and `jobs.py`: the events, their file, and the state that follows
-  from them.  `archive.py` moves the events of jobs that ended long ago to other files.
-- `reservations.py` has the nodes that for some time run only the jobs that ask for them.
-- `tokens.py` has the names and roles of the authors of requests; `accounts.py` lets their jobs run as
-  accounts of the machine.
-- `files.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users write and
-  see.  `untrusted.py` reads files that jobs can write.  `connections.py` limits a server's connections, and
-  `reload.py` says what a changed file of the cluster changes.
+  from them.
+- `tokens.py` has the names and roles of the authors of requests.
+- `files.py`, `report.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users
+  and runs write, and what users see.  `untrusted.py` reads files that jobs can write.  `connections.py`
+  limits a server's connections.
 - `why.py` says why a job waits, and `forecast.py` when it would start, which `ahead.py` finds in a process of
   its own.
-- `client.py`, `cli.py` and `process.py` use a service from Python and from the command line.  `replay.py`
-  asks the policy of a recorded run again, for comparison.  `demo.py` is `make live`; it runs the jobs of
-  `examples/`.
-- `backends/` start runs on this machine, on Ray or on Slurm.  Training scripts import `training/`.
+- `client.py`, `cli.py` and `process.py` use a service from Python and from the command line.  `demo.py` is
+  `make live`; it runs the jobs of `examples/`.
+- `backends/` start runs on this machine or on Ray.  Training scripts import `training/`.
 
 The folder may import all of copter; nothing else in copter imports it.  `training/` (except `torch.py`) needs
 no extra, and `backends/agent.py` needs the standard library only, because both run in the jobs.

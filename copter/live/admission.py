@@ -1,6 +1,6 @@
 """Requests of users and runs: each request is checked, then written to the record or refused.
 
-Users submit, cancel, hold and release jobs; admins also drain and reserve nodes; runs report their progress.
+Users submit and cancel jobs; admins also drain nodes; runs report their progress.
 A refused request changes nothing.
 
 The role of the author of a request decides what the author may do.  An admin may do everything, a user may
@@ -13,39 +13,20 @@ import fnmatch
 import json
 import math
 import secrets
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-from copter.errors import CopterError, choices
+from copter.errors import CopterError
 from copter.live.backends.base import Backend
-from copter.live.events import (
-    Closed,
-    Drained,
-    Held,
-    Released,
-    Reported,
-    ReservationEnded,
-    Reserved,
-    Submitted,
-)
+from copter.live.events import Closed, Drained, Reported, Submitted
 from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import HOW, ServiceRecord
-from copter.live.reload import reservable
-from copter.live.reservations import (
-    MOST_SECONDS,
-    Reservation,
-    node_names,
-    policy_type,
-    present,
-)
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
 from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.rounds import can_run
 
 _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
@@ -56,7 +37,6 @@ _MOST_ARRAY_BYTES = 16 * 1024 * 1024
 """Largest size of an array times the bytes of its file, which the journal has once for each job."""
 _MOST_PATTERNS = 100
 """Largest number of patterns in a request, because each is compared with the names of all jobs."""
-_Change: TypeAlias = Literal["cancel", "hold", "release"]
 
 
 class RefusedError(CopterError, ValueError):
@@ -92,8 +72,8 @@ class Admission:
         self._record, self._rounds, self._backend = record, rounds, backend
         self._profiled = profiled
 
-    def submit(self, file: JobFile, author: Author = ADMIN, *, hold: bool = False) -> str:
-        """Accept a job, with `hold` as a held job, and return its name; it is in the journal then.
+    def submit(self, file: JobFile, author: Author = ADMIN) -> str:
+        """Accept a job and return its name; it is in the journal then.
 
         Raises
         ------
@@ -102,12 +82,10 @@ class Admission:
             submit jobs.
         """
         name = file.name or _new_name(file)
-        self._record.write(*self._submissions(file, {name: None}, author, hold))
+        self._record.write(*self._submissions(file, {name: None}, author))
         return name
 
-    def submit_array(
-        self, file: JobFile, size: int, author: Author = ADMIN, *, hold: bool = False
-    ) -> list[str]:
+    def submit_array(self, file: JobFile, size: int, author: Author = ADMIN) -> list[str]:
         """Accept `size` jobs that differ in their number, and return their names NAME-0, NAME-1 and so on.
 
         All of them are in the journal when this returns, or none.
@@ -131,28 +109,25 @@ class Admission:
                 f"{_MOST_ARRAY_BYTES} bytes; shorten the job, for example with a script as its command",
             )
         indices: dict[str, int | None] = {f"{stem}-{index}": index for index in range(size)}
-        self._record.write(*self._submissions(file, indices, author, hold))
+        self._record.write(*self._submissions(file, indices, author))
         return list(indices)
 
     def _submissions(
-        self, file: JobFile, indices: Mapping[str, int | None], author: Author, hold: bool
-    ) -> list[Submitted | Held]:
+        self, file: JobFile, indices: Mapping[str, int | None], author: Author
+    ) -> list[Submitted]:
         """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
         self._checked(file, list(indices), author)
         now, fields = self._record.now(), file.model_dump(mode="json")
-        held = [Held(time=now, job=name, author=author.name) for name in indices] if hold else []
-        submitted = [
+        return [
             Submitted(
                 time=now,
                 job=name,
                 file=fields | ({} if index is None else {"name": name}),
                 author=author.name,
                 index=index,
-                account=author.account,
             )
             for name, index in indices.items()
         ]
-        return [*submitted, *held]
 
     def dry_run(self, file: JobFile, author: Author = ADMIN) -> LiveJob:
         """Return the job that `submit` would accept; raise RefusedError as it does, and change nothing."""
@@ -161,27 +136,18 @@ class Admission:
     def _checked(self, file: JobFile, names: Sequence[str], author: Author) -> LiveJob:
         """Return the first of new jobs with a file; raise RefusedError as `submit` does."""
         check_role(author, "submit jobs", "admin", "user")
-        record, most = self._record, self._record.file.max_jobs
+        record, most = self._record, self._record.state.file.max_jobs
         for name in names:
             if record.journal.knows(name):
-                raise RefusedError(409, f"name = {name!r}: must be new; there is or was a job of this name")
+                raise RefusedError(
+                    409, f"name = {name!r}: must be new; there is a job of this name, which may have ended"
+                )
         state = record.state
         if len(state.jobs) + len(record.pending()) + len(names) > most:
             raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
         self._check_fields(file)
-        policy, whole, reservation = self._rounds.policy, record.file.cluster(), None
-        if file.reservation is not None:
-            reservation = self._reservation(file.reservation, file.tenant)
-            whole = _cluster_of(reservation, whole)
-        job = LiveJob(file, names[0], state.timer, whole, policy.kind, reservation=reservation)
-        if reservation is not None:
-            most = max((whole.capacity[type] for type in job.types), default=0)
-            if job.least_gpus > most:
-                raise RefusedError(
-                    422,
-                    f"reservation = {reservation.name!r}: has {most} GPUs of a type that the job can use, and"
-                    f" the job needs {job.least_gpus}",
-                )
+        policy, whole = self._rounds.policy, record.state.file.cluster()
+        job = LiveJob(file, names[0], state.timer, whole, policy.kind)
         if not can_run(policy, job, whole):
             raise RefusedError(
                 422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
@@ -212,7 +178,7 @@ class Admission:
             If there is no such job, a job has ended, the author may not change it, or no job matches a
             pattern.  Then nothing has changed.
         """
-        jobs, now = self._chosen("cancel", names, author), self._record.now()
+        jobs, now = self._chosen(names, author), self._record.now()
         reason = f"cancelled by {author.name}"
         self._record.write(
             *(
@@ -222,41 +188,19 @@ class Admission:
         )
         return jobs
 
-    def hold(self, *names: str, author: Author = ADMIN) -> list[str]:
-        """Let queued jobs wait until they are released; arguments and errors are those of `cancel`.
-
-        Raises RefusedError also if a job is not queued, or is held already.
-        """
-        jobs, now = self._chosen("hold", names, author), self._record.now()
-        self._record.write(*(Held(time=now, job=job, author=author.name) for job in jobs))
-        return jobs
-
-    def release(self, *names: str, author: Author = ADMIN) -> list[str]:
-        """Let held jobs start again; arguments and errors are those of `cancel`.
-
-        Raises RefusedError also if a job is not held.
-        """
-        jobs, now = self._chosen("release", names, author), self._record.now()
-        self._record.write(*(Released(time=now, job=job, author=author.name) for job in jobs))
-        return jobs
-
-    def _chosen(self, change: _Change, names: Sequence[str], author: Author) -> list[str]:
-        """Return the jobs to change by names and patterns, each once; raise RefusedError as `cancel` does."""
-        check_role(author, f"{change} jobs", "admin", "user")
+    def _chosen(self, names: Sequence[str], author: Author) -> list[str]:
+        """Return the jobs to end by names and patterns, each once; raise RefusedError as `cancel` does."""
+        check_role(author, "cancel jobs", "admin", "user")
         chosen: dict[str, None] = {}
         names = list(dict.fromkeys(names))
         patterns = sum(_is_pattern(name) for name in names)
         if patterns > _MOST_PATTERNS:
             raise RefusedError(422, f"jobs: {patterns} patterns: must be at most {_MOST_PATTERNS}")
         owners = self._owners()
-        can_change = [
-            name
-            for name, owner in (owners.items() if patterns else ())
-            if _may_change(author, owner) and self._refusal(change, name, owner, author) is None
-        ]
+        can_change = [name for name, owner in owners.items() if patterns and _may_change(author, owner)]
         for name in names:
             if not _is_pattern(name):
-                refusal = self._refusal(change, name, owners.get(name), author)
+                refusal = self._refusal(name, owners.get(name), author)
                 if refusal is not None:
                     raise refusal
                 chosen[name] = None
@@ -264,7 +208,7 @@ class Admission:
             found = fnmatch.filter(can_change, name)
             if not found:
                 who = repr(author.name)
-                raise RefusedError(404, f"there is no job that {who} can {change} and that matches {name!r}")
+                raise RefusedError(404, f"there is no job that {who} can cancel and that matches {name!r}")
             chosen |= dict.fromkeys(found)
         return list(chosen)
 
@@ -275,8 +219,8 @@ class Admission:
         owners = {name: job.owner for name, job in jobs.items() if name not in closing}
         return owners | {event.job: event.author for event in record.pending()}
 
-    def _refusal(self, change: _Change, name: str, owner: str | None, author: Author) -> RefusedError | None:
-        """Return why an author cannot change a job; None if the author can.
+    def _refusal(self, name: str, owner: str | None, author: Author) -> RefusedError | None:
+        """Return why an author cannot end a job; None if the author can.
 
         `owner` is None if there is no such job, or it has ended.
         """
@@ -286,15 +230,7 @@ class Admission:
                 return RefusedError(409, f"job {name!r} has ended")
             return RefusedError(404, f"there is no job {name!r}")
         if not _may_change(author, owner):
-            return RefusedError(
-                403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not {change} it"
-            )
-        job = record.state.jobs.get(name)
-        if change == "hold" and job is not None and job.status != "queued":
-            return RefusedError(409, f"job {name!r} is {job.status}: only a queued job can be held")
-        if change != "cancel" and record.is_held(name) == (change == "hold"):
-            state = "is held already" if change == "hold" else "is not held"
-            return RefusedError(409, f"job {name!r} {state}")
+            return RefusedError(403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not cancel it")
         return None
 
     def drain(self, type: str, node: int, author: Author = ADMIN, *, back: bool = False) -> None:
@@ -311,88 +247,6 @@ class Admission:
             raise RefusedError(404, f"there is no node {node} of type {type!r}")
         record.write(Drained(time=record.now(), type=type, node=node, back=back, author=author.name))
 
-    def reserve(
-        self,
-        name: str,
-        nodes: Sequence[str],
-        begin: float | None,
-        end: float,
-        tenants: Sequence[str] | None = None,
-        author: Author = ADMIN,
-    ) -> None:
-        """Reserve nodes for jobs that ask for the reservation.
-
-        Parameters
-        ----------
-        nodes : sequence of str
-            Names of the nodes, such as ``a100-0``.
-        begin, end : float
-            Times in seconds since the service first began; a `begin` of None, or in the past, means now.
-        tenants : sequence of str, optional
-            Tenants whose jobs may ask for the reservation; default: all.  If it is empty, no job may.
-
-        Raises
-        ------
-        RefusedError
-            If there is a reservation of this name that is not over, the reservation would overlap with
-            another one on a node, a node does not exist or may be removed by the policy, the times are
-            invalid, or the author may not reserve nodes.
-        """
-        check_role(author, "reserve nodes", "admin")
-        record, now = self._record, self._record.now()
-        there = present(record.reservations)
-        if any(one.name == name for one in there):
-            raise RefusedError(409, f"name = {name!r}: there is a reservation of this name")
-        begin = now if begin is None else max(begin, now)
-        if not end > begin:
-            raise RefusedError(
-                422, f"end: {end - now:.0f} s from now: must be after the begin, {begin - now:.0f} s from now"
-            )
-        if end - now > MOST_SECONDS:
-            raise RefusedError(422, f"end: {end - now:g} s from now: must be at most {MOST_SECONDS:g} s")
-        known = {f"{type}-{node}": (type, node) for type, node in reservable(record.state, record.file)}
-        unknown = [node for node in nodes if node not in known]
-        if unknown:
-            raise RefusedError(
-                422, f"nodes = {unknown[0]!r}: must be a node such as a100-0, of a type without max_nodes"
-            )
-        chosen = tuple(dict.fromkeys(known[node] for node in nodes))
-        for one in there:
-            common = [node for node in chosen if node in one.nodes]
-            if common and begin < one.end and one.begin < end:
-                raise RefusedError(
-                    409,
-                    f"nodes = {node_names(common[:1])!r}: is reserved by {one.name!r} in a part of this time",
-                )
-        record.write(
-            Reserved(
-                time=now,
-                name=name,
-                nodes=chosen,
-                begin=begin,
-                end=end,
-                tenants=None if tenants is None else tuple(tenants),
-                author=author.name,
-            )
-        )
-
-    def unreserve(self, name: str, author: Author = ADMIN) -> None:
-        """End a reservation before its time, or cancel it before it begins.
-
-        Raises
-        ------
-        RefusedError
-            If there is no such reservation or it is over, or the author may not reserve nodes.
-        """
-        check_role(author, "reserve nodes", "admin")
-        record = self._record
-        one = record.reservations.get(name)
-        if one is None or one.status == "over":
-            raise RefusedError(404, f"there is no reservation {name!r} that is not over")
-        record.write(ReservationEnded(time=record.now(), name=name, author=author.name))
-        if one.status == "active":
-            self._rounds.renew()
-
     def report(self, name: str, number: int, report: TrainingReport) -> Orders:
         """Write the report of a run, and return the orders for the run.
 
@@ -408,7 +262,7 @@ class Admission:
         now = record.now()
         _count(job.run, report, now)
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
-        held = job.configuration(job.run.place)
+        held = Placement(*job.run.place).configuration
         record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
         record.metrics.reported()
         batch = None
@@ -417,22 +271,11 @@ class Admission:
             if chosen is not None and chosen != job.run.batch:
                 batch = job.run.batch = chosen
         stop = not math.isnan(job.run.told)
-        return Orders(record.file.lease_seconds, stop, batch)
-
-    def _reservation(self, name: str, tenant: str) -> Reservation:
-        """Return the reservation of a new job; raise RefusedError if the job may not ask for it."""
-        one = self._record.reservations.get(name)
-        if one is None or one.status == "over":
-            why = "there is no reservation of this name" if one is None else "this reservation is over"
-            raise RefusedError(422, f"reservation = {name!r}: {why}")
-        if one.tenants is not None and tenant not in one.tenants:
-            may = f"only jobs of the tenants {', '.join(one.tenants)}" if one.tenants else "no jobs"
-            raise RefusedError(403, f"reservation = {name!r}: takes {may}, and the tenant is {tenant!r}")
-        return one
+        return Orders(record.state.file.lease_seconds, stop, batch)
 
     def _check_fields(self, file: JobFile) -> None:
-        """Raise RefusedError if the file of a job names an unknown job, type, option or application."""
-        record, types = self._record, [one.type for one in self._record.file.gpus]
+        """Raise RefusedError if the file of a job names an unknown job, type or application."""
+        record, types = self._record, [one.type for one in self._record.state.file.gpus]
         for name in file.after:
             if not record.journal.knows(name):
                 raise RefusedError(422, f"after = {name!r}: there is no job of this name")
@@ -441,19 +284,14 @@ class Admission:
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
-        known = self._backend.job_options
-        for option in file.options:
-            if option not in known:
-                why = f"has no {option!r}: {choices(option, known)}" if known else "takes no options"
-                raise RefusedError(422, f"options: backend {self._backend.name!r} {why}")
         unenforced = [name for name in file.limits if name not in self._backend.limits]
-        if unenforced and not record.file.ignore_unenforced_limits:
+        if unenforced and not record.state.file.ignore_unenforced_limits:
             raise RefusedError(
                 422,
                 f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"
                 " limit: omit it",
             )
-        if record.file.pace is not None and file.elastic and file.application not in self._profiled:
+        if record.state.file.pace is not None and file.elastic and file.application not in self._profiled:
             profiled = ", ".join(self._profiled)
             raise RefusedError(
                 422,
@@ -485,15 +323,6 @@ class Admission:
                 return False
             free[max(fits, key=lambda type: free[type])] -= gpus
         return True
-
-
-def _cluster_of(reservation: Reservation, whole: Cluster) -> Cluster:
-    """Return the nodes of a reservation, as policies know them."""
-    counts = Counter(type for type, _ in reservation.nodes)
-    return Cluster(
-        replace(one, name=policy_type(one.name, reservation.name), nodes=counts[one.name])
-        for one in whole.types
-    )
 
 
 def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:

@@ -1,4 +1,4 @@
-"""`copter serve` and its clients, such as `submit`, `jobs`, `cancel` and `events`; and `copter replay`."""
+"""`copter serve` and its clients, such as `submit`, `jobs`, `cancel` and `events`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SERVE_EXAMPLES = """\b
 Examples:
   copter serve --cluster cluster.toml
   copter serve --cluster cluster.toml --policy shockwave --round-seconds 120 --folder /srv/copter
-  copter serve --cluster cluster.toml --backend slurm --host 10.0.0.5
+  copter serve --cluster cluster.toml --backend ray --host 10.0.0.5
 """
 _SUBMIT_EXAMPLES = """\b
 Examples:
@@ -58,19 +58,12 @@ _JOBS_EXAMPLES = """\b
 Examples:
   copter jobs
   copter jobs --over --json
-  copter jobs --archived --owner alice
-  copter jobs --watch --status running --tenant vision
+  copter jobs --watch --status running --owner alice
 """
 _EVENTS_EXAMPLES = """\b
 Examples:
   copter events
   copter events --author alice --limit 1000
-"""
-_RESERVE_EXAMPLES = """\b
-Examples:
-  copter reserve course --nodes a100-0,a100-1 --from 2026-03-02T09:00 --until 2026-03-06T18:00
-  copter reserve demo --nodes a100-0 --until +2h --tenants vision,speech
-  copter reserve repair --nodes t4-3 --from +1d --until +1d4h --maintenance
 """
 _LOGS_EXAMPLES = """\b
 Examples:
@@ -87,18 +80,10 @@ def register(app: typer.Typer) -> None:
     app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n  copter cancel 'train-*'\n")(
         cancel
     )
-    app.command("hold", epilog="\b\nExamples:\n  copter hold train-1 train-2\n  copter hold 'train-*'\n")(
-        hold
-    )
-    app.command("release", epilog="\b\nExamples:\n  copter release train-1\n")(release)
     app.command("logs", epilog=_LOGS_EXAMPLES)(logs)
     app.command("events", epilog=_EVENTS_EXAMPLES)(events)
-    app.command("replay", epilog="\b\nExamples:\n  copter replay runs/live\n")(replay)
+    app.command("usage", epilog="\b\nExamples:\n  copter usage\n")(usage)
     app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
-    app.command("reserve", epilog=_RESERVE_EXAMPLES)(reserve)
-    app.command("unreserve", epilog="\b\nExamples:\n  copter unreserve team\n")(unreserve)
-    app.command("reservations", epilog="\b\nExamples:\n  copter reservations\n")(reservations)
-    app.command("reload", epilog="\b\nExamples:\n  copter reload\n")(reload)
 
 
 _ServiceUrl: TypeAlias = Annotated[
@@ -118,34 +103,10 @@ _LOCAL = f"http://127.0.0.1:{_PORT}"
 
 def _seconds(text: str) -> float:
     """Return the seconds of a time such as 1d12h."""
-    from copter.live.reservations import MOST_SECONDS
-
     found = _TIME.fullmatch(text)
     if found is None or not any(found.groups()):
         raise typer.BadParameter(f"{text!r}: must be a time with units, such as 90m, 2h or 1d12h")
-    seconds = sum(int(count or 0) * unit for count, unit in zip(found.groups(), _UNITS, strict=True))
-    if seconds > MOST_SECONDS:
-        raise typer.BadParameter(f"{text!r}: must be at most 100 years")
-    return float(seconds)
-
-
-def _moment(text: str) -> float | datetime:
-    """Return a time of the day, or the seconds from now of a time such as +2h."""
-    if text.startswith("+"):
-        return _seconds(text[1:])
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"{text!r}: must be a time such as 2026-03-02T09:00, or +2h for 2 hours from now"
-        ) from None
-
-
-def _service_time(moment: float | datetime, cluster: dict[str, Any]) -> float:
-    """Return a time in seconds since the service first began; `cluster` is its view of now."""
-    if isinstance(moment, datetime):
-        return moment.timestamp() - float(cluster["began"])
-    return float(cluster["time"]) + moment
+    return float(sum(int(count or 0) * unit for count, unit in zip(found.groups(), _UNITS, strict=True)))
 
 
 def _client(url: str, token_file: Path, *, patience: float = 0.0) -> Client:
@@ -168,7 +129,7 @@ def serve(
         Path, typer.Option(callback=existing_file("give a cluster.toml"), help="File of the nodes.")
     ],
     policy: Annotated[str, typer.Option(help="Name of the policy; an unknown name prints the list.")] = "sia",
-    backend: Annotated[str, typer.Option(help="Where jobs run: local, ray or slurm.")] = "local",
+    backend: Annotated[str, typer.Option(help="Where jobs run: local or ray.")] = "local",
     folder: Annotated[Path, typer.Option(help="Folder of journal, token and job logs.")] = _FOLDER,
     round_seconds: Annotated[
         float | None, typer.Option(callback=positive, help="Length of a round; default: the policy's own.")
@@ -225,8 +186,6 @@ def serve(
         if not equals:
             raise typer.BadParameter(f"{text!r}: must be SETTING=VALUE, such as p=-1", param_hint="--set")
         settings[name.replace("-", "_")] = parse_value(value)
-    early: list[int] = []  # a signal before the service is there must not end the process
-    signal.signal(signal.SIGHUP, lambda number, _: early.append(number))
     file = read_toml(cluster, ClusterFile)
     made = make_policy(policy, **settings)
     if round_seconds is not None and made.round_seconds is None:
@@ -243,7 +202,6 @@ def serve(
         make_backend(backend, folder.resolve(), file),
         policy,
         settings=settings,
-        source=cluster,
         tokens=tokens,
         url=address,
         round_seconds=round_seconds,
@@ -252,10 +210,8 @@ def serve(
     sys.setswitchinterval(_SWITCH_SECONDS)
     # After its shutdown, the server raises the signal again; by default SIGTERM would end the process there.
     signal.signal(signal.SIGTERM, _end)
-    signal.signal(signal.SIGHUP, lambda *_: service.ask_reload())
-    if early:
-        service.ask_reload()
     try:
+        listening = bound_socket(host, port)  # before anything is said about the service
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
         if service.backend.notice:
@@ -267,7 +223,7 @@ def serve(
         server = uvicorn.Server(
             uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
         )
-        server.run([bound_socket(host, port)])
+        server.run([listening])
         if not server.started:
             raise typer.Exit(3)
     except KeyboardInterrupt:  # the server has shut down
@@ -279,32 +235,6 @@ def serve(
 def _end(number: int, _: Any) -> None:
     """End the process in an orderly way, so that acknowledged requests are written."""
     sys.exit(0)
-
-
-def replay(
-    folder: Annotated[Path, typer.Argument(help="Folder of a service, which may be running.")] = _FOLDER,
-    as_json: _JsonOut = False,
-) -> None:
-    """Replay a recorded run: ask the policy again, and simulate the jobs with their measured profiles.
-
-    Exits with 1 if the policy gives an answer that differs from the recorded one.
-    """
-    from copter.live.replay import play_again, simulate
-
-    rounds, different = play_again(folder)
-    simulated = simulate(folder)
-    if as_json:
-        import json
-
-        typer.echo(json.dumps({"rounds": rounds, "different": len(different)} | simulated))
-    else:
-        say(f"{rounds} rounds asked again, {len(different)} answers differ")
-        for one in different[:5]:
-            say(f"at {one.time:.1f} s: recorded {dict(one.recorded)}, answered {dict(one.answered)}")
-        row = [f"{simulated[name]:.1f}" for name in ("jobs", "live_jct", "simulated_jct", "ratio")]
-        table("", ("jobs", "average JCT, live (s)", "simulated (s)", "ratio"), [row], text_columns=0)
-    if different:
-        raise typer.Exit(1)
 
 
 def submit(
@@ -326,9 +256,6 @@ def submit(
             " cancelled.",
         ),
     ] = None,
-    held: Annotated[
-        bool, typer.Option("--hold", help="Let the job wait until it is released with copter release.")
-    ] = False,
     array: Annotated[
         int | None,
         typer.Option(
@@ -350,8 +277,8 @@ def submit(
     """Submit a job, or an array of jobs, and print the names."""
     from copter.live.untrusted import words
 
-    if dry_run and (array is not None or held or wait):
-        raise typer.BadParameter("--dry-run: must be given without --array, --hold and --wait")
+    if dry_run and (array is not None or wait):
+        raise typer.BadParameter("--dry-run: must be given without --array and --wait")
     with _client(service, token_file) as client:
         given = {
             "name": name,
@@ -363,9 +290,9 @@ def submit(
             typer.echo("\n".join(map(words, client.dry_run(job, **given))))
             return
         if array is None:
-            taken = [client.submit(job, hold=held, **given)]
+            taken = [client.submit(job, **given)]
         else:
-            taken = client.submit_array(job, array, hold=held, **given)
+            taken = client.submit_array(job, array, **given)
         typer.echo("\n".join(taken))
     if wait:
         with _client(service, token_file, patience=_RESTART_SECONDS) as client:
@@ -379,9 +306,6 @@ def submit(
 
 def jobs(
     over: Annotated[bool, typer.Option("--over", help="Include jobs that have ended.")] = False,
-    archived: Annotated[
-        bool, typer.Option("--archived", help="List instead the jobs that were moved to archives.")
-    ] = False,
     why: Annotated[
         str | None,
         typer.Option(metavar="JOB", help="Say instead why this job waits and when it would start."),
@@ -390,7 +314,6 @@ def jobs(
         list[str] | None,
         typer.Option(metavar="STATUS", help="List jobs with this status only; may be repeated."),
     ] = None,
-    tenant: Annotated[str | None, typer.Option(help="List the jobs of this tenant only.")] = None,
     owner: Annotated[
         str | None, typer.Option(help="List the jobs that were submitted with the token of this name only.")
     ] = None,
@@ -417,10 +340,8 @@ def jobs(
             while True:
                 there = [
                     job
-                    for job in client.jobs(over=over, archived=archived)
-                    if (not wanted or job["status"] in wanted)
-                    and tenant in (None, job["tenant"])
-                    and owner in (None, job["owner"])
+                    for job in client.jobs(over=over)
+                    if (not wanted or job["status"] in wanted) and owner in (None, job["owner"])
                 ]
                 if as_json:
                     import json
@@ -489,29 +410,6 @@ def cancel(
         typer.echo("\n".join(client.cancel(*names)))
 
 
-def hold(
-    names: _Names,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
-) -> None:
-    """Let queued jobs wait until they are released, and print their names; all or none of them.
-
-    A job that has GPUs cannot be held: cancel it, or let it run.
-    """
-    with _client(service, token_file) as client:
-        typer.echo("\n".join(client.hold(*names)))
-
-
-def release(
-    names: _Names,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
-) -> None:
-    """Let held jobs start again, and print their names; all or none of them."""
-    with _client(service, token_file) as client:
-        typer.echo("\n".join(client.release(*names)))
-
-
 def logs(
     name: Annotated[str, typer.Argument(help="Name of the job.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the job until it ends.")] = False,
@@ -571,98 +469,21 @@ def drain(
         client.drain(type, node, back=back)
 
 
-def reserve(
-    name: Annotated[str, typer.Argument(help="Name of the reservation.")],
-    nodes: Annotated[str, typer.Option(metavar="NODE[,NODE]", help="Nodes, such as a100-0,a100-1.")],
-    until: Annotated[
-        Any,
-        typer.Option(
-            parser=_moment,
-            metavar="TIME",
-            help="End: local time such as 2026-03-02T09:00, or +2h for 2 hours from now.",
-        ),
-    ],
-    begin: Annotated[
-        Any,
-        typer.Option("--from", parser=_moment, metavar="TIME", help="Begin, as for --until; default: now."),
-    ] = None,
-    tenants: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TENANT[,TENANT]", help="Tenants whose jobs may ask for the reservation; default: all."
-        ),
-    ] = None,
-    maintenance: Annotated[
-        bool, typer.Option("--maintenance", help="Let no job use the nodes, so that they can be repaired.")
-    ] = False,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
-) -> None:
-    """Reserve nodes for a time: then they run only the jobs whose field `reservation` has this name.
-
-    When the reservation begins, other jobs on its nodes are stopped, even those not to be preempted.
-    """
-    if maintenance and tenants is not None:
-        raise typer.BadParameter("must be given without --tenants", param_hint="--maintenance")
-    with _client(service, token_file) as client:
-        now = client.cluster()
-        client.reserve(
-            name,
-            nodes.split(","),
-            None if begin is None else _service_time(begin, now),
-            _service_time(until, now),
-            tenants=[] if maintenance else None if tenants is None else tenants.split(","),
-        )
-
-
-def unreserve(
-    name: Annotated[str, typer.Argument(help="Name of the reservation.")],
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
-) -> None:
-    """End a reservation now, or cancel it before it begins; its jobs are stopped and get no GPUs any more."""
-    with _client(service, token_file) as client:
-        client.unreserve(name)
-
-
-def reservations(
+def usage(
     as_json: _JsonOut = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """List the reservations that are planned or active."""
-    from copter.live.untrusted import words
-
+    """Print the ended jobs of each owner, and the GPU hours of the owner's runs that have ended."""
     with _client(service, token_file) as client:
-        there = client.reservations()
-        if as_json:
-            import json
+        there = client.usage()
+    if as_json:
+        import json
 
-            typer.echo(json.dumps(there))
-            return
-        began = client.cluster()["began"]
-    rows = []
-    for one in there:
-        begin, end = (
-            datetime.fromtimestamp(began + one[key]).isoformat(" ", "seconds") for key in ("begin", "end")
-        )
-        tenants = "all" if one["tenants"] is None else ", ".join(one["tenants"]) or "none"
-        nodes = ", ".join(one["nodes"])
-        rows.append((one["name"], one["status"], begin, end, words(tenants), one["author"], nodes))
-    columns = ("reservation", "status", "from", "until", "tenants", "author", "nodes")
-    table("", columns, rows, text_columns=7)
-
-
-def reload(
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
-) -> None:
-    """Let the service read the file of its cluster again, and print what has changed.
-
-    If the file is invalid, or the change needs a restart, nothing changes and the command exits with 1.
-    """
-    from copter.live.untrusted import words
-
-    with _client(service, token_file) as client:
-        changes = client.reload()
-        typer.echo("\n".join(map(words, changes)) if changes else "nothing has changed")
+        typer.echo(json.dumps(there))
+        return
+    rows = [
+        (one["owner"], *(str(one[ending]) for ending in ENDINGS), f"{one['gpu_seconds'] / 3600.0:.2f}")
+        for one in there
+    ]
+    table("", ("owner", *ENDINGS, "GPU hours"), rows, text_columns=1)

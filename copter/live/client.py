@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import ssl
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -124,17 +124,13 @@ class Client:
             why = f"HTTP {answer.status_code}"
         raise ServiceError(answer.status_code, str(why), retried=retried)
 
-    def submit(
-        self, job: JobFile | str | Path | Mapping[str, Any], *, hold: bool = False, **changes: Any
-    ) -> str:
+    def submit(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> str:
         """Submit a job; the service has recorded the job when the method returns.
 
         Parameters
         ----------
         job : JobFile, path or mapping
             The job, or the path of a ``job.toml``.
-        hold : bool
-            Let the job wait until it is released.
         **changes
             Fields that replace those of the job, such as ``name``.
 
@@ -152,7 +148,7 @@ class Client:
         """
         fields = _fields(job, changes)
         try:
-            return str(self._ask("POST", "/v1/jobs", params={"hold": hold}, json=fields).json()["name"])
+            return str(self._ask("POST", "/v1/jobs", json=fields).json()["name"])
         except ServiceError as error:
             if error.status == 409 and error.retried and self._is(fields):
                 return str(fields["name"])  # the first request was accepted, and the response was lost
@@ -163,12 +159,7 @@ class Client:
         return list(self._ask("POST", "/v1/dry-run", json=_fields(job, changes)).json())
 
     def submit_array(
-        self,
-        job: JobFile | str | Path | Mapping[str, Any],
-        size: int,
-        *,
-        hold: bool = False,
-        **changes: Any,
+        self, job: JobFile | str | Path | Mapping[str, Any], size: int, **changes: Any
     ) -> list[str]:
         """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0; all of them or none.
 
@@ -181,7 +172,7 @@ class Client:
         fields = _fields(job, changes)
         try:
             body = {"job": fields, "size": size}
-            answer = self._ask("POST", "/v1/arrays", params={"hold": hold}, json=body)
+            answer = self._ask("POST", "/v1/arrays", json=body)
             return list(answer.json()["names"])
         except ServiceError as error:
             names = [f"{fields['name']}-{index}" for index in range(size)]
@@ -198,9 +189,9 @@ class Client:
         there = self._known(str(fields["name"]))
         return there is not None and all(there["file"].get(name) == value for name, value in fields.items())
 
-    def jobs(self, *, over: bool = False, archived: bool = False) -> list[dict[str, Any]]:
-        """Return the jobs that have not ended or, with `over`, all jobs; with `archived`, archived ones."""
-        params = {"over": over, "archived": archived, "limit": _MOST_JOBS}
+    def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
+        """Return the jobs that have not ended or, with `over`, all jobs."""
+        params = {"over": over, "limit": _MOST_JOBS}
         return list(self._ask("GET", "/v1/jobs", params=params).json())
 
     def job(self, name: str) -> dict[str, Any]:
@@ -216,24 +207,12 @@ class Client:
 
     def cancel(self, *names: str) -> list[str]:
         """End jobs by their names or shell-like patterns: all or none of them; return their names."""
-        return self._change("cancel", names)
-
-    def hold(self, *names: str) -> list[str]:
-        """Let queued jobs wait until they are released, as `cancel` does; return their names."""
-        return self._change("hold", names)
-
-    def release(self, *names: str) -> list[str]:
-        """Let held jobs start again, as `cancel` does; return their names."""
-        return self._change("release", names)
-
-    def _change(self, change: str, names: tuple[str, ...]) -> list[str]:
         try:
-            return list(self._ask("POST", f"/v1/{change}", json={"jobs": names}).json()["names"])
+            return list(self._ask("POST", "/v1/cancel", json={"jobs": names}).json()["names"])
         except ServiceError as error:
             if not error.retried or error.status not in (404, 409):
                 raise
-            there = map(self._known, names)
-            if change == "cancel" and all(job is not None and job["status"] == "cancelled" for job in there):
+            if all(job is not None and job["status"] == "cancelled" for job in map(self._known, names)):
                 return list(dict.fromkeys(names))  # the first request was accepted, and the response was lost
             why = f"{error}; an earlier attempt, whose response was lost, may have succeeded"
             raise ServiceError(error.status, why, retried=True) from None
@@ -323,39 +302,9 @@ class Client:
         """Take a node out of use or, with `back`, put it back into use."""
         self._ask("POST", f"/v1/nodes/{_quoted(type)}/{node}/{'undrain' if back else 'drain'}")
 
-    def reserve(
-        self,
-        name: str,
-        nodes: Sequence[str],
-        begin: float | None,
-        end: float,
-        *,
-        tenants: Sequence[str] | None = None,
-    ) -> None:
-        """Reserve nodes, such as ``a100-0``, for the jobs that ask for the reservation.
-
-        Parameters
-        ----------
-        begin, end : float
-            Times in seconds since the service first began, as all times of the service; a `begin` of None, or
-            in the past, means now.
-        tenants : sequence of str, optional
-            Tenants whose jobs may ask for it; default: all.  If it is empty, no job may.
-        """
-        body = {"name": name, "nodes": nodes, "begin": begin, "end": end, "tenants": tenants}
-        self._ask("POST", "/v1/reservations", json=body)
-
-    def unreserve(self, name: str) -> None:
-        """End a reservation before its time, or cancel it before it begins."""
-        self._ask("DELETE", f"/v1/reservations/{_quoted(name)}")
-
-    def reservations(self) -> list[dict[str, Any]]:
-        """Return the reservations that are planned or active, by the time at which they begin."""
-        return list(self._ask("GET", "/v1/reservations").json())
-
-    def reload(self) -> list[str]:
-        """Let the service read the cluster's file again; return sentences about what has changed."""
-        return list(self._ask("POST", "/v1/reload").json()["changes"])
+    def usage(self) -> list[dict[str, Any]]:
+        """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
+        return list(self._ask("GET", "/v1/usage").json())
 
     def events(self, after: int = 0, *, limit: int = 200) -> list[dict[str, Any]]:
         """Return events without reports and rounds: the last ones, or the first ones after a number."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import cast
 
 from copter.live.events import (
@@ -23,29 +22,16 @@ from copter.live.events import (
     Drained,
     Ended,
     Event,
-    Held,
     Launched,
     NodesChanged,
     Opened,
     Place,
-    Released,
-    Reloaded,
     Reported,
-    ReservationBegan,
-    ReservationEnded,
-    Reserved,
     Submitted,
     Told,
 )
 from copter.live.files import ClusterFile, JobFile
-from copter.live.jobs import Hold, LiveJob
-from copter.live.reservations import (
-    Reservation,
-    ReservationEvent,
-    policy_type,
-    real_type,
-    reservation_after,
-)
+from copter.live.jobs import LiveJob
 from copter.live.training.plan import TrainingReport
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.jobs import Timer
@@ -66,7 +52,7 @@ class LiveCluster:
     timer : Timer
         Seconds since the service first began.
     cluster : Cluster
-        Nodes that work and are not drained, with the types that policies know (:mod:`.reservations`).
+        Nodes that work and are not drained.
     jobs : dict of str to LiveJob
         Jobs that have not ended, in the order of their submission.
     eligible : dict of str to LiveJob
@@ -80,10 +66,6 @@ class LiveCluster:
         Reason why a node does not work, by type and number.
     drained : set of (str, int)
         Nodes that a user has taken out of use.
-    reservations : dict of str to Reservation
-        The last reservation of each name, also if it is over.
-    reserved : dict of (str, int) to str
-        Name of the active reservation of a node, by type and number.
     leftover : dict of str to LiveJob
         Jobs that have ended but whose run has not ended.
     changes : dict of str to Place or None
@@ -102,8 +84,6 @@ class LiveCluster:
         self.changes: dict[str, Place | None] = {}
         self._sizes = {one.type: one.nodes for one in file.gpus}
         self.failed: dict[tuple[str, int], str] = {}
-        self.reservations: dict[str, Reservation] = {}
-        self.reserved: dict[tuple[str, int], str] = {}
         self.leftover: dict[str, LiveJob] = {}
         self._arrived: list[LiveJob] = []
         self._left: list[LiveJob] = []
@@ -150,17 +130,10 @@ class LiveCluster:
                 self._submit(event)
             case Decided():
                 self._decide(event)
-            case NodesChanged() | Drained() | Reloaded():
+            case NodesChanged() | Drained():
                 self._change_nodes(event)
-            case Reserved() | ReservationBegan() | ReservationEnded():
-                self._change_reservation(event)
             case Closed():
                 self._close(event)
-            case Held() | Released():
-                job = self.jobs.get(event.job)
-                if job is not None:
-                    job.hold = Hold(event.author, event.time) if isinstance(event, Held) else None
-                    self._see(job)
             case Launched():
                 devices = tuple(tuple(one) for one in event.devices)
                 place, hosts = as_place(event.place), tuple(event.hosts)
@@ -173,7 +146,9 @@ class LiveCluster:
         if self._policy != event.policy:  # the nodes that another policy requested do not count
             self._sizes = {one.type: one.nodes for one in self.file.gpus}
         self._policy, self.policy_kind = event.policy, event.kind
-        self._use_file(ClusterFile.model_validate(dict(event.cluster)))
+        file = ClusterFile.model_validate(dict(event.cluster))
+        self._sizes = self._sizes_with(file)
+        self.file, self.cluster = file, file.cluster()
         # The jobs are in the order of submission, because a recovery may not read when they became eligible.
         self.eligible = {name: job for name, job in self.jobs.items() if job.eligible}
         self._arrived, self._left = list(self.eligible.values()), []
@@ -181,38 +156,12 @@ class LiveCluster:
             job.adapt(event.kind, self.cluster)
         self._use_nodes()
 
-    def _change_nodes(self, event: NodesChanged | Drained | Reloaded) -> None:
+    def _change_nodes(self, event: NodesChanged | Drained) -> None:
         if isinstance(event, NodesChanged):
             self.failed = {(type, node): why for type, node, why in event.down}
-        elif isinstance(event, Drained):
-            (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
         else:
-            self._use_file(ClusterFile.model_validate(dict(event.cluster)))
+            (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
         self._use_nodes()
-
-    def _change_reservation(self, event: ReservationEvent) -> None:
-        before = self.reservations.get(event.name)
-        after = self.reservations[event.name] = reservation_after(self.reservations, event)
-        if isinstance(event, Reserved):
-            return
-        for job in self.jobs.values():
-            if job.reservation is before and before is not None:  # not an earlier one of the same name
-                job.reservation = after
-                self._see(job)
-        active = [one for one in self.reservations.values() if one.status == "active"]
-        reserved = {node: one.name for one in active for node in one.nodes}
-        if reserved != self.reserved:  # otherwise the policy keeps its cluster
-            self.reserved = reserved
-            self._use_file(self.file)
-            self._use_nodes()
-
-    def _use_file(self, file: ClusterFile) -> None:
-        """Replace the cluster's file; the caller calls `_use_nodes` when the state is complete."""
-        self._sizes = self._sizes_with(file)
-        types = {one.name: one for one in file.cluster().types}
-        pairs = dict.fromkeys((type, name) for (type, _), name in self.reserved.items() if type in types)
-        reserved = [replace(types[type], name=policy_type(type, name), nodes=0) for type, name in pairs]
-        self.file, self.cluster = file, Cluster([*types.values(), *reserved])
 
     def _sizes_with(self, file: ClusterFile) -> dict[str, int]:
         """Return the number of nodes of each type with another file.
@@ -250,8 +199,6 @@ class LiveCluster:
             self.policy_kind,
             owner=event.author,
             index=event.index,
-            account=event.account,
-            reservation=None if file.reservation is None else self.reservations[file.reservation],
         )
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
@@ -308,8 +255,6 @@ class LiveCluster:
     def _use_nodes(self) -> None:
         """Count the nodes that work, and take away allocations of GPUs that are not on them.
 
-        A job that is on nodes of a reservation which is not its own loses its GPUs too.
-
         If a node has fewer GPUs than before, the jobs that were submitted first keep theirs.
         """
         there = {(type, node): gpus for type, node, gpus in self.nodes()}
@@ -317,7 +262,7 @@ class LiveCluster:
         for node in self.drained & there.keys():
             reasons.setdefault(node, "it is drained")
         self.unusable = reasons
-        working = Counter(self.policy_type(*node) for node in there if node not in reasons)
+        working = Counter(type for type, node in there if (type, node) not in reasons)
         for known in self.cluster.types:
             if known.nodes != working[known.name]:
                 self.cluster.set_nodes(known.name, working[known.name])
@@ -328,12 +273,7 @@ class LiveCluster:
                 continue
             name, nodes = target
             devices = run.devices if run is not None and run.place == target else ()
-            lacks = any(
-                (name, at) in reasons
-                or there.get((name, at), 0) < gpus
-                or self.reserved.get((name, at)) != job.file.reservation
-                for at, gpus in nodes
-            )
+            lacks = any((name, at) in reasons or there.get((name, at), 0) < gpus for at, gpus in nodes)
             if lacks or any(gpu >= sizes[name] for part in devices for gpu in part):
                 job.give(None)
                 continue
@@ -342,52 +282,32 @@ class LiveCluster:
 
     # ---- runs and nodes --------------------------------------------------------------------------
 
-    def nodes(self, file: ClusterFile | None = None) -> list[tuple[str, int, int]]:
-        """Return type, number and number of GPUs of every node, including nodes that are not in use.
-
-        With a `file`, these are the nodes that there would be after a reload of this file.
-        """
-        file, sizes = (self.file, self._sizes) if file is None else (file, self._sizes_with(file))
-        return [(one.type, node, one.gpus_per_node) for one in file.gpus for node in range(sizes[one.type])]
+    def nodes(self) -> list[tuple[str, int, int]]:
+        """Return type, number and number of GPUs of every node, including nodes that are not in use."""
+        return [
+            (one.type, node, one.gpus_per_node)
+            for one in self.file.gpus
+            for node in range(self._sizes[one.type])
+        ]
 
     def host(self, type: str, node: int) -> str:
         """Return the backend's name of a node."""
         return next(one.host(node) for one in self.file.gpus if one.type == type)
 
     def given(self) -> Counter[str]:
-        """Return the number of GPUs that jobs have been given, by the types that policies know."""
+        """Return the number of GPUs that jobs have been given, by type."""
         given: Counter[str] = Counter()
         for job in self.jobs.values():
             if job.allocation is not None:
                 given[job.allocation.type] += job.allocation.gpus
         return given
 
-    def policy_type(self, type: str, node: int) -> str:
-        """Return the name by which policies know the GPUs of a node."""
-        return policy_type(type, self.reserved.get((type, node)))
-
     def down(self) -> dict[str, frozenset[int]]:
-        """Return the nodes that have no usable GPUs of a type, by the types that policies know.
-
-        The types ``a100`` and ``a100@team`` have the same numbers of nodes; a node is down in all but one.
-        """
+        """Return the numbers of the nodes that are not in use, by type."""
         down: dict[str, set[int]] = {}
-        for type, node in self.reserved:
-            if node < self._sizes.get(type, 0):  # the file of the cluster may have changed at a restart
-                known = self.policy_type(type, node)
-                down.setdefault(known, set(range(self._sizes[type]))).discard(node)
-                down.setdefault(type, set()).add(node)
         for type, node in self.unusable:
-            down.setdefault(self.policy_type(type, node), set()).add(node)
+            down.setdefault(type, set()).add(node)
         return {type: frozenset(nodes) for type, nodes in down.items()}
-
-    def soon_reserved(self) -> dict[str, frozenset[int]]:
-        """Return the nodes without a reservation that a planned one will need, by their type."""
-        planned = [one for one in self.reservations.values() if one.status == "planned"]
-        nodes = {node for one in planned for node in one.nodes if node not in self.reserved}
-        return {
-            type: frozenset(at for name, at in nodes if name == type) for type in {name for name, _ in nodes}
-        }
 
     def running(self) -> list[LiveJob]:
         """Return the jobs with a run that has not ended."""
@@ -440,7 +360,7 @@ class EligibleJobs:
 
     @property
     def down(self) -> Mapping[str, frozenset[int]]:
-        """Nodes of each type that do not work, are drained, or are those of another type for policies."""
+        """Nodes of each type that do not work or are drained."""
         return self._state.down()
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
@@ -461,7 +381,7 @@ class EligibleJobs:
 
     def _change(self, job: LiveJob, new: Allocation) -> None:
         assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        self._state.changes[job.name] = as_place((real_type(new.type), new.nodes))
+        self._state.changes[job.name] = as_place((new.type, new.nodes))
 
 
 class ReportedSpeeds(Estimator):

@@ -84,7 +84,7 @@ def main() -> None:
                 time.sleep(0.5)
             jobs, now = client.jobs(over=True), client.cluster()["time"]
     print_jobs(jobs, now)
-    say(f"The record: {folder}; copter replay {folder} asks the policy again and simulates the same jobs.")
+    say(f"The record: {folder}")
     if any(one["status"] != "completed" for one in jobs):
         sys.exit(1)
 

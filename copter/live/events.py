@@ -69,14 +69,11 @@ class Submitted(JobEvent):
         Name of the token of the request; the owner of the job.
     index : int or None
         Number of the job in its array, from 0; None for a job that is not of an array.
-    account : str
-        Account as which the job runs; empty for that of the service.
     """
 
     file: Mapping[str, Any]
-    author: str = "admin"  # the only token of earlier versions
+    author: str = "admin"
     index: int | None = None
-    account: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +150,10 @@ class Ended(JobEvent):
 
     Attributes
     ----------
+    exit_code : int or None
+        Exit code of the first process that failed, of all processes if none did; None if it is unknown.
+    gpu_seconds : float
+        Seconds since the launch of the run times the number of its GPUs.
     until : float or None
         Time until which the run counts for the time limit of its job; None for the time of the event.
     """
@@ -160,6 +161,8 @@ class Ended(JobEvent):
     number: int
     outcome: str
     reason: str = ""
+    exit_code: int | None = None
+    gpu_seconds: float = 0.0
     until: float | None = None
 
 
@@ -169,20 +172,6 @@ class Reported(JobEvent):
 
     number: int
     report: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Held(JobEvent):
-    """A queued job was held: no policy sees it until it is released."""
-
-    author: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Released(JobEvent):
-    """A held job was released."""
-
-    author: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,60 +201,6 @@ class Drained(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reserved(Event):
-    """A reservation was made; its fields are those of a :class:`.reservations.Reservation`."""
-
-    name: str
-    nodes: tuple[tuple[str, int], ...]
-    begin: float
-    end: float
-    tenants: tuple[str, ...] | None
-    author: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReservationBegan(Event):
-    """A reservation began: from now on its nodes run only its jobs."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReservationEnded(Event):
-    """A reservation ended; `author` is the name of the token of the request, empty if its time was over."""
-
-    name: str
-    author: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reloaded(Event):
-    """The cluster's file was read again while the service ran.
-
-    Attributes
-    ----------
-    cluster : mapping
-        The fields of the file.
-    changes : tuple of str
-        Sentences about what has changed.
-    author : str
-        Name of the token of the request, or :data:`.tokens.SIGNAL`.
-    """
-
-    cluster: Mapping[str, Any]
-    changes: tuple[str, ...]
-    author: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Archived(Event):
-    """Jobs that ended long ago were moved to the archive of a month; `jobs` is their number."""
-
-    jobs: int
-    month: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Noted(Event):
     """A remark for users, such as that a decision came late."""
 
@@ -276,8 +211,7 @@ class Noted(Event):
 KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
-        Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Held, Released, Closed,
-        NodesChanged, Drained, Reserved, ReservationBegan, ReservationEnded, Reloaded, Archived,
+        Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Closed, NodesChanged, Drained,
         Noted,
     )
 }  # fmt: skip

@@ -35,7 +35,6 @@ Name = Annotated[str, Field(pattern=NAME)]
 _Word = Annotated[str, Field(pattern=WORD)]
 _Text = Annotated[str, Field(max_length=_LONGEST)]
 _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
-Tenant = Annotated[str, Field(max_length=63, pattern=r"^[^\x00-\x1f]*$")]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
@@ -88,7 +87,6 @@ class JobFile(Strict):
         int,
         Field(ge=-1000, le=1000, description="Jobs with a larger number come first, if the policy is queue."),
     ] = 0
-    tenant: Tenant = ""
     work: Annotated[
         _Positive | None,
         Field(description="Work of an elastic job: number of steps at the initial batch size."),
@@ -127,9 +125,6 @@ class JobFile(Strict):
         tuple[Name, ...],
         Field(max_length=1000, strict=False, description="Jobs that must complete before this one starts."),
     ] = ()
-    reservation: Annotated[
-        Name | None, Field(description="Reservation on whose nodes the job runs; default: other nodes.")
-    ] = None
     time_limit_seconds: Annotated[
         float | None,
         Field(gt=0, le=1e9, description="Running time of all runs together after which the job fails."),
@@ -153,12 +148,8 @@ class JobFile(Strict):
             ge=1, le=4096, description="Processors on a node for each GPU that the job has there, at most."
         ),
     ] = None
-    options: Annotated[
-        dict[Name, _Text],
-        Field(max_length=32, description="Options for the backend: account, partition, time."),
-    ] = {}
 
-    @field_validator("command", "environment", "directory", "options")
+    @field_validator("command", "environment", "directory")
     @classmethod
     def _no_zeros(cls, value: Any) -> Any:
         texts = [value] if isinstance(value, str) else list(value or ())
@@ -177,8 +168,6 @@ class JobFile(Strict):
             raise ValueError(f"directory = {self.directory!r}: must be absolute, without ..")
         if any(name.startswith("COPTER_") for name in self.environment):
             raise ValueError("environment: names that begin with COPTER_ are reserved for the service")
-        if self.reserved and self.reservation is not None:
-            raise ValueError("reserved: not for a job with a reservation")
         if self.kind == "rigid":
             wrong = [name for name in _ELASTIC if getattr(self, name) is not None]
             if wrong:
@@ -232,7 +221,6 @@ class JobFile(Strict):
             self.min_gpus,
             self.max_gpus,
             self.max_batch_size,
-            self.tenant,
             priority=self.priority,
         )
 
@@ -301,16 +289,8 @@ class ClusterFile(Strict):
     ] = None
     keep_jobs: Annotated[
         int,
-        Field(ge=0, le=10_000_000, description="Number of ended jobs whose folders are kept, latest first."),
+        Field(ge=0, le=10_000_000, description="Number of ended jobs that are kept, latest first."),
     ] = 1000
-    archive_days: Annotated[
-        float | None,
-        Field(
-            ge=0.01,
-            le=36500,
-            description="Days after its end at which a job is moved to an archive; default: never.",
-        ),
-    ] = None
     log_bytes: Annotated[
         int,
         Field(

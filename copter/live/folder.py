@@ -14,8 +14,8 @@ from copter.durable.files import write_whole
 from copter.errors import CopterError
 from copter.live.journal import JOURNAL
 
-TOKEN, JOBS, LOG, BEGAN, ARCHIVE = "token", "jobs", "service.log", "began", "archive"
-_OWN = (TOKEN, JOBS, LOG, BEGAN, ARCHIVE, "failed", "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-wal")
+TOKEN, JOBS, LOG, BEGAN = "token", "jobs", "service.log", "began"
+_OWN = (TOKEN, JOBS, LOG, BEGAN, "failed", "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-wal")
 
 
 def make_folder(folder: Path) -> None:
@@ -30,11 +30,8 @@ def make_folder(folder: Path) -> None:
     except FileExistsError:
         if not folder.is_dir():
             raise CopterError(f"{folder}: must be a folder, not a file") from None
-    as_root = os.geteuid() == 0
     for name in _OWN:
-        _make_private(folder / name, 0o711 if as_root and name == JOBS else 0o700)
-    if as_root:
-        _close_homes(folder / JOBS)
+        _make_private(folder / name)
 
 
 def open_private(path: Path) -> int:
@@ -62,18 +59,8 @@ def run_token(token: str, job: str, number: int) -> str:
     return hmac.new(token.encode(), f"{job}.{number}".encode(), hashlib.sha256).hexdigest()
 
 
-def _close_homes(jobs: Path) -> None:
-    """Make the folders of jobs private that others can read; accounts can enter the folder above them.
-
-    A folder that an account may enter (:mod:`.accounts`) cannot be read, and stays as it is.
-    """
-    for home in jobs.iterdir() if jobs.exists() else ():
-        if not home.is_symlink() and home.stat().st_mode & 0o066:
-            home.chmod(0o700)
-
-
-def _make_private(path: Path, most: int) -> None:
-    """Take the permissions that are not in `most` from an existing file or folder of this user."""
+def _make_private(path: Path) -> None:
+    """Take the permissions of others from an existing file or folder of this user."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -82,5 +69,5 @@ def _make_private(path: Path, most: int) -> None:
         raise CopterError(f"{path}: must not be a link, because the service writes it")
     if found.st_uid != os.geteuid():
         raise CopterError(f"{path}: belongs to another user; use a folder of your own")
-    if found.st_mode & 0o077 & ~most:
-        path.chmod(stat.S_IMODE(found.st_mode) & most)
+    if found.st_mode & 0o077:
+        path.chmod(stat.S_IMODE(found.st_mode) & 0o700)

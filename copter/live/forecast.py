@@ -2,8 +2,7 @@
 
 A new policy with the same settings plays in the simulator, in a process of low priority (:mod:`.ahead`), as
 if no further jobs arrived.  Running jobs hold what they have.  Queued jobs have their times of submission;
-jobs that wait for others arrive when these have completed.  Held jobs and jobs whose reservation is not
-active are left out.  Nodes out of use stay so, no reservation begins, and active ones do not end.
+jobs that wait for others arrive when these have completed.  Nodes out of use stay so.
 
 The run time of a job is what the service knows of it:
 
@@ -289,7 +288,7 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
     profiles: dict[str, Profile | Rigid] = {}
     there: dict[str, PresentJob] = {}
     after: dict[str, tuple[str, ...]] = {}
-    waiting = [job for job in state.jobs.values() if job.hold is None and job.waits_for and job.has_nodes]
+    waiting = [job for job in state.jobs.values() if job.waits_for]
     for job in (*state.eligible.values(), *waiting, *(() if new is None else (new,))):
         if job.name in closing:
             continue
@@ -351,5 +350,7 @@ def _state(job: LiveJob, lag: float) -> PresentJob:
 
 
 def _run_seconds(job: LiveJob, lag: float) -> float:
-    """Return the running time of a job in seconds; for a rigid job, until now."""
-    return job.run_seconds + (lag if job.run is not None and not job.file.elastic else 0.0)
+    """Return the running time of a job in seconds; for a rigid job, that of its present run until now."""
+    if job.file.elastic:
+        return job.run_seconds
+    return job.present_seconds + (0.0 if job.run is None else lag)

@@ -23,21 +23,19 @@ from typing import Annotated, Any
 
 from copter.extras import extra
 from copter.live.admission import RefusedError
-from copter.live.archive import home_of
-from copter.live.files import NAME, WORD, JobFile, Name, Strict, Tenant, describe
-from copter.live.folder import run_token
+from copter.live.files import NAME, WORD, JobFile, Strict, describe
+from copter.live.folder import JOBS, run_token
+from copter.live.report import ReportBody
 from copter.live.service import Service
 from copter.live.tokens import Author
-from copter.live.training.plan import TrainingReport
-from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
+from copter.live.untrusted import SharedFolderError, UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import (
-    archived_view,
     cluster_view,
     events_view,
     job_view,
     jobs_view,
-    reservations_view,
     rounds_view,
+    usage_view,
 )
 from copter.live.why import why, would_run
 
@@ -55,10 +53,6 @@ MOST_BYTES = 256 * 1024
 """Largest body of a request, in bytes."""
 _MOST_IGNORED_BYTES = 64 * MOST_BYTES
 """Largest body, in bytes, that is read although it is refused."""
-_MOST_TIMES = 64
-"""Largest number of times of steps in a report.
-
-A run reports one time for each local batch that it used since its last report."""
 _CLOSE = {"Connection": "close"}
 MOST_ARRAY = 1000
 """Largest number of jobs in an array."""
@@ -66,35 +60,6 @@ _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
 _PATTERN = r"^[A-Za-z0-9_*?\[\]!-]{1,100}$"
-_Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
-_Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e15)]
-_Whole = Annotated[int, Field(ge=0, le=2**53)]
-
-
-class Times(Strict):
-    """Times of similar steps, see :class:`.training.plan.StepTimes`."""
-
-    local_batch: Annotated[int, Field(ge=1, le=2**31)]
-    count: Annotated[int, Field(ge=1, le=2**31)]
-    log_seconds: Annotated[float, Field(ge=-50, le=50, allow_inf_nan=False)]
-
-
-class ReportBody(Strict):
-    """The report of a run, see :class:`.training.plan.TrainingReport`."""
-
-    progress: _Share
-    steps: _Whole
-    running_seconds: _Share
-    times: Annotated[tuple[Times, ...], Field(max_length=_MOST_TIMES, strict=False)] = ()
-    squared_norm: _Finite | None = None
-    variance: Annotated[float, Field(ge=0, le=1e300, allow_inf_nan=False)] | None = None
-    batch_size: Annotated[int, Field(ge=0, le=2**31)]
-    saved_progress: _Share
-    figure: _Finite | None = None
-
-    def report(self) -> TrainingReport:
-        """Return the body as a report."""
-        return TrainingReport.from_dict(self.model_dump())
 
 
 class JobName(BaseModel):
@@ -107,12 +72,6 @@ class JobNames(BaseModel):
     """Names of jobs."""
 
     names: list[str]
-
-
-class Changes(BaseModel):
-    """Sentences about what has changed; empty if nothing has."""
-
-    changes: list[str]
 
 
 class ArrayBody(Strict):
@@ -129,29 +88,6 @@ class Chosen(Strict):
         tuple[Annotated[str, Field(pattern=_PATTERN)], ...],
         Field(min_length=1, max_length=10_000, strict=False),
     ]
-
-
-_Time = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
-
-
-class ReservationBody(Strict):
-    """A reservation, see :class:`.reservations.Reservation`; times are seconds since the service began."""
-
-    name: Name
-    nodes: Annotated[
-        tuple[Annotated[str, Field(max_length=80)], ...],
-        Field(min_length=1, max_length=10_000, strict=False, description="Names of nodes, such as a100-0."),
-    ]
-    begin: Annotated[_Time | None, Field(description="Default, and for a time in the past: now.")] = None
-    end: _Time
-    tenants: Annotated[
-        tuple[Tenant, ...] | None,
-        Field(
-            max_length=1000,
-            strict=False,
-            description="Tenants whose jobs may ask for the reservation; default: all; empty: none.",
-        ),
-    ] = None
 
 
 class Refusal(BaseModel):
@@ -182,7 +118,6 @@ _Since = Annotated[
     float | None,
     Query(ge=0, le=1e15, allow_inf_nan=False, description="Leave out what had ended by this time."),
 ]
-_Hold = Annotated[bool, Query(description="Let the job wait until it is released.")]
 _Number = Annotated[int, InPath(ge=0, le=2**31)]
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Refusal, "description": "The token is missing or invalid."},
@@ -299,9 +234,9 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     """Add the routes of jobs."""
 
     @router.post("/v1/jobs", status_code=201)
-    async def submit(job: JobFile, author: _Author, hold: _Hold = False) -> JobName:
+    async def submit(job: JobFile, author: _Author) -> JobName:
         """Submit a job."""
-        return JobName(name=service.admission.submit(job, author, hold=hold))
+        return JobName(name=service.admission.submit(job, author))
 
     @router.post("/v1/dry-run")
     async def dry_run(job: JobFile, author: _Author) -> list[str]:
@@ -310,21 +245,16 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return await would_run(service.record, service.rounds, checked, service.forecasts)
 
     @router.post("/v1/arrays", status_code=201)
-    async def submit_array(array: ArrayBody, author: _Author, hold: _Hold = False) -> JobNames:
+    async def submit_array(array: ArrayBody, author: _Author) -> JobNames:
         """Submit jobs that differ in COPTER_ARRAY_INDEX: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.submit_array(array.job, array.size, author, hold=hold))
+        return JobNames(names=service.admission.submit_array(array.job, array.size, author))
 
     @router.get("/v1/jobs")
     async def list_jobs(
         over: Annotated[bool, Query(description="Include jobs that have ended.")] = False,
-        archived: Annotated[
-            bool, Query(description="List instead the jobs that were moved to archives.")
-        ] = False,
         limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     ) -> list[dict[str, Any]]:
         """List the jobs in order of submission; then the ended jobs, the latest first."""
-        if archived:
-            return await asyncio.to_thread(archived_view, service.record.journal, limit)
         return jobs_view(service.record, over, limit)
 
     @router.get("/v1/jobs/{name}")
@@ -353,16 +283,6 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         """End jobs: all of them, or none if one is refused."""
         return JobNames(names=service.admission.cancel(*body.jobs, author=author))
 
-    @router.post("/v1/hold")
-    async def hold(body: Chosen, author: _Author) -> JobNames:
-        """Let queued jobs wait until they are released: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.hold(*body.jobs, author=author))
-
-    @router.post("/v1/release")
-    async def release(body: Chosen, author: _Author) -> JobNames:
-        """Let held jobs start again: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.release(*body.jobs, author=author))
-
     @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
     async def job_log(
         name: _JobName,
@@ -376,7 +296,7 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         """Return the output of a run's first node; ``X-Run`` and ``X-Next`` are the next arguments."""
         if not service.record.journal.knows(name):
             raise RefusedError(404, f"there is no job {name!r}")
-        home = home_of(service.record.journal, name) / "runs"
+        home = service.folder / JOBS / name / "runs"
         number, text, end = await asyncio.to_thread(read_log, home, run, after, tail)
         return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end)})
 
@@ -415,27 +335,10 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         service.admission.drain(type, node, author, back=True)
         return JobName(name=f"{type}-{node}")
 
-    @router.get("/v1/reservations")
-    async def reservations() -> list[dict[str, Any]]:
-        """List the reservations that are not over, by the time at which they begin."""
-        return reservations_view(service.record)
-
-    @router.post("/v1/reservations", status_code=201)
-    async def reserve(body: ReservationBody, author: _Author) -> JobName:
-        """Reserve nodes for the jobs that ask for the reservation."""
-        service.admission.reserve(body.name, body.nodes, body.begin, body.end, body.tenants, author)
-        return JobName(name=body.name)
-
-    @router.delete("/v1/reservations/{name}")
-    async def unreserve(name: _JobName, author: _Author) -> JobName:
-        """End a reservation before its time, or cancel it before it begins."""
-        service.admission.unreserve(name, author)
-        return JobName(name=name)
-
-    @router.post("/v1/reload")
-    async def reload(author: _Author) -> Changes:
-        """Read the cluster's file again and use it; return what has changed."""
-        return Changes(changes=service.reload(author))
+    @router.get("/v1/usage")
+    async def usage() -> list[dict[str, Any]]:
+        """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
+        return usage_view(service.record)
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
@@ -562,6 +465,8 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
         ended = size_of(path.with_name("ended-0.json")) is not None
     except FileNotFoundError:
         raise RefusedError(404, "the log does not exist any more") from None
+    except SharedFolderError as error:
+        raise RefusedError(503, str(error)) from None
     except UntrustedFileError as error:
         raise RefusedError(409, f"the log cannot be read: {error}") from None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -9,13 +9,12 @@ it counts as equally fast on every type that it may use.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from copter.live.events import Place
 from copter.live.files import JobFile
-from copter.live.reservations import Reservation, policy_type, real_type
 from copter.live.tokens import ADMIN
 from copter.live.training.plan import Batch, TrainingReport
 from copter.problems.cluster.cluster import Cluster, Configuration
@@ -40,16 +39,8 @@ _MOST_FITTED = 256
 """Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type.
 
 A further combination replaces the one that was reported longest ago."""
-_Value = TypeVar("_Value")
 LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
-
-
-class Hold(NamedTuple):
-    """Name of the token with which a job was held, and the time."""
-
-    author: str
-    since: float
 
 
 @dataclass
@@ -102,12 +93,6 @@ class LiveJob(Job):
         Name of the token with which the job was submitted.
     index : int or None
         Number of the job in its array, from 0; None for a job that is not of an array.
-    account : str
-        Account as which the job runs; empty for that of the service.
-    reservation : Reservation or None
-        The reservation whose nodes the job asks for; None for other nodes.
-    hold : Hold or None
-        The present hold; None if the job is not held.
     waits_for : set of str
         Jobs that must complete before this one starts.
     eligible_since : float
@@ -136,18 +121,15 @@ class LiveJob(Job):
         *,
         owner: str = ADMIN.name,
         index: int | None = None,
-        account: str = "",
-        reservation: Reservation | None = None,
     ) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
-        self.file, self.reservation = file, reservation
-        self._types = self._own_types(cluster)  # also those that the cluster has no more
+        self.file = file
+        self._types = dict.fromkeys(cluster.names)  # also those that the cluster has no more
         prior = _prior(file, name, self.types)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
-        self.owner, self.index, self.account = owner, index, account
+        self.owner, self.index = owner, index
         self._prior = prior
-        self.hold: Hold | None = None
         self.waits_for = set[str]()
         self.eligible_since = math.nan
         self.learned: Learned | None = None
@@ -170,10 +152,10 @@ class LiveJob(Job):
 
     @property
     def progress(self) -> float:
-        """Reported progress; for a rigid job, its running time, kept below its work."""
+        """Reported progress; for a rigid job, the time of its present run, kept below its work."""
         if self.report is not None:
             return min(self.report.progress, self.work)
-        return 0.0 if self.file.elastic else min(self.run_seconds, math.nextafter(self.work, 0.0))
+        return 0.0 if self.file.elastic else min(self.present_seconds, math.nextafter(self.work, 0.0))
 
     @property
     def level(self) -> int:
@@ -187,6 +169,11 @@ class LiveJob(Job):
             return self._run_seconds
         now = self.run.running_seconds if self.file.elastic else self._timer.time - self.run.launched
         return self._run_seconds + now
+
+    @property
+    def present_seconds(self) -> float:
+        """Time since the launch of the present run; 0 without one.  Each run of a rigid job begins anew."""
+        return 0.0 if self.run is None else self._timer.time - self.run.launched
 
     def used_seconds(self, now: float) -> float:
         """Return the seconds of all runs until now that count for the time limit."""
@@ -222,18 +209,13 @@ class LiveJob(Job):
 
     @property
     def types(self) -> list[str]:
-        """Types on which a policy may run the job, by the names that policies know."""
-        return [type for type in self._types if not self.file.types or real_type(type) in self.file.types]
-
-    @property
-    def has_nodes(self) -> bool:
-        """True unless the job asks for a reservation that is not active."""
-        return self.reservation is None or self.reservation.status == "active"
+        """Types on which a policy may run the job."""
+        return [type for type in self._types if not self.file.types or type in self.file.types]
 
     @property
     def eligible(self) -> bool:
         """True if a policy may give GPUs to the job."""
-        return self.hold is None and not self.waits_for and self.has_nodes
+        return not self.waits_for
 
     @property
     def saved_progress(self) -> float:
@@ -245,16 +227,7 @@ class LiveJob(Job):
         """Place where the job is to run."""
         if self.allocation is None or self.place is None:
             return None
-        return real_type(self.allocation.type), self.place
-
-    def configuration(self, place: Place) -> Configuration:
-        """Return a place of the job as policies know it."""
-        type, nodes = place
-        return Placement(policy_type(type, self.file.reservation), nodes).configuration
-
-    def _own_types(self, cluster: Cluster) -> dict[str, None]:
-        """Return the names by which policies know the types of a cluster if this job uses them."""
-        return dict.fromkeys(policy_type(real_type(type), self.file.reservation) for type in cluster.names)
+        return self.allocation.type, self.place
 
     def predicted_goodput(self) -> float:
         """Return the initial steps per second with its allocation; 0 without an allocation."""
@@ -272,7 +245,7 @@ class LiveJob(Job):
             return
         self.restarts += not math.isnan(self.started)
         self.started = now if math.isnan(self.started) else self.started
-        self.allocation, self.place = self.configuration(place), place[1]
+        self.allocation, self.place = Placement(*place).configuration, place[1]
         self.restart_until = now + self._restart_seconds
 
     def launch(
@@ -316,7 +289,7 @@ class LiveJob(Job):
         if self.learned is None:
             return
         for times in report.times:
-            held = self.configuration(run.place)
+            held = Placement(*run.place).configuration
             combination = held.nodes, held.gpus, times.local_batch
             recent = self._recent.setdefault(held.type, {})
             recent.pop(combination, None)
@@ -347,8 +320,8 @@ class LiveJob(Job):
 
         `cluster`: the present one, whose types the job can use from now on.
         """
-        if self._own_types(cluster).keys() - self._types.keys():
-            self._types |= self._own_types(cluster)
+        if set(cluster.names) - self._types.keys():
+            self._types |= dict.fromkeys(cluster.names)
             self._prior = _prior(self.file, self.name, self.types)
         self.kind = job_kind(self.submission, policy_kind)
         self.gpus = job_gpus(self.submission, self.kind)
@@ -373,26 +346,12 @@ class LiveJob(Job):
             known = known.with_noise([self.noise])
         self.seen = self.profile = known
 
-    def measured(self) -> Profile:
-        """Return the profile for simulating the record, by real types of GPUs.
-
-        A rigid job takes as long as it took.
-        """
-        profile = self.profile
-        if isinstance(profile, CountProfile):
-            seconds, curves = max(self.run_seconds, 1e-3), _by_real_type(profile.curves)
-            return CountProfile(
-                self.name, profile.restart_seconds, seconds, profile.counts, curves, profile.max_gpus
-            )
-        assert isinstance(profile, GoodputProfile)
-        return profile.with_models(_by_real_type(profile.models))
-
     def batch(self, place: Place) -> Batch | None:
         """Return the batch for training on some GPUs, or None for a job that does not adapt.
 
         Once enough sizes were tried on the type, this is the best batch under the fitted profile.
         """
-        profile, held = self.seen, self.configuration(place)
+        profile, held = self.seen, Placement(*place).configuration
         if not isinstance(profile, GoodputProfile):
             return None
         if self.kind == "adaptive" and self.learned is not None and held.type in self.learned.reports:
@@ -421,10 +380,6 @@ class LiveJob(Job):
         return None
 
 
-def _by_real_type(values: Mapping[str, _Value]) -> dict[str, _Value]:
-    return {real_type(type): value for type, value in values.items()}
-
-
 def _prior(file: JobFile, name: str, types: Iterable[str]) -> Profile:
     """Return the profile of a job before it has run, on the types that it may use."""
     if not file.elastic:
@@ -434,9 +389,7 @@ def _prior(file: JobFile, name: str, types: Iterable[str]) -> Profile:
     initial = file.batch_size
     largest = max(file.max_batch_size or LARGEST_FACTOR * initial, initial)
     fits = file.max_local_batch
-    most = {
-        type: (fits.get(real_type(type)) if isinstance(fits, dict) else fits) or largest for type in types
-    }
+    most = {type: (fits.get(type) if isinstance(fits, dict) else fits) or largest for type in types}
     return GoodputProfile(
         name,
         file.restart_seconds,

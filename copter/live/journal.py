@@ -1,9 +1,9 @@
 """The journal of a live cluster: its events in an SQLite file, in the order in which they took effect.
 
-Rows are only added, never changed.  The events of jobs that ended long ago are moved to an archive
-(:mod:`.archive`), which is a journal too; an event keeps its number there.  Events written with
-``durable=True`` are on disk when the call returns (a write-ahead log, ``synchronous=FULL``).  Reports of jobs
-are not durable; they wait in memory for the next write.
+Rows are only added, never changed.  The events of the jobs that ended first are dropped when too many jobs
+have ended; of these jobs the journal keeps sums by owner.  No number of an event is used twice.  Events
+written with ``durable=True`` are on disk when the call returns (a write-ahead log, ``synchronous=FULL``).
+Reports of jobs are not durable; they wait in memory for the next write.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from copter.live.files import ValidationError, describe
 
 _SCHEMA = """
 CREATE TABLE events (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     time REAL NOT NULL,
     kind TEXT NOT NULL,
     job TEXT,
@@ -32,22 +32,18 @@ CREATE TABLE events (
 );
 CREATE INDEX by_job ON events (job, kind) WHERE job IS NOT NULL;
 CREATE INDEX by_kind ON events (kind, id);
-"""
-_ARCHIVED = """
-CREATE TABLE IF NOT EXISTS archived (
-    job TEXT PRIMARY KEY,
+CREATE TABLE dropped (
+    owner TEXT NOT NULL,
     ending TEXT NOT NULL,
+    jobs INTEGER NOT NULL,
+    gpu_seconds REAL NOT NULL,
     events INTEGER NOT NULL,
-    month TEXT NOT NULL
-) WITHOUT ROWID
+    PRIMARY KEY (owner, ending)
+) WITHOUT ROWID;
 """
-"""The jobs whose events were moved to an archive, with the number of these events."""
-_VERSION = 1
-_MOST_MOVED = 5000
-"""Number of events after which no further job is moved to an archive at a time."""
-_NODE_KINDS = (
-    "'Opened', 'Reloaded', 'NodesChanged', 'Drained', 'Reserved', 'ReservationBegan', 'ReservationEnded'"
-)
+"""The table ``dropped`` has the sums of the jobs whose events were dropped."""
+_VERSION = 2
+_OWNER = "(SELECT json_extract(fields, '$.author') FROM events WHERE job = one.job AND kind = 'Submitted')"
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
 _NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"
@@ -66,14 +62,14 @@ class LiveJournal(Log):
         try:
             super().__init__(path, _SCHEMA, _VERSION, read_only=read_only)
             try:
-                if not read_only:  # journals of earlier versions do not have the table
-                    self.database.execute(_ARCHIVED)
-                (self.last,) = self.database.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+                numbers = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
+                (self.last,) = self.database.execute(numbers).fetchone()
             except sqlite3.Error:
                 self.database.close()
                 raise
         except (sqlite3.Error, OSError) as error:
             raise FileError(path, f"cannot be read as a journal: {error}") from error
+        self._inode = path.stat().st_ino
         self._waiting: list[tuple[int, float, str, str | None, str]] = []
 
     def add(self, *events: Event, durable: bool = True) -> None:
@@ -94,10 +90,19 @@ class LiveJournal(Log):
                 raise
 
     def flush(self) -> None:
-        """Write the events that wait in memory."""
+        """Write the events that wait in memory; raise sqlite3.Error if the file was removed or replaced."""
+        if not self._is_there():
+            raise sqlite3.OperationalError(f"{self.path} was removed or replaced while it was open")
         with self.writing():
             self.database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
         self._waiting.clear()
+
+    def _is_there(self) -> bool:
+        """Return whether the name of the file still leads to the file that is open."""
+        try:
+            return self.path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False
 
     def unfinished(self) -> list[str]:
         """Return the jobs that have not ended, or whose last run has not ended.
@@ -122,8 +127,8 @@ class LiveJournal(Log):
     def history(self, jobs: Sequence[str]) -> Iterator[tuple[int, Event]]:
         """Yield the events that matter for the nodes and for some jobs, in order.
 
-        These are the events of the jobs, those of nodes, reservations and policies, the rounds that requested
-        nodes, and the rounds that changed places since the first of the jobs was submitted.
+        These are the events of the jobs, those of nodes and policies, the rounds that requested nodes, and
+        the rounds that changed places since the first of the jobs was submitted.
         """
         listed = json.dumps(list(jobs))
         (first,) = next(
@@ -135,7 +140,7 @@ class LiveJournal(Log):
         )
         rows = self._rows(
             f"""
-            {_COLUMNS} WHERE kind IN ({_NODE_KINDS}) UNION ALL
+            {_COLUMNS} WHERE kind IN ('Opened', 'NodesChanged', 'Drained') UNION ALL
             {_COLUMNS} WHERE kind = 'Decided' AND (
                 instr(fields, '"sizes":{{}}') = 0 OR (id > ? AND instr(fields, '"places":{{}}') = 0)
             ) UNION ALL
@@ -148,18 +153,40 @@ class LiveJournal(Log):
         for row in rows:
             yield row[0], self._event(row)
 
-    def endings(self) -> Iterator[tuple[str, str]]:
-        """Yield the ended jobs that are not archived, in the order of their ends, each with its ending."""
-        where = "FROM events WHERE kind = 'Closed' ORDER BY id"
-        try:
-            rows = self.database.execute(f"SELECT job, json_extract(fields, '$.ending') {where}").fetchall()
-        except sqlite3.OperationalError:  # an event is no JSON; this finds which one
-            rows = [
-                (event.job, event.ending)
-                for _, event in self.events(kind="Closed")
-                if isinstance(event, Closed)
-            ]
-        yield from rows
+    def endings(self) -> list[tuple[str, str, str]]:
+        """Return the jobs that have ended in the order of their ends, each with its owner and its ending."""
+        ending = "json_extract(fields, '$.ending')"
+        rows = f"SELECT job, {_OWNER}, {ending} FROM events AS one WHERE kind = 'Closed' ORDER BY id"
+        return list(self._extracted(rows))
+
+    def gpu_seconds(self) -> dict[str, float]:
+        """Return the GPUs of all runs that have ended times their seconds, by the owners of their jobs."""
+        sums = "sum(json_extract(fields, '$.gpu_seconds'))"
+        rows = f"SELECT {_OWNER}, {sums} FROM events AS one WHERE kind = 'Ended' GROUP BY 1"
+        return dict(self._extracted(rows))
+
+    def dropped(self) -> list[tuple[str, str, int, float]]:
+        """Return owner and ending of the jobs that were dropped, with their number and their GPU seconds."""
+        return list(self._rows("SELECT owner, ending, jobs, gpu_seconds FROM dropped"))
+
+    def drop(self, job: str) -> None:
+        """Remove the events of a job that has ended, and add it to the sums."""
+        if self._waiting:
+            self.flush()
+        with self.writing():
+            self.database.execute(
+                f"""
+                INSERT INTO dropped SELECT {_OWNER}, json_extract(fields, '$.ending'), 1, (
+                    SELECT coalesce(sum(json_extract(fields, '$.gpu_seconds')), 0.0) FROM events
+                    WHERE job = one.job AND kind = 'Ended'
+                ), (SELECT count(*) FROM events WHERE job = one.job)
+                FROM events AS one WHERE job = ? AND kind = 'Closed'
+                ON CONFLICT DO UPDATE SET jobs = jobs + 1, gpu_seconds = gpu_seconds + excluded.gpu_seconds,
+                    events = events + excluded.events
+                """,
+                (job,),
+            )
+            self.database.execute("DELETE FROM events WHERE job = ?", (job,))
 
     def crowd(self, number: int) -> tuple[float, float] | None:
         """Return the sums of contention and weight after the last round that was asked before an event."""
@@ -234,79 +261,27 @@ class LiveJournal(Log):
         return sum(path.stat().st_size for path in paths if path.exists())
 
     def knows(self, job: str) -> bool:
-        """Return whether a job of this name was ever submitted."""
+        """Return whether there is a job of this name, which may have ended."""
         row = self.database.execute(
             "SELECT 1 FROM events WHERE job = ? AND kind = 'Submitted' LIMIT 1", (job,)
         ).fetchone()
-        return row is not None or self.month_of(job) is not None
+        return row is not None
 
     def ending(self, job: str) -> Ending | None:
         """Return how a job ended; None if it has not."""
-        row = self.database.execute("SELECT ending FROM archived WHERE job = ?", (job,)).fetchone()
-        if row is not None:
-            archived: Ending = row[0]
-            return archived
         closed = self.last_of("Closed", job)
         return closed.ending if isinstance(closed, Closed) else None
 
-    # ---- archives --------------------------------------------------------------------------------
-
-    def month_of(self, job: str) -> str | None:
-        """Return the month of the archive that has a job; None if no archive has it."""
-        row = self.database.execute("SELECT month FROM archived WHERE job = ?", (job,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def months(self) -> list[str]:
-        """Return the months of all archives, the latest first."""
-        if not list(self._rows("SELECT 1 FROM sqlite_master WHERE name = 'archived'")):
-            return []  # a journal of an earlier version that is read only
-        return [month for (month,) in self._rows("SELECT DISTINCT month FROM archived ORDER BY 1 DESC")]
-
-    def archived(self) -> dict[str, int]:
-        """Return the number of archived jobs by their ending."""
-        return dict(self._rows("SELECT ending, count(*) FROM archived GROUP BY 1"))
-
-    def ended_before(self, time: float) -> list[Closed]:
-        """Return the ends of the first jobs that ended before a time: as many as are moved at a time."""
-        found, moved = list[Closed](), 0
-        for row in self._rows(f"{_COLUMNS} WHERE kind = 'Closed' ORDER BY id"):
-            event = self._event(row)
-            assert isinstance(event, Closed)
-            if event.time >= time or moved >= _MOST_MOVED:
-                break
-            found.append(event)
-            moved += next(self._rows("SELECT count(*) FROM events WHERE job = ?", (event.job,)))[0]
-        return found
-
-    def copy_to(self, archive: LiveJournal, jobs: Iterable[str]) -> None:
-        """Copy the events of jobs to an archive; events that it has already are replaced."""
-        if self._waiting:
-            self.flush()
-        with archive.writing():
-            for job in jobs:
-                rows = self._rows(f"{_COLUMNS} WHERE job = ?", (job,))
-                archive.database.executemany("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?)", rows)
-
-    def remove(self, endings: Mapping[str, Ending], month: str) -> None:
-        """Remove the events of jobs that the archive of a month has; the journal keeps their endings."""
-        with self.writing():
-            for job, ending in endings.items():
-                self.database.execute(
-                    "INSERT INTO archived SELECT ?, ?, count(*), ? FROM events WHERE job = ?",
-                    (job, ending, month, job),
-                )
-                self.database.execute("DELETE FROM events WHERE job = ?", (job,))
-
     def check(self) -> None:
         """Raise FileError if an event is missing, or the first event is not the start of a service."""
-        first, last, count = next(self._rows("SELECT min(id), max(id), count(*) FROM events"))
-        if count == 0:
+        first, count = next(self._rows("SELECT min(id), count(*) FROM events"))
+        if self.last == 0:
             return
-        (moved,) = next(self._rows("SELECT coalesce(sum(events), 0) FROM archived"))
-        if moved and (first, last) != (1, count + moved):
-            there = f"{count} events are here and {moved} in archives"
-            raise FileError(self.path, f"is damaged: {there}, but the last one has the number {last}")
-        if (first, last) != (1, count + moved):
+        (dropped,) = next(self._rows("SELECT coalesce(sum(events), 0) FROM dropped"))
+        if (first, self.last) != (1, count + dropped):
+            if dropped:
+                there = f"{count} events are there and {dropped} were dropped, not {self.last} in all"
+                raise FileError(self.path, f"is damaged: {there}")
             gap = (
                 "SELECT id + 1 FROM events AS one WHERE NOT EXISTS "
                 "(SELECT 1 FROM events WHERE id = one.id + 1) ORDER BY id LIMIT 1"
@@ -347,6 +322,16 @@ class LiveJournal(Log):
             if isinstance(error, sqlite3.OperationalError):  # the file may be well, and the disk not
                 raise
             raise FileError(self.path, f"is damaged: {error}") from error
+
+    def _extracted(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query of fields of the ends of jobs and runs."""
+        try:
+            yield from self._rows(query)
+        except sqlite3.OperationalError:  # an event may be no JSON: the loop names it
+            for kind in ("Submitted", "Ended", "Closed"):
+                for _ in self.events(kind=kind):
+                    pass
+            raise
 
     def _event(self, row: tuple[Any, ...]) -> Event:
         """Return the event of a row; check its fields."""

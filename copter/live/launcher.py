@@ -32,8 +32,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from copter.errors import FileError
-from copter.live.accounts import CHECKPOINTS, WORK, no_accounts, open_for
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
@@ -42,18 +40,19 @@ from copter.live.folder import JOBS, run_token
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
 from copter.live.training.plan import Pace, TrainingPlan
-from copter.live.untrusted import UntrustedFileError, blamed_on
+from copter.live.untrusted import UntrustedFileError, blamed_on, check_shared
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 _log = logging.getLogger("copter.live")
 
+CHECKPOINTS, WORK = "checkpoints", "work"
+"""Folders of a job: of its checkpoints, and its working directory by default."""
 INDEX = "COPTER_ARRAY_INDEX"
 """Variable of the jobs of an array with the number of the job."""
 _HANGING_SECONDS = 60.0
 """Seconds without the end of a tick after which the backend counts as hanging."""
 _PRUNE_SECONDS = 0.2
-"""Seconds of a tick after which no further folder of an ended job is removed."""
-_DAY_SECONDS = 86400.0
+"""Seconds of a tick after which no further ended job is dropped."""
 _MOST_LOSSES = 20
 """Consecutive runs that may be lost before a job is given up."""
 _MOST_STARTS = 4
@@ -106,9 +105,10 @@ class Launcher:
         self._begun = self._ended = 0
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
         self._watched: dict[tuple[str, int], _Watched] = {}
+        self._file = file
         self._scaled = {one.type: [one.host(node) for node in range(one.nodes)] for one in file.gpus}
         self.numbered = file.pace is None and not backend.picks_devices
-        self.silent, self._pruned, self._unarchived = "", False, ""
+        self.silent = ""
 
     async def tick(self) -> None:
         """Compare places once, and start, stop and kill runs accordingly."""
@@ -119,7 +119,6 @@ class Launcher:
             await self._look_at_runs()
             await self._launch()
             await self._prune()
-            self._archive()
         except sqlite3.Error:
             pass  # the record has the reason, and the next tick repeats what was not written
         except (BackendError, OSError) as error:
@@ -173,12 +172,11 @@ class Launcher:
             return
         state = self._record.state
         sizes = Counter(type for type, _, _ in state.nodes())
-        wanted = {one.type: [one.host(node) for node in range(sizes[one.type])] for one in state.file.gpus}
-        for type in [*wanted, *(type for type in self._scaled if type not in wanted)]:
-            hosts = wanted.get(type, [])  # none of a type that a reload removed
-            if self._scaled.get(type, []) != hosts:
-                await self._ask(self._backend.set_hosts, type, hosts)
-                self._scaled[type] = hosts
+        for one in self._file.gpus:
+            hosts = [one.host(node) for node in range(sizes[one.type])]
+            if self._scaled[one.type] != hosts:
+                await self._ask(self._backend.set_hosts, one.type, hosts)
+                self._scaled[one.type] = hosts
 
     async def _look_at_nodes(self) -> None:
         """Write an event if the set of failed nodes has changed."""
@@ -288,13 +286,17 @@ class Launcher:
             outcome, reason = "failed", killed
         elif math.isnan(_told(run, watched)) and (state.by_itself or (outcome == "stopped" and reason)):
             outcome = "failed"  # the run was not told to end
+        now, until = self._record.now(), self._last_event if watched.key in self._unseen else None
+        seconds = max((now if until is None else until) - run.launched, 0.0)
         ended = Ended(
-            time=self._record.now(),
+            time=now,
             job=job.name,
             number=run.number,
             outcome=outcome,
             reason=reason,
-            until=self._last_event if watched.key in self._unseen else None,
+            exit_code=state.exit_code,
+            gpu_seconds=seconds * sum(gpus for _, gpus in run.place[1]),
+            until=until,
         )
         if self._is_former(job):
             self._finish(ended)
@@ -319,28 +321,11 @@ class Launcher:
             self._record.write(ended, Closed(time=ended.time, job=ended.job, ending=ending, reason=reason))
 
     async def _prune(self) -> None:
-        """Remove the folders of jobs that ended long ago; go on in the next tick if that takes long."""
-        if not self._pruned:  # former services have removed most folders of the jobs in the journal
-            count = self._record.kept
-            self._record.keep_only(await self._ask(_names, self._jobs), count)
-            self._pruned = True
+        """Drop the jobs that ended first, with their folders; go on in the next tick if that takes long."""
         end, keep = time.monotonic() + _PRUNE_SECONDS, self._file.keep_jobs
-        while time.monotonic() < end and (gone := self._record.expired(keep)) is not None:
+        while time.monotonic() < end and (gone := self._record.oldest(keep)) is not None:
             await self._ask(_remove, self._jobs / gone)
-
-    def _archive(self) -> None:
-        """Move some of the jobs that ended long ago to an archive; the next tick goes on."""
-        days, record = self._file.archive_days, self._record
-        if days is None or record.deciding:
-            return
-        try:
-            record.archive(record.now() - days * _DAY_SECONDS)
-        except (OSError, sqlite3.Error, FileError) as error:  # the jobs stay where they are
-            if self._unarchived != str(error):
-                record.note(f"ended jobs cannot be archived: {error}")
-            self._unarchived = str(error)
-        else:
-            self._unarchived = ""
+            self._record.drop_oldest()
 
     # ---- new runs --------------------------------------------------------------------------------
 
@@ -373,6 +358,7 @@ class Launcher:
             launched.append((job, event))
         if not launched:
             return
+        await self._ask(check_shared, self._jobs)
         record.write(*(event for _, event in launched))
         for job, event in launched:
             active = job.run
@@ -444,18 +430,11 @@ class Launcher:
                 devices=self._numbers(active) if self.numbered else (),
                 once=not file.elastic,
                 environment=file.environment | index,
-                options=file.options,
-                account=job.account,
                 log_bytes=self._file.log_bytes,
                 limits=self._limits(file),
             )
             self._watched[key] = _Watched(run)
         return self._watched[key]
-
-    @property
-    def _file(self) -> ClusterFile:
-        """The file of the cluster, which a reload replaces."""
-        return self._record.state.file
 
     def _limits(self, file: JobFile) -> dict[str, float]:
         """Return the limits of a job's runs, without those that are to be ignored."""
@@ -503,8 +482,6 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
     if not wanted():
         return False
     home, jobs = run.folder.parents[1:3]
-    if run.account and (why := no_accounts(backend, jobs.parent)):
-        raise RunRefusedError(f"account {run.account!r}: {why}")
     for name in run.limits:  # the backend may have lost it since the job was submitted
         if name not in backend.limits:
             raise RunRefusedError(f"{name}: the backend {backend.name!r} cannot enforce this limit any more")
@@ -513,11 +490,9 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
         with blamed_on(run.folder):
             if os.path.lexists(run.folder):
                 raise FileExistsError(errno.EEXIST, "exists already", str(run.folder))
-            home.mkdir(mode=0o700, exist_ok=True)  # accounts of other jobs may enter the folder above
+            home.mkdir(mode=0o700, exist_ok=True)
             run.folder.mkdir(parents=True)
-        if run.account:
-            open_for(run)
-        elif run.folder.is_relative_to(Path(run.directory).parent):  # the working directory is the job's own
+        if run.folder.is_relative_to(Path(run.directory).parent):  # the working directory is the job's own
             with blamed_on(Path(run.directory)):
                 Path(run.directory).mkdir(parents=True, exist_ok=True)
         run.write()
@@ -527,14 +502,6 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
         raise
     except OSError as error:
         raise BackendError(f"run {run.id}: {error}") from error
-
-
-def _names(folder: Path) -> set[str]:
-    """Return the names in a folder, which need not exist."""
-    try:
-        return set(os.listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return set()
 
 
 def _remove(folder: Path) -> None:

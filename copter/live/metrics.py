@@ -1,6 +1,7 @@
 """Metrics of a service for monitoring, in Prometheus' text format.
 
-The number of series is bounded: labels are statuses, GPU types and outcomes, and no job has its own series.
+The number of series is bounded: labels are statuses, GPU types, outcomes and names of tokens, and no job has
+its own series.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from copter.extras import extra
-from copter.live.reservations import by_real_type
 
 with extra("live"):
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
@@ -31,6 +31,7 @@ class ServiceMetrics(Collector):
     ================================== ========= =======================================================
     copter_live_jobs                   gauge     jobs that have not ended, by ``status``
     copter_live_jobs_over_total        counter   jobs that have ended, by ``ending``
+    copter_live_gpu_seconds_total      counter   GPUs of ended runs times their seconds, by ``owner``
     copter_live_gpus                   gauge     GPUs in use by ``type`` and ``state``: there, given, busy
     copter_live_nodes_unusable         gauge     nodes that do not work or are drained, by ``type``
     copter_live_rounds_total           counter   rounds
@@ -49,6 +50,7 @@ class ServiceMetrics(Collector):
         at = self._registry = CollectorRegistry()
         self._jobs = Gauge("copter_live_jobs", "Jobs that have not ended", ["status"], registry=at)
         self._over: dict[str, int] = {}
+        self._gpu_seconds: dict[str, float] = {}
         at.register(self)
         self._gpus = Gauge("copter_live_gpus", "GPUs", ["type", "state"], registry=at)
         self._unusable = Gauge("copter_live_nodes_unusable", "Nodes not in use", ["type"], registry=at)
@@ -69,6 +71,12 @@ class ServiceMetrics(Collector):
         for ending, count in self._over.items():
             family.add_metric([ending], count)
         yield family
+        family = CounterMetricFamily(
+            "copter_live_gpu_seconds", "GPUs of ended runs times their seconds", labels=["owner"]
+        )
+        for owner, seconds in self._gpu_seconds.items():
+            family.add_metric([owner], seconds)
+        yield family
 
     def decided(self, round: Decided) -> None:
         """Count a round."""
@@ -85,19 +93,28 @@ class ServiceMetrics(Collector):
         """Count a run that ended."""
         self._ended.labels(outcome).inc()
 
-    def text(self, state: LiveCluster, over: Mapping[str, int], *, silent: bool, journal_bytes: int) -> str:
-        """Return all metrics at this moment; `over` counts the ended jobs by their ending."""
+    def text(
+        self,
+        state: LiveCluster,
+        over: Mapping[str, int],
+        gpu_seconds: Mapping[str, float],
+        *,
+        silent: bool,
+        journal_bytes: int,
+    ) -> str:
+        """Return all metrics at this moment.
+
+        `over` counts the ended jobs by their ending, and `gpu_seconds` has those of ended runs by owner.
+        """
         statuses = Counts[str](job.status for job in state.jobs.values())
         for status in _STATUSES:
             self._jobs.labels(status).set(statuses[status])
-        self._over = dict(over)
-        capacity, given = by_real_type(state.cluster.capacity), by_real_type(state.given())
+        self._over, self._gpu_seconds = dict(over), dict(gpu_seconds)
+        capacity, given = state.cluster.capacity, state.given()
         busy = Counts[str]()
         for job in state.running():
             assert job.run is not None
             busy[job.run.place[0]] += sum(gpus for _, gpus in job.run.place[1])
-        self._gpus.clear()  # types that a reload has removed
-        self._unusable.clear()
         for type, gpus in capacity.items():
             for what, count in (("there", gpus), ("given", given[type]), ("busy", busy[type])):
                 self._gpus.labels(type, what).set(count)

@@ -114,13 +114,9 @@ class Past:
         heard = self.heard.setdefault(job.name, deque(maxlen=_KEPT_REPORTS))
         heard.append(_Heard(time, report.progress, predicted, report.batch_size))
 
-    def forget(self, job: str) -> None:
-        """Drop the reports of a job."""
+    def drop(self, job: str) -> None:
+        """Drop what is kept of a job."""
         self.heard.pop(job, None)
-
-    def archived(self, job: str) -> None:
-        """Drop what is kept of a job that was moved to an archive."""
-        self.forget(job)
         self.over.pop(job, None)
 
     def sample(self, time: float, state: LiveCluster) -> None:

@@ -21,7 +21,7 @@ from copter.errors import CopterError
 from copter.live.untrusted import words
 
 NO_DECISION = "no decision"
-"""Begin of the message about a policy that did not return in time; replays recognize it."""
+"""Begin of the message about a policy that did not return in time."""
 _log = logging.getLogger("copter.live")
 _T = TypeVar("_T")
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby, takewhile
 
-from copter.live.archive import bring_to_archive, month_at
 from copter.live.cluster import LiveCluster
 from copter.live.events import (
-    Archived,
     Begun,
     Closed,
     Decided,
@@ -27,34 +24,24 @@ from copter.live.events import (
     Ended,
     Ending,
     Event,
-    Held,
     JobEvent,
     NodesChanged,
     Noted,
-    Released,
-    Reloaded,
     Reported,
-    ReservationBegan,
-    ReservationEnded,
-    Reserved,
     Submitted,
     Told,
 )
 from copter.live.files import ClusterFile
-from copter.live.jobs import Hold
 from copter.live.journal import LiveJournal
 from copter.live.metrics import ServiceMetrics
 from copter.live.past import Past
-from copter.live.reservations import Reservation, reservation_after
 
 _log = logging.getLogger("copter.live")
 
 
 HOW: Mapping[Ending, str] = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
 """Words for the endings of jobs."""
-_CHANGES = (
-    Submitted, Closed, Released, NodesChanged, Drained, ReservationBegan, ReservationEnded, Reloaded,
-)  # fmt: skip
+_CHANGES = (Submitted, Closed, NodesChanged, Drained)
 """Events after which a policy may decide otherwise."""
 _NOTED_SECONDS = 1.0
 """Least number of seconds by which the clock was set back for a note."""
@@ -66,10 +53,11 @@ class ServiceRecord:
     `clock` returns seconds since the epoch; the service first began when it returned `began`.  If the clock
     was set back while no service ran, times continue from the last event, and then grow with `clock`.
 
-    `over` counts the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is
-    set when a job arrives, ends or is released, a node changes, or a reservation begins or ends.  `changes`
-    counts these events, holds, and rounds that changed places.  `trouble` is the reason why the journal could
-    not be written at the last attempt; empty if it could.
+    `over` counts the ended jobs by owner and ending, and `gpu_seconds` has the GPUs of the runs that have
+    ended times their seconds, by owner; both include the jobs that were dropped.  While a policy is
+    `deciding`, events wait.  `changed` is set when a job arrives or ends or a node changes.  `changes` counts
+    these events, and rounds that changed places.  `trouble` is the reason why the journal could not be
+    written at the last attempt; empty if it could.
     """
 
     def __init__(
@@ -78,13 +66,12 @@ class ServiceRecord:
         self.journal, self.clock, self.began = journal, clock, began
         self.state = LiveCluster(cluster, "adaptive")
         self.past, self.metrics = Past(), ServiceMetrics()
-        self.over = {"completed": 0, "failed": 0, "cancelled": 0}
+        self.over = Counter[tuple[str, str]]()
+        self.gpu_seconds = defaultdict[str, float](float)
         self.deciding, self.trouble = False, ""
         self.changed, self.changes = asyncio.Event(), 0
         self._waiting: list[Event] = []
         self._waiting_kinds: dict[str, set[type[Event]]] = {}
-        self._waiting_holds: dict[str, Hold | None] = {}
-        self._waiting_file: ClusterFile | None = None
         self._kept: deque[str] = deque()
         self._offset = 0.0
         self._recover()
@@ -93,20 +80,6 @@ class ServiceRecord:
     def now(self) -> float:
         """Return the seconds since the service first began; never less than the time of the last event."""
         return max(self.clock() - self.began + self._offset, self.state.timer.time)
-
-    @property
-    def file(self) -> ClusterFile:
-        """The last cluster's file, also if the event of its reload waits."""
-        return self.state.file if self._waiting_file is None else self._waiting_file
-
-    @property
-    def reservations(self) -> dict[str, Reservation]:
-        """The last reservation of each name, also if its events wait."""
-        found = dict(self.state.reservations)
-        for event in self._waiting:
-            if isinstance(event, Reserved | ReservationBegan | ReservationEnded):
-                found[event.name] = reservation_after(found, event)
-        return found
 
     def write(self, *events: Event, durable: bool = True) -> None:
         """Write events to the journal and apply them at once, or after the policy has returned.
@@ -135,12 +108,6 @@ class ServiceRecord:
             self._waiting.append(event)
             if isinstance(event, JobEvent):
                 self._waiting_kinds.setdefault(event.job, set()).add(type(event))
-            if isinstance(event, Held):
-                self._waiting_holds[event.job] = Hold(event.author, event.time)
-            elif isinstance(event, Released):
-                self._waiting_holds[event.job] = None
-            elif isinstance(event, Reloaded):
-                self._waiting_file = ClusterFile.model_validate(dict(event.cluster))
 
     def _cancelled_with(self, events: Iterable[Event]) -> list[Closed]:
         """Return the ends of the jobs that were to start after jobs that end in some events."""
@@ -196,7 +163,7 @@ class ServiceRecord:
         finally:
             self.deciding = False
             waiting, self._waiting = self._waiting, []
-            self._waiting_kinds, self._waiting_holds, self._waiting_file = {}, {}, None
+            self._waiting_kinds = {}
             for event in waiting:
                 self._apply(event)
 
@@ -212,6 +179,21 @@ class ServiceRecord:
     def waiting_of(self, job: str) -> Set[type[Event]]:
         """Return the kinds of the waiting events of a job."""
         return self._waiting_kinds.get(job, frozenset())
+
+    def ending_of(self, job: str) -> Closed | None:
+        """Return the waiting event of the end of a job; None without one."""
+        if Closed not in self.waiting_of(job):
+            return None
+        return next(event for event in self._waiting if isinstance(event, Closed) and event.job == job)
+
+    @property
+    def drained(self) -> set[tuple[str, int]]:
+        """Type and number of the nodes that a user has taken out of use, also if the event of that waits."""
+        drained = set(self.state.drained)
+        for event in self._waiting:
+            if isinstance(event, Drained):
+                (drained.discard if event.back else drained.add)((event.type, event.node))
+        return drained
 
     def leaving(self) -> set[tuple[str, int]]:
         """Return type and number of the nodes that waiting events take out of use."""
@@ -236,60 +218,27 @@ class ServiceRecord:
         assert ending is not None
         return ending
 
-    def hold(self, job: str) -> Hold | None:
-        """Return the hold of a job that has not ended, also if its event waits; None if it is not held."""
-        if job in self._waiting_holds:
-            return self._waiting_holds[job]
-        present = self.state.jobs.get(job)
-        return None if present is None else present.hold
+    def oldest(self, keep: int) -> str | None:
+        """Return the job that ended first; None if at most `keep` jobs have ended, or its run has not."""
+        return self._kept[0] if len(self._kept) > keep and self._kept[0] not in self.state.leftover else None
 
-    def is_held(self, job: str) -> bool:
-        """Return whether a job that has not ended is held, also if the event of that waits."""
-        return self.hold(job) is not None
+    def drop_oldest(self) -> None:
+        """Drop the events of the job that ended first; its number and GPU seconds stay as sums by owner."""
+        gone = self._kept[0]
+        try:
+            self.journal.drop(gone)
+        except sqlite3.Error as error:
+            self._cannot_write(error)
+            raise
+        self._kept.popleft()
+        self.past.drop(gone)
 
-    def expired(self, keep: int) -> str | None:
-        """Drop the job that ended first and return its name; None if at most `keep` jobs have ended.
-
-        A job whose run has not ended is kept, and so are all jobs that ended after it.
-        """
-        if len(self._kept) <= keep or self._kept[0] in self.state.leftover:
-            return None
-        gone = self._kept.popleft()
-        self.past.forget(gone)
-        return gone
-
-    def keep_only(self, folders: Collection[str], count: int) -> None:
-        """Drop those of the `count` jobs that ended first that have no folder to be removed."""
-        first = [self._kept.popleft() for _ in range(count)]
-        self._kept.extendleft(job for job in reversed(first) if job in folders or job in self.state.leftover)
-
-    def archive(self, before: float) -> None:
-        """Move some of the jobs that ended before a time to the archive of a month, the first ones first.
-
-        A job whose run has not ended is not moved, and neither are the jobs that ended after it.  Raises
-        OSError, sqlite3.Error or FileError if they cannot be moved; then a later call repeats it.
-        """
-        ended = takewhile(
-            lambda event: event.job not in self.state.leftover, self.journal.ended_before(before)
-        )
-        months = groupby(ended, lambda event: month_at(self.began + event.time))
-        month, events = next(months, ("", ()))
-        endings = {event.job: event.ending for event in events}
-        if not endings:
-            return
-        bring_to_archive(self.journal, endings, month)
-        # After the events that are removed there must be another one, or their numbers would be used again.
-        self.write(Archived(time=self.now(), jobs=len(endings), month=month))
-        self.journal.remove(endings, month)
-        for job in endings:
-            self.past.archived(job)
-        while self._kept and self._kept[0] in endings:
-            self._kept.popleft()
-
-    @property
-    def kept(self) -> int:
-        """Number of ended jobs that :meth:`expired` has not returned yet."""
-        return len(self._kept)
+    def endings(self) -> dict[str, int]:
+        """Return the number of ended jobs by their ending."""
+        counts: dict[str, int] = dict.fromkeys(HOW, 0)
+        for (_, ending), jobs in self.over.items():
+            counts[ending] = counts.get(ending, 0) + jobs
+        return counts
 
     def _recover(self) -> None:
         """Recover the state from the journal, without reading the events of each job that has ended."""
@@ -305,13 +254,17 @@ class ServiceRecord:
         for live in state.eligible.values():
             for name in live.file.after:  # the events of these jobs were not read
                 closed = journal.last_of("Closed", name)
-                if closed is not None:  # otherwise it is archived, long after its end
+                if closed is not None:  # otherwise it was dropped, long after its end
                     live.eligible_since = max(live.eligible_since, closed.time)
         timer.time = max(timer.time, journal.last_time())
         timer.contention, timer.weight = journal.crowd(journal.last + 1) or (0.0, 0.0)
-        self.over |= journal.archived()
-        for job, ending in journal.endings():
-            self.over[ending] = self.over.get(ending, 0) + 1
+        for owner, ending, jobs, gpu_seconds in journal.dropped():
+            self.over[owner, ending] += jobs
+            self.gpu_seconds[owner] += gpu_seconds
+        for owner, gpu_seconds in journal.gpu_seconds().items():
+            self.gpu_seconds[owner] += gpu_seconds
+        for job, owner, ending in journal.endings():
+            self.over[owner, ending] += 1
             self._kept.append(job)
         self.past.recover(journal)
 
@@ -337,12 +290,14 @@ class ServiceRecord:
             )
 
     def _apply(self, event: Event) -> None:
+        owner = self._owner(event)
         if isinstance(event, Ended):
             self.past.ends(event, self.state)
+            self.gpu_seconds[owner] += event.gpu_seconds
         self.state.apply(event)
         self.past.look(event.time, self.state)
         if isinstance(event, Closed):
-            self.over[event.ending] += 1
+            self.over[owner, event.ending] += 1
             self._kept.append(event.job)
         elif isinstance(event, Decided) and not event.error:
             self.past.rounds.append(event)
@@ -351,5 +306,12 @@ class ServiceRecord:
         if isinstance(event, _CHANGES):
             self.changed.set()
             self.changes += 1
-        elif isinstance(event, Held) or (isinstance(event, Decided) and event.places):
+        elif isinstance(event, Decided) and event.places:
             self.changes += 1
+
+    def _owner(self, event: Event) -> str:
+        """Return the owner of the job of an event that is about to be applied; empty without such a job."""
+        if not isinstance(event, Ended | Closed):
+            return ""
+        job = self.state.jobs.get(event.job) or self.state.leftover.get(event.job)
+        return "" if job is None else job.owner

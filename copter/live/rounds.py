@@ -203,7 +203,7 @@ class LiveRounds:
             figures=answer.figures,
             policy_seconds=answer.decision.policy_seconds,
             seconds=time.perf_counter() - began,
-            sizes=self._allowed(answer.sizes),  # the file may have changed in the meantime
+            sizes=self._allowed(answer.sizes),
         )
         record.write(decided)
         record.metrics.decided(decided)
@@ -211,10 +211,6 @@ class LiveRounds:
         if step is not None and decided.seconds > step:
             record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")
         return answer.wakes
-
-    def renew(self) -> None:
-        """Let a new policy replace the present one before the next round, because the nodes change."""
-        self._lost = True
 
     async def explain(self, job: str) -> list[str]:
         """Return the policy's sentences about a job in its last round; empty while it decides.
@@ -339,7 +335,7 @@ def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None)
         policy,
         EligibleJobs(state),
         round_seconds=round_seconds,
-        placer=placer_for(policy, state.soon_reserved),
+        placer=placer_for(policy),
         estimator=ReportedSpeeds(),
     )
 

@@ -27,21 +27,16 @@ from typing import Any
 
 from copter.durable.files import lock_file
 from copter.errors import CopterError, FileError
-from copter.live.accounts import no_accounts
-from copter.live.admission import Admission, RefusedError, check_role
+from copter.live.admission import Admission
 from copter.live.backends.base import Backend, Scalable
-from copter.live.backends.registry import check_devices
-from copter.live.events import Reloaded
-from copter.live.files import ClusterFile, read_toml
-from copter.live.folder import BEGAN, TOKEN, first_content, make_folder, open_private
+from copter.live.files import ClusterFile
+from copter.live.folder import BEGAN, JOBS, TOKEN, first_content, make_folder, open_private
 from copter.live.forecast import Forecasts
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
-from copter.live.reload import changes, refusal
-from copter.live.reservations import due
 from copter.live.rounds import LiveRounds
-from copter.live.tokens import ADMIN, SIGNAL, Author, Tokens
+from copter.live.tokens import Author, Tokens
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 
@@ -65,8 +60,6 @@ class Service:
         Backend that starts and stops runs.
     policy, settings : str, mapping
         Name of a policy, and its settings.
-    source : Path, optional
-        File of `cluster`, which :meth:`reload` reads again.
     tokens : Path, optional
         File of further tokens (:mod:`.tokens`).
     url : str
@@ -104,7 +97,6 @@ class Service:
         policy: str = "sia",
         *,
         settings: Mapping[str, Any] | None = None,
-        source: Path | None = None,
         tokens: Path | None = None,
         url: str = "",
         round_seconds: float | None = None,
@@ -114,7 +106,6 @@ class Service:
         profiles = _pace_profiles(cluster)  # raises an error before there is a folder
         make_folder(folder)
         self.folder, self.backend = folder.resolve(), backend
-        self._source, self._reload_asked = None if source is None else source.absolute(), False
         os.close(open_private(folder / "lock"))
         self._lock = lock_file(folder / "lock", f"{folder}: another running service has this folder")
         try:
@@ -152,10 +143,11 @@ class Service:
         """Read or begin the journal, and make the parts of the service."""
         backend = self.backend
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
-        self._tokens = Tokens(self.token, tokens, lambda: no_accounts(backend, self.folder))
+        self._tokens = Tokens(self.token, tokens)
         journal = _journal(folder)
         began = _began(folder / BEGAN, clock)
         self.record = ServiceRecord(journal, cluster, clock, began)
+        _check_folders(journal, folder / JOBS)
         self.launcher = Launcher(
             self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
         )
@@ -177,83 +169,12 @@ class Service:
                 began = time.monotonic()
                 await self.launcher.tick()
                 record.try_again()
-                self.begin_and_end_reservations()
-                if self._reload_asked:
-                    self._reload_asked = False
-                    self._reload_by_signal()
                 if not record.deciding:
                     record.past.sample(record.now(), record.state)
                 await asyncio.sleep(max(_TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
             for task in tasks:
                 task.cancel()
-
-    def reload(self, author: Author = ADMIN) -> list[str]:
-        """Read the cluster's file again and use it; return sentences about what has changed.
-
-        While the policy decides, the change waits for the decision.  If the nodes change, a new policy object
-        replaces the present one before the next round, as after a restart.
-
-        Raises
-        ------
-        RefusedError
-            If the author may not change the cluster, the file is invalid, or the change needs a restart.
-            Then nothing has changed.
-        """
-        check_role(author, "change the cluster", "admin")
-        if self._source is None:
-            raise RefusedError(409, "the service was not started with a file of its cluster")
-        if self._source.exists() and not self._source.is_file():  # the read of a pipe may never end
-            raise RefusedError(409, f"{self._source}: is not a regular file, so it cannot be read again")
-        record, old = self.record, self.record.file
-        try:
-            file = read_toml(self._source, ClusterFile)
-            _pace_profiles(file)
-            if self.backend.name == "local":
-                check_devices(file)
-        except CopterError as error:
-            raise RefusedError(422, str(error)) from None
-        if why := refusal(
-            record.state, old, file, record.reservations.values(), numbered=self.launcher.numbered
-        ):
-            raise RefusedError(409, f"{self._source}: {why}")
-        changed = changes(old, file)
-        if changed:
-            fields = file.model_dump(mode="json")
-            record.write(
-                Reloaded(time=record.now(), cluster=fields, changes=tuple(changed), author=author.name)
-            )
-            self.backend.use_hosts(file.hosts)
-        if file.gpus != old.gpus:
-            self.rounds.renew()
-        return changed
-
-    def begin_and_end_reservations(self) -> None:
-        """Write that reservations begin or end now; a new policy object replaces the present one then.
-
-        While the policy decides, reservations wait.
-        """
-        record = self.record
-        events = [] if record.deciding else due(record.state.reservations, record.now())
-        if events:
-            try:
-                record.write(*events)
-            except sqlite3.Error:  # the record has the reason, and the next call repeats it
-                return
-            self.rounds.renew()
-
-    def ask_reload(self) -> None:
-        """Let :meth:`run` reload the cluster's file at its next tick; signal handlers may call this."""
-        self._reload_asked = True
-
-    def _reload_by_signal(self) -> None:
-        try:
-            if not self.reload(SIGNAL):
-                _log.warning("%s: has not changed", self._source)
-        except RefusedError as error:
-            self.record.note(f"the cluster's file is not used; nothing has changed: {error}")
-        except sqlite3.Error:  # the record has the reason
-            self._reload_asked = True
 
     @property
     def trouble(self) -> str:
@@ -275,7 +196,11 @@ class Service:
         """Return the metrics in Prometheus' text format."""
         record, silent = self.record, bool(self.launcher.silent)
         return record.metrics.text(
-            record.state, record.over, silent=silent, journal_bytes=record.journal.bytes
+            record.state,
+            record.endings(),
+            record.gpu_seconds,
+            silent=silent,
+            journal_bytes=record.journal.bytes,
         )
 
     def close(self) -> None:
@@ -315,6 +240,25 @@ def _journal(folder: Path) -> LiveJournal:
             " service runs any more",
         )
     return LiveJournal(path)
+
+
+def _check_folders(journal: LiveJournal, jobs: Path) -> None:
+    """Raise FileError if a job has a folder, and the journal does not know it.
+
+    Then the journal is a copy from before the start of the job, or has lost its end.
+    """
+    unknown = [name for name in _names(jobs) if not journal.knows(name)]
+    if unknown:
+        raise FileError(
+            journal.path,
+            f"does not know job {unknown[0]!r}, which has a folder in {jobs}: its last events are lost;"
+            " restore it, or end the processes of the job and remove its folder",
+        )
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in a folder, which need not exist."""
+    return sorted(os.listdir(folder)) if folder.exists() else []
 
 
 def _began(path: Path, clock: Callable[[], float]) -> float:

@@ -6,10 +6,9 @@ The service generates one token, whose name is ``admin``.  A file may give furth
     name = "alice"
     role = "user"
     sha256 = "..."  # or token = "..."
-    account = "alice"  # optional: jobs run as this account of the machine
 
-The author of a request is the name and the role of its token, and its account.  :mod:`.admission` decides
-what each role may do.
+The author of a request is the name and the role of its token.  :mod:`.admission` decides what each role may
+do.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from copter.extras import extra
-from copter.live.backends.agent import account_of
 from copter.live.files import JobFileError, Name, Strict, read_toml
 
 with extra("live"):
@@ -34,20 +32,14 @@ Role: TypeAlias = Literal["admin", "user", "read"]
 
 @dataclass(frozen=True)
 class Author:
-    """The name and the role of the token of a request, and the account of its jobs.
-
-    `account` is empty if the jobs run as the account of the service.
-    """
+    """The name and the role of the token of a request."""
 
     name: str
     role: Role
-    account: str = ""
 
 
 ADMIN = Author("admin", "admin")
 """The author of requests with the generated token."""
-SIGNAL = Author("the signal SIGHUP", "admin")
-"""The author of a reload by a signal; no token can have this name."""
 
 
 class TokenEntry(Strict):
@@ -57,7 +49,6 @@ class TokenEntry(Strict):
     role: Role
     token: Annotated[str | None, Field(pattern=r"^[\x21-\x7e]{16,256}$")] = None
     sha256: Annotated[str | None, Field(pattern=r"^[0-9a-f]{64}$")] = None
-    account: Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.@-]{0,255})?$")] = ""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -65,10 +56,6 @@ class TokenEntry(Strict):
             raise ValueError(f"{self.name}: must have either token or sha256")
         if self.name == ADMIN.name:
             raise ValueError(f"name = {ADMIN.name!r}: is the name of the token that the service generates")
-        if self.account and self.role == "read":
-            raise ValueError(
-                f"{self.name}: account: must not be given with the role 'read', which has no jobs"
-            )
         return self
 
     @property
@@ -94,11 +81,6 @@ class TokensFile(Strict):
                 )
             names.add(one.name)
             digests[one.digest] = one.name
-        without = [one.name for one in self.tokens if one.role == "user" and not one.account]
-        if without and any(one.account for one in self.tokens):
-            raise ValueError(
-                f"{without[0]}: account: must be given, because others have one; without it, jobs run as root"
-            )
         return self
 
 
@@ -125,14 +107,11 @@ def read_tokens(path: Path) -> TokensFile:
 class Tokens:
     """The generated token of a service, and the tokens of a file, which is read again when it changes.
 
-    `no_accounts` returns why the service cannot run jobs as the accounts of tokens, or an empty text.  Raises
-    JobFileError if the file cannot be read or is invalid.
+    Raises JobFileError if the file cannot be read or is invalid.
     """
 
-    def __init__(
-        self, generated: str, path: Path | None, no_accounts: Callable[[], str] = lambda: ""
-    ) -> None:
-        self._path, self._seen, self._no_accounts = path, _version(path), no_accounts
+    def __init__(self, generated: str, path: Path | None) -> None:
+        self._path, self._seen = path, _version(path)
         self._generated = _digest(generated), ADMIN
         self._known = tuple(self._read())
 
@@ -169,22 +148,11 @@ class Tokens:
         for one in read_tokens(self._path).tokens:
             if one.digest == self._generated[0]:
                 raise JobFileError(f"{self._path}: {one.name!r}: must not be the service's generated token")
-            if one.account and (why := self._no_accounts() or _unknown(one.account)):
-                raise JobFileError(f"{self._path}: {one.name!r}: account = {one.account!r}: {why}")
-            yield one.digest, Author(one.name, one.role, one.account)
+            yield one.digest, Author(one.name, one.role)
 
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
-
-
-def _unknown(account: str) -> str:
-    """Return that an account does not exist, or an empty text if it does."""
-    try:
-        account_of(account)
-    except OSError as error:
-        return str(error)
-    return ""
 
 
 def _version(path: Path | None) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Files that a job can write, read as untrusted: regular files only, of bounded size, without blocking.
 
-A job without an account of its own runs as the user of the service, so it can write into the folders of its
-runs.  It may replace a file by a FIFO, a socket, a folder or a symbolic link, or by a file that is huge,
-deeply nested or not text.  All of these raise :class:`UntrustedFileError`, which affects that run only.
+A job runs as the user of the service, so it can write into the folders of its runs.  It may replace a file
+by a FIFO, a socket, a folder or a symbolic link, or by a file that is huge, deeply nested or not text.  All
+of these raise :class:`UntrustedFileError`, which affects that run only.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class UntrustedFileError(CopterError, OSError):
     """A file or a folder that a job can write is not of the expected kind or form."""
 
 
+class SharedFolderError(CopterError, OSError):
+    """The folder of all jobs cannot be entered, which is no fault of the job whose file was wanted."""
+
+
 @contextmanager
 def blamed_on(path: Path) -> Iterator[None]:
     """Turn errors that the contents of a run's folder cause into an UntrustedFileError with the path.
@@ -45,7 +49,7 @@ def blamed_on(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except UntrustedFileError:
+    except (UntrustedFileError, SharedFolderError):
         raise
     except OSError as error:
         if error.errno not in _THE_JOBS:
@@ -134,10 +138,15 @@ def words(text: str, most: int = MOST_WORDS) -> str:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """Open a run's folder, or one above it; fail if a folder below the service's is a link."""
+    """Open a run's folder, or one above it; fail if a folder below the service's is a link.
+
+    Raises SharedFolderError if the folder of all jobs cannot be entered.
+    """
     below = path.parts[-_BELOW:] if len(path.parts) > _BELOW else path.parts[1:]
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    handle = os.open(Path(*path.parts[: len(path.parts) - len(below)]), flags)
+    above = Path(*path.parts[: len(path.parts) - len(below)])
+    check_shared(above / below[0])
+    handle = os.open(above, flags)
     try:
         for name in below:
             inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=handle)
@@ -146,6 +155,17 @@ def _folder(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
+
+
+def check_shared(folder: Path) -> None:
+    """Raise SharedFolderError if a folder exists that the service cannot read or enter."""
+    try:
+        os.stat(f"{folder}/.")
+        os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except PermissionError as error:
+        raise SharedFolderError(f"{folder}: {os.strerror(error.errno or 0).lower()}") from None
+    except OSError:  # it does not exist, or is no folder: the caller finds out
+        return
 
 
 def _check_regular(handle: int, path: Path) -> int:

@@ -8,37 +8,28 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
-from copter.errors import FileError
+from copter.live import ENDINGS
 from copter.live.admission import RefusedError
-from copter.live.archive import archives, journal_with
 from copter.live.cluster import as_place
 from copter.live.events import (
-    Archived,
     Begun,
     Closed,
     Decided,
     Drained,
     Ended,
     Event,
-    Held,
     JobEvent,
     Launched,
     NodesChanged,
     Noted,
     Opened,
-    Released,
-    Reloaded,
     Reported,
-    ReservationBegan,
-    ReservationEnded,
-    Reserved,
     Submitted,
     Told,
 )
-from copter.live.jobs import ActiveRun, Hold, LiveJob
+from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.record import ServiceRecord
-from copter.live.reservations import Reservation, by_real_type, node_names, present
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
@@ -55,36 +46,14 @@ def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, A
     return jobs
 
 
-def archived_view(journal: LiveJournal, limit: int) -> list[dict[str, Any]]:
-    """Return the jobs in the archives of a journal, the latest first; at most `limit`.
-
-    Raises RefusedError if an archive is missing or damaged.
-    """
-    jobs = list[dict[str, Any]]()
-    try:
-        for archive in archives(journal):
-            jobs += [_read_over(archive, event) for event in archive.closed(limit - len(jobs))]
-            if len(jobs) == limit:
-                break
-    except FileError as error:
-        raise RefusedError(409, str(error)) from None
-    return jobs
-
-
 def _waiting(record: ServiceRecord, event: Submitted) -> dict[str, Any]:
     """Return the view of a job that was submitted while the policy was computing a round."""
     return _blank(event.job, "queued") | {
         "submitted": event.time,
         "application": event.file["application"],
-        "tenant": event.file["tenant"],
         "kind": event.file["kind"],
         "owner": event.author,
-        "held": record.is_held(event.job),
-        "reason": _why_not_eligible(
-            record.hold(event.job),
-            [name for name in event.file["after"] if not record.is_over(name)],
-            record.reservations.get(event.file["reservation"] or ""),
-        ),
+        "reason": _why_not_eligible([name for name in event.file["after"] if not record.is_over(name)]),
     }
 
 
@@ -106,16 +75,16 @@ def _blank(name: str, status: str) -> dict[str, Any]:
         "restarts": 0,
         "runs": 0,
         "failures": 0,
-        "held": False,
+        "exit_code": None,
+        "gpu_seconds": 0.0,
         "reason": "",
     }
 
 
 def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
-    held, report = job.allocation, job.report
-    return _blank(job.name, job.status) | {
+    held, report, ends = job.allocation, job.report, record.ending_of(job.name)
+    return _blank(job.name, job.status if ends is None else ends.ending) | {
         "application": job.submission.application,
-        "tenant": job.submission.tenant,
         "kind": job.kind,
         "owner": job.owner,
         "submitted": job.submitted,
@@ -131,23 +100,14 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "restarts": job.restarts,
         "runs": job.runs,
         "failures": job.failures,
-        "held": job.hold is not None,
-        "reason": _why_not_eligible(job.hold, job.waits_for, job.reservation),
+        "gpu_seconds": job.gpu_seconds,
+        "reason": _why_not_eligible(job.waits_for) if ends is None else ends.reason,
     }
 
 
-def _why_not_eligible(hold: Hold | None, after: Collection[str], reservation: Reservation | None) -> str:
-    """Return why no policy sees a job; empty if policies see it.
-
-    A job is held, or waits for other jobs or a reservation, or its reservation is over.
-    """
-    held = [] if hold is None else [f"held by {hold.author}"]
-    waits = [f"after {', '.join(sorted(after))}"] if after else []
-    if reservation is not None and reservation.status == "planned":
-        waits.append(f"reservation {reservation.name} has not begun")
-    elif reservation is not None and reservation.status == "over":
-        waits.append(f"its reservation {reservation.name} is over")
-    return "; ".join(held + waits)
+def _why_not_eligible(after: Collection[str]) -> str:
+    """Return why no policy sees a job that waits for others; empty if it waits for none."""
+    return f"after {', '.join(sorted(after))}" if after else ""
 
 
 def _over(record: ServiceRecord, event: Closed) -> dict[str, Any]:
@@ -169,12 +129,14 @@ def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
     for one in _story(journal, event.job):
         if isinstance(one, Submitted):
             view |= {"submitted": one.time, "application": one.file["application"], "owner": one.author}
-            view |= {"tenant": one.file["tenant"], "kind": one.file["kind"], "work": one.file["work"]}
+            view |= {"kind": one.file["kind"], "work": one.file["work"]}
         elif isinstance(one, Launched):
             view["started"] = one.time if view["started"] is None else view["started"]
             view["runs"], changes = one.number, changes + 1
         elif isinstance(one, Ended):
             view["failures"] += one.outcome == "failed"
+            view["gpu_seconds"] += one.gpu_seconds
+            view["exit_code"] = one.exit_code
         elif isinstance(one, Reported):
             report = one.report
             view |= {"batch_size": report["batch_size"], "figure": report["figure"]}
@@ -199,14 +161,7 @@ def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
 
 def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
     """Return the view of a job with its runs and reports; raises RefusedError if there is no such job."""
-    try:
-        with journal_with(record.journal, name) as journal:
-            return _job_view(record, journal, name)
-    except FileError as error:
-        raise RefusedError(404, f"job {name!r} was archived: {error}") from None
-
-
-def _job_view(record: ServiceRecord, journal: LiveJournal, name: str) -> dict[str, Any]:
+    journal = record.journal
     job = record.state.jobs.get(name)
     pending = [event for event in record.pending() if event.job == name]
     if job is None and pending:
@@ -216,11 +171,10 @@ def _job_view(record: ServiceRecord, journal: LiveJournal, name: str) -> dict[st
         if not closed:
             raise RefusedError(404, f"there is no job {name!r}")
         assert isinstance(closed[0], Closed)
-        view = _over(record, closed[0]) if journal is record.journal else _read_over(journal, closed[0])
+        view = _over(record, closed[0])
     else:
         view = _live(record, job) | {
             "run_seconds": job.run_seconds,
-            "gpu_seconds": job.gpu_seconds,
             "used_seconds": job.used_seconds(record.now()),
             "restart_seconds": job.profile.restart_seconds,
             "noise": _finite(job.noise),
@@ -243,18 +197,21 @@ def _job_view(record: ServiceRecord, journal: LiveJournal, name: str) -> dict[st
                 "told": None,
                 "ended": None,
                 "outcome": None,
+                "exit_code": None,
                 "reason": "",
             }
         elif isinstance(event, Told):
             runs[event.number]["told"] = event.time
         elif isinstance(event, Ended):
             runs[event.number] |= {"ended": event.time, "outcome": event.outcome, "reason": event.reason}
+            runs[event.number]["exit_code"] = event.exit_code
     return view | {"all_runs": list(runs.values())}
 
 
 def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
     """Return nodes, runs and statistics, and the part of the history after the time `since`."""
     record, state = service.record, service.record.state
+    drained = record.drained
     nodes = [
         {
             "type": type,
@@ -262,8 +219,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
             "host": state.host(type, node),
             "gpus": gpus,
             "unusable": state.unusable.get((type, node), ""),
-            "drained": (type, node) in state.drained,
-            "reservation": state.reserved.get((type, node), ""),
+            "drained": (type, node) in drained,
         }
         for type, node, gpus in state.nodes()
     ]
@@ -276,10 +232,10 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
         "round_seconds": service.rounds.round_seconds,
         "silent": service.launcher.silent,
         "jobs": len(state.jobs),
-        "over": dict(record.over),
+        "over": record.endings(),
         "queued": sum(job.status == "queued" for job in state.jobs.values()),
         "statuses": Counter(job.status for job in state.jobs.values()),
-        "given": by_real_type(state.given()),
+        "given": state.given(),
         "goodput": {
             "predicted": goodput.predicted,
             "measured": goodput.measured,
@@ -307,19 +263,13 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
     }
 
 
-def reservations_view(record: ServiceRecord) -> list[dict[str, Any]]:
-    """Return the reservations that are not over, by the time at which they begin."""
+def usage_view(record: ServiceRecord) -> list[dict[str, Any]]:
+    """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
+    owners = sorted({owner for owner, _ in record.over} | set(record.gpu_seconds))
     return [
-        {
-            "name": one.name,
-            "nodes": [f"{type}-{node}" for type, node in one.nodes],
-            "begin": one.begin,
-            "end": one.end,
-            "tenants": None if one.tenants is None else list(one.tenants),
-            "author": one.author,
-            "status": one.status,
-        }
-        for one in sorted(present(record.reservations), key=lambda one: one.begin)
+        {"owner": owner, "gpu_seconds": record.gpu_seconds[owner]}
+        | {ending: record.over[owner, ending] for ending in ENDINGS}
+        for owner in owners
     ]
 
 
@@ -369,7 +319,7 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
             rounds = "" if event.round_seconds is None else f", with a round every {event.round_seconds:g} s"
             return f"the policy {event.policy!r} begins{rounds}"
         case Submitted():
-            return "the job was submitted" + (f"; it runs as {event.account!r}" if event.account else "")
+            return "the job was submitted"
         case Launched():
             configuration, hosts = Placement(*as_place(event.place)).configuration, ", ".join(event.hosts)
             gpus = f"{configuration.gpus} GPU{'s' if configuration.gpus != 1 else ''}"
@@ -380,10 +330,6 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
             return f"run {event.number} was told to write a checkpoint and end"
         case Ended():
             return _with_reason(f"run {event.number} {_OUTCOMES[event.outcome]}", event.reason)
-        case Held():
-            return "the job was held"
-        case Released():
-            return "the job was released"
         case Closed():
             return _with_reason(f"the job {_ENDINGS[event.ending]}", event.reason)
         case NodesChanged():
@@ -392,21 +338,6 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
         case Drained():
             node = f"node {event.type}-{event.node}"
             return f"{node} is in use again" if event.back else f"{node} was taken out of use"
-        case Reserved():
-            begin = event.begin - event.time
-            when = f"from {begin:.0f} s later, " if begin > 0 else ""
-            length = event.end - max(event.begin, event.time)
-            names = node_names(event.nodes)
-            return f"the nodes {names} are reserved {when}for {length:.0f} s: reservation {event.name!r}"
-        case ReservationBegan():
-            return f"the reservation {event.name!r} begins"
-        case ReservationEnded():
-            return f"the reservation {event.name!r} is over"
-        case Reloaded():
-            return f"the cluster's file was read again: {'; '.join(event.changes)}"
-        case Archived():
-            jobs = "1 job" if event.jobs == 1 else f"{event.jobs} jobs"
-            return f"{jobs} that ended long ago: moved to the archive {event.month}"
         case Noted():
             return event.text
     return ""  # reports and rounds, which are not listed

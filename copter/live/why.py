@@ -8,7 +8,6 @@ policy's method ``why`` if it has one (:class:`copter.problems.cluster.policy.Ex
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,6 @@ from copter.live.forecast import PLAY_SECONDS, Forecast, Forecasts
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
 from copter.live.record import ServiceRecord
-from copter.live.reservations import Reservation, real_type
 from copter.live.rounds import LiveRounds
 from copter.live.views import job_view
 from copter.problems.cluster.cluster import Cluster
@@ -43,10 +41,9 @@ async def why(
     """Return a job's name, status and position, and sentences about why it has this status.
 
     `position` is the number of the job among the queued jobs in the order of their submission, from 1; None
-    for a job that is not queued, is held, or waits for other jobs or its reservation. `starts` is the
-    estimated time at which a queued job starts, in seconds since the service first began; None for other
-    jobs, or if it is unknown. `policy` has the sentences of the policy about its last round. They are empty
-    while it decides.
+    for a job that is not queued, or waits for other jobs. `starts` is the estimated time at which a queued
+    job starts, in seconds since the service first began; None for other jobs, or if it is unknown. `policy`
+    has the sentences of the policy about its last round. They are empty while it decides.
 
     `seconds` is the longest wait for an estimate.
 
@@ -91,10 +88,8 @@ async def would_run(
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
-    if job.reservation is not None and not job.has_nodes:
-        return [*sentences, _waits_for(job.reservation, record.now())]
     need, free = _fit(rounds.policy, state, job)
-    sentences += [need, *_reserved(state, job, record.now())]
+    sentences.append(need)
     if free:
         if any(gpus >= job.least_gpus for gpus in free.values()):
             sentences.append("Enough GPUs are free now; the policy decides which jobs get them.")
@@ -112,7 +107,7 @@ async def would_run(
 
 def _waits(job: LiveJob | None) -> bool:
     """Return whether a job has a start that can be estimated."""
-    return job is not None and job.status == "queued" and job.hold is None and job.has_nodes
+    return job is not None and job.status == "queued"
 
 
 def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str:
@@ -181,7 +176,7 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
     if job.allocation is not None and job.target is not None:
         type, nodes = job.target
         held = ", ".join(f"{gpus} on {type}-{node}" for node, gpus in nodes)
-        yield f"It has had {job.allocation.gpus} GPUs for {now - job.since:.0f} s: {held}."
+        yield f"It has had {_gpus(job.allocation.gpus)} for {now - job.since:.0f} s: {held}."
         if job.run is not None and not math.isnan(job.run.told):
             yield f"Its run {job.run.number} was told to stop {now - job.run.told:.0f} s ago, to move there."
     elif job.run is not None:
@@ -198,37 +193,12 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
     if job.retry_at > now:
         failed = f"Its last run failed or was lost ({job.failures + job.losses} in a row)"
         yield f"{failed}; the next one starts in {job.retry_at - now:.0f} s at the earliest."
-    if job.hold is not None:
-        held = f"It has been held for {now - job.hold.since:.0f} s by {job.hold.author!r}"
-        yield f"{held}: no policy gives it GPUs before it is released (copter release {job.name})."
     if job.waits_for:
         jobs = record.state.jobs
         waits = _names([f"{name} ({jobs[name].status})" for name in job.file.after if name in job.waits_for])
         yield f"It starts after these jobs have completed: {waits}."
-    if job.reservation is not None and not job.has_nodes:
-        yield _waits_for(job.reservation, now)
     if job.eligible and job.status == "queued":
         yield from _queued(record, rounds, job)
-
-
-def _waits_for(reservation: Reservation, now: float) -> str:
-    """Return why a job gets no GPUs because of its reservation, which is not active."""
-    if reservation.status == "over":
-        return f"Its reservation {reservation.name!r} is over: it gets no GPUs any more; cancel it."
-    begins = _about(reservation.begin - now)
-    return f"It waits for its reservation {reservation.name!r}, which begins in about {begins}."
-
-
-def _reserved(state: LiveCluster, job: LiveJob, now: float) -> Iterator[str]:
-    """Yield the GPUs that a job without a reservation could use if they were in none."""
-    gpus, own = dict[str, Counter[str]](), job.types  # with a reservation, these are no real types
-    for type, node, count in state.nodes():
-        name = state.reserved.get((type, node))
-        if name is not None and type in own:
-            gpus.setdefault(name, Counter())[type] += count
-    for name, counts in gpus.items():
-        left = _about(state.reservations[name].end - now)
-        yield f"{_counts(counts)} belong to the reservation {name!r} for another {left}."
 
 
 def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
@@ -242,17 +212,13 @@ def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
         others = f", in which the policy gave GPUs to {instead}" if instead else ""
         yield f"They were taken away in a round{others}."
     else:
-        yield (
-            "Their node went out of use, a reservation began or ended, or the round in which it lost them is"
-            " not kept any more."
-        )
+        yield ("Their node went out of use, or the round in which it lost them is not kept any more.")
 
 
 def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
     state, now = record.state, record.now()
     need, types = _fit(rounds.policy, state, job)
     yield need
-    yield from _reserved(state, job, now)
     if not types:
         return
     later = _names(
@@ -272,10 +238,7 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
             yield "The policy gave it GPUs, but the nodes did not have that number free together."
     else:
         if job.eligible_since > job.submitted and job.eligible_since == since:
-            yield (
-                "It was released, its reservation began, or the last job that it waits for completed, "
-                f"{now - since:.0f} s ago."
-            )
+            yield f"The last job for which it waited completed {now - since:.0f} s ago."
         yield f"The policy {policy!r} has not decided since then."
 
 
@@ -288,21 +251,16 @@ def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[st
         return "The cluster has none of the types that it may use.", {}
     usable = {type: state.cluster.capacity[type] for type in types}
     given = state.given()
-    where = "" if job.file.reservation is None else f" in its reservation {job.file.reservation!r}"
-    need = f"It needs {'' if job.gpus is not None else 'at least '}{least} GPUs of one type{where}"
+    need = f"It needs {'' if job.gpus is not None else 'at least '}{_gpus(least)} of one type"
     free = {type: usable[type] - given[type] for type in types}
     can = {type: gpus for type, gpus in free.items() if _can_run(policy, state.cluster, job, type)}
     if can:
         others = [type for type in types if type not in can and usable[type] >= least]
         shown = {type: gpus for type, gpus in free.items() if type not in others}
-        names = ", ".join(map(real_type, others))
+        names = ", ".join(others)
         never = f" The policy {policy.name!r} cannot run it on {names}." if others else ""
         return f"{need}; not given to any job: {_counts(shown)}.{never}", can
-    gone = [
-        f"{type}-{node} ({why})"
-        for (type, node), why in state.unusable.items()
-        if state.policy_type(type, node) in types
-    ]
+    gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
     out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
     if all(gpus < least for gpus in usable.values()):
         return f"{need}, but only {_counts(usable)} are in use, so it cannot start now.{out}", {}
@@ -324,7 +282,11 @@ def _queue(state: LiveCluster) -> list[str]:
 
 
 def _counts(gpus: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {real_type(type)}" for type, count in gpus.items())
+    return ", ".join(f"{count} {type}" for type, count in gpus.items())
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"
 
 
 def _names(names: list[str]) -> str:

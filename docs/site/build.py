@@ -136,18 +136,11 @@ the speeds that were measured for GPUs: four T4 on each of two nodes, four A100 
 Both runs use the same script and the same work. The queue gives each job the number of GPUs that its user
 requested, of any free type, until the job ends. With sizes "trace" this is the number of Microsoft's trace,
 with a proportional batch; with "tuned" it is a number tuned to the job. copter, with Sia, gets jobs without a
-size.
+size. The lines of Slurm's backfill are of a version of the service that submitted its runs to Slurm.
 
 ```sh
-python tests/live_comparison.py slurm --seed 1 --json bench/results/live/slurm-1.json
 python tests/live_comparison.py ray --seed 2 --json bench/results/live/ray-2.json
 ```
-"""
-REPLAYED = """
-## Replayed and simulated records
-
-`copter replay` calls the policy again with the recorded inputs and compares its decisions, node by node. It
-also runs the same jobs in the simulator, with the measured throughput, noise and restart times.
 """
 FORECASTS = """
 ## Estimated starts
@@ -170,7 +163,6 @@ FAULTS = """
 
 ```sh
 python tests/live_faults.py --backend local --jobs 200 --kills 100 --seed 1
-python tests/live_faults.py --backend slurm --jobs 200 --kills 100 --seed 1
 python tests/live_faults.py --backend ray --jobs 200 --kills 100 --seed 1
 ```
 
@@ -421,20 +413,6 @@ def live_page() -> str:
         )
     heads = ("queue", "average JCT, queue", "copter", "ratio", "makespan, queue", "copter", "ratio")
     parts = [LIVE, table(heads, compared)]
-    replayed = [
-        (
-            name,
-            f"{one['record']['rounds']}",
-            f"{one['record']['different']}",
-            *(f"{one['record'][key]:.1f} s" for key in ("live_jct", "simulated_jct")),
-            f"{one['record']['ratio']:.2f}",
-        )
-        for name, one in found.items()
-        if "record" in one
-    ]
-    if replayed:
-        heads = ("record", "rounds", "changed decisions", "average JCT, live", "simulated", "ratio")
-        parts += [REPLAYED, table(heads, replayed)]
     if "forecasts" in found:
         one = found["forecasts"]
         minutes = ("wait_p50", "wait_p90", "error_p50", "error_p90")

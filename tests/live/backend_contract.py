@@ -8,7 +8,7 @@ import sys
 
 from live_runs import STUBBORN, pids, state, until_ended, until_gone, until_said, worker
 
-from copter.live.backends.base import RunState
+from copter.live.backends.base import STOPPED, RunState
 
 
 class EveryBackend:
@@ -22,14 +22,14 @@ class EveryBackend:
         assert ranks == [[["0", str(rank), "4"] for rank in range(3)], [["1", "3", "4"]]]
         gpus = {line[3] for line in said[0]}
         assert len(gpus) == 3 or gpus == {"-"}  # nothing picks GPUs on a machine that has none
-        assert until_ended(backend, run) == RunState("completed")
+        assert until_ended(backend, run) == RunState("completed", exit_code=0)
 
     def test_one_process_stands_for_all_gpus_if_that_is_wanted(self, backend, runs, nodes):
         run = runs.make(dict.fromkeys(nodes, 2), worker(0.0), once=True)
         backend.start(run)
         (said,), nothing = until_said(backend, run)
         assert said.split()[:3] == ["0", "0", "1"] and not nothing
-        assert until_ended(backend, run) == RunState("completed")
+        assert until_ended(backend, run) == RunState("completed", exit_code=0)
 
     def test_a_run_is_stopped_by_sigterm_and_another_one_killed(self, backend, runs, nodes):
         stopped = runs.make(dict.fromkeys(nodes, 2), worker())
@@ -38,7 +38,7 @@ class EveryBackend:
             backend.start(run)
             until_said(backend, run)
             backend.stop(run)
-        assert until_ended(backend, stopped) == RunState("stopped")
+        assert until_ended(backend, stopped) == RunState("stopped", exit_code=STOPPED)
         assert state(backend, killed) == RunState()
         agents = pids(killed)
         backend.kill(killed)
@@ -51,7 +51,7 @@ class EveryBackend:
         command = (sys.executable, "-S", "-c", program, *words)
         run = runs.make({nodes[0]: 1}, command, environment={"SAID": words[1]})
         backend.start(run)
-        assert until_ended(backend, run) == RunState("completed")
+        assert until_ended(backend, run) == RunState("completed", exit_code=0)
         assert (run.folder / "log-0.txt").read_text() == f"{list(words)!r} {words[1]!r}\n"
 
     def test_a_failed_process_ends_the_run_and_its_code_is_told(self, backend, runs, nodes):
@@ -70,7 +70,7 @@ class EveryBackend:
         later = again()
         assert state(later, run) == RunState() and len(pids(run)) == 2
         later.stop(run)
-        assert until_ended(later, run) == RunState("stopped")
+        assert until_ended(later, run) == RunState("stopped", exit_code=STOPPED)
 
 
 class WaitingBackend(EveryBackend):

@@ -12,8 +12,10 @@ import pytest
 
 from copter.live import cli
 from copter.live.client import Client, ServiceError
+from copter.live.tokens import Author
 from support.live_cases import RIGID, begin, client_of, named, step
 
+ALICE, BOB = Author("alice", "user"), Author("bob", "user")
 MIB = 1024 * 1024
 
 
@@ -39,7 +41,7 @@ def write_log(service, text, run=1):
 
 @pytest.fixture
 def job(service):
-    begin(service, RIGID, "one", tenant="a")
+    begin(service, RIGID, "one")
 
 
 def test_a_long_log_takes_one_request_for_each_megabyte(service, client, asked, job):
@@ -86,11 +88,11 @@ def run(service, command):
 
 
 def test_jobs_are_filtered(service, run):
-    for name, tenant in (("first", "a"), ("second", "b"), ("third", "a")):
-        service.admission.submit(named(RIGID, name, tenant=tenant))
+    for name, owner in (("first", ALICE), ("second", BOB), ("third", ALICE)):
+        service.admission.submit(named(RIGID, name), owner)
     step(service)
     service.admission.cancel("first")
-    service.admission.submit(named(RIGID, "fourth", tenant="b"))
+    service.admission.submit(named(RIGID, "fourth"), BOB)
 
     def listed(*words):
         code, shown = run("jobs", *words)
@@ -98,10 +100,10 @@ def test_jobs_are_filtered(service, run):
         return [name for name in ("first", "second", "third", "fourth") if name in shown]
 
     assert listed() == ["second", "third", "fourth"]
-    assert listed("--tenant", "b") == ["second", "fourth"]
+    assert listed("--owner", "bob") == ["second", "fourth"]
     assert listed("--status", "queued") == ["fourth"]
     assert listed("--status", "cancelled", "--status", "running") == ["first", "second", "third"]
-    assert listed("--status", "running", "--tenant", "b", "--json") == ["second"]
+    assert listed("--status", "running", "--owner", "bob", "--json") == ["second"]
     assert listed("--status", "failed") == []
     code, said = run("jobs", "--status", "runing")
     assert code == 2 and "queued, starting, running" in said.replace("\n", " ")

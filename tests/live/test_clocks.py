@@ -2,8 +2,8 @@
 
 import pytest
 
-from copter.live.replay import play_again
 from support.live_cases import ELASTIC, RIGID, events, look, make_service, named, notes, report, step
+from support.play_again import play_again
 
 
 @pytest.mark.parametrize("by", [-3600.0, -2.0, -0.5, 0.0, 3600.0])

@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 
 from copter.errors import FileError
-from copter.live.replay import play_again
 from support.live_cases import ELASTIC, RIGID, begin, look, make_service, named, report, step
+from support.play_again import play_again
 
 
 @pytest.fixture
@@ -23,8 +23,6 @@ def folder(tmp_path):
     step(service, 60.0)
     service.admission.report("learns", 1, report(5.0))
     service.admission.drain("t4", 1)
-    service.admission.reserve("team", ["t4-0"], None, service.record.now() + 100.0)
-    service.begin_and_end_reservations()
     service.close()
     return tmp_path / "live"
 
@@ -50,9 +48,7 @@ def refused(folder):
     return said
 
 
-@pytest.mark.parametrize(
-    "kind", ["Opened", "Submitted", "Decided", "Launched", "Reported", "Drained", "Reserved"]
-)
+@pytest.mark.parametrize("kind", ["Opened", "Submitted", "Decided", "Launched", "Reported", "Drained"])
 @pytest.mark.parametrize(
     ("edit", "text", "says"),
     [
@@ -97,8 +93,6 @@ def test_a_damaged_event_is_named(folder, kind, edit, text, says):
         ("Opened", None, {"cluster": {}}, "gpus"),
         ("Decided", None, {"places": 5}, "Error"),
         ("Drained", None, {"type": ["t4"]}, "TypeError"),
-        ("Reserved", None, {"nodes": 5}, "TypeError"),
-        ("ReservationBegan", None, {"name": "other"}, "reservation 'other' was not made before"),
     ],
 )
 def test_an_event_that_cannot_be_applied_is_named(folder, kind, job, changes, says):
@@ -131,7 +125,6 @@ def test_an_event_that_was_removed_is_named(folder, kind, job):
     [
         ("Submitted", "runs", "job 'runs' was not submitted before"),
         ("Launched", "learns", "run 1 of job 'learns' was not launched before"),
-        ("Reserved", None, "reservation 'team' was not made before"),
     ],
 )
 def test_an_event_that_another_one_needs_is_missed(folder, kind, job, says):
@@ -151,8 +144,8 @@ def test_a_file_that_is_damaged_or_no_journal_is_refused(folder):
     assert "malformed" in refused(folder)
     path.write_bytes(whole)
     with contextlib.closing(sqlite3.connect(path)) as file:
-        file.execute("PRAGMA user_version = 2")
-    assert "has version 2 of the format; this copter reads version 1" in refused(folder)
+        file.execute("PRAGMA user_version = 1")
+    assert "has version 1 of the format; this copter reads version 2" in refused(folder)
 
 
 def test_a_journal_that_was_removed_is_not_begun_again(folder):
@@ -170,3 +163,28 @@ def test_a_journal_that_was_removed_is_not_begun_again(folder):
 def test_a_beginning_that_is_no_time_is_refused(folder, text):
     (folder / "began").write_text(text, encoding="latin-1")
     assert "must be a time in seconds" in refused(folder)
+
+
+def test_a_journal_that_lost_its_end_is_noticed_by_the_folders_of_jobs(folder):
+    (folder / "jobs" / "later").mkdir(parents=True)  # its events were in a write-ahead log that is gone
+    said = refused(folder)
+    assert "does not know job 'later'" in said and "restore it" in said
+    (folder / "jobs" / "later").rmdir()
+    make_service(folder).close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_journal_that_is_removed_while_the_service_runs_is_noticed(tmp_path, replaced):
+    service = make_service(tmp_path)
+    path = tmp_path / "journal.sqlite"
+    path.rename(tmp_path / "elsewhere")
+    if replaced:
+        path.touch()
+    with pytest.raises(sqlite3.OperationalError, match="was removed or replaced"):
+        service.admission.submit(named(RIGID, "one"))
+    assert "journal.sqlite was removed or replaced" in service.trouble and not service.record.state.jobs
+    path.unlink(missing_ok=True)
+    (tmp_path / "elsewhere").rename(path)
+    service.record.try_again()
+    service.admission.submit(named(RIGID, "one"))
+    assert service.trouble == ""

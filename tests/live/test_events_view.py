@@ -2,23 +2,16 @@
 
 from copter.live.events import (
     KINDS,
-    Archived,
     Begun,
     Closed,
     Decided,
     Drained,
     Ended,
-    Held,
     Launched,
     NodesChanged,
     Noted,
     Opened,
-    Released,
-    Reloaded,
     Reported,
-    ReservationBegan,
-    ReservationEnded,
-    Reserved,
     Submitted,
     Told,
 )
@@ -33,7 +26,6 @@ _SENTENCES = [
         Opened(time=0.0, policy="srtf", settings={}, kind="rigid", round_seconds=None, cluster={}),
         "the policy 'srtf' begins",
     ),
-    (Submitted(time=0.0, job="x", file={}, account="alice"), "the job was submitted; it runs as 'alice'"),
     (Submitted(time=0.0, job="x", file={}), "the job was submitted"),
     (
         Launched(time=0.0, job="x", number=2, place=("t4", ((3, 1),)), hosts=("t4-3",), devices=((0,),)),
@@ -48,8 +40,6 @@ _SENTENCES = [
         Ended(time=0.0, job="x", number=2, outcome="lost", reason="a node failed"),
         "run 2 was lost: a node failed",
     ),
-    (Held(time=0.0, job="x", author="alice"), "the job was held"),
-    (Released(time=0.0, job="x", author="alice"), "the job was released"),
     (Closed(time=0.0, job="x", ending="completed"), "the job is completed"),
     (
         Closed(time=0.0, job="x", ending="failed", reason="time limit of 5 s"),
@@ -61,37 +51,8 @@ _SENTENCES = [
     ),
     (NodesChanged(time=0.0, down=(("t4", 1, "no power"),)), "these nodes do not work: t4-1 (no power)"),
     (NodesChanged(time=0.0, down=()), "no node fails any more"),
-    (Archived(time=0.0, jobs=1, month="2026-11"), "1 job that ended long ago: moved to the archive 2026-11"),
-    (
-        Archived(time=0.0, jobs=20, month="2026-11"),
-        "20 jobs that ended long ago: moved to the archive 2026-11",
-    ),
     (Drained(time=0.0, type="t4", node=1), "node t4-1 was taken out of use"),
     (Drained(time=0.0, type="t4", node=1, back=True), "node t4-1 is in use again"),
-    (
-        Reserved(
-            time=10.0,
-            name="team",
-            nodes=(("t4", 0), ("t4", 1)),
-            begin=40.0,
-            end=100.0,
-            tenants=None,
-            author="bob",
-        ),
-        "the nodes t4-0, t4-1 are reserved from 30 s later, for 60 s: reservation 'team'",
-    ),
-    (
-        Reserved(time=10.0, name="team", nodes=(("t4", 0),), begin=10.0, end=100.0, tenants=(), author="bob"),
-        "the nodes t4-0 are reserved for 90 s: reservation 'team'",
-    ),
-    (ReservationBegan(time=0.0, name="team"), "the reservation 'team' begins"),
-    (ReservationEnded(time=0.0, name="team"), "the reservation 'team' is over"),
-    (
-        Reloaded(
-            time=0.0, cluster={}, changes=("type 't4' is gone", "max_jobs is 5, and was 6"), author="bob"
-        ),
-        "the cluster's file was read again: type 't4' is gone; max_jobs is 5, and was 6",
-    ),
     (Noted(time=0.0, text="a remark"), "a remark"),
 ]
 

@@ -7,9 +7,9 @@ import pytest
 
 import copter.live.rounds as live_rounds
 from copter.live.events import Closed, Decided, Ended, Opened
-from copter.live.replay import play_again
 from copter.problems.cluster.cluster import Configuration
 from support.live_cases import CLUSTER, RIGID, begin, events, http_of, look, make_service, named, step
+from support.play_again import play_again
 
 
 class _Odd(BaseException):
@@ -46,7 +46,7 @@ def policy(monkeypatch):
     """Return the class of the policies that services make; each test changes a class of its own."""
     kind = type("_OwnPolicy", (_Policy,), {})
     monkeypatch.setattr(live_rounds, "make_policy", lambda name: kind())
-    monkeypatch.setattr("copter.live.replay.make_policy", lambda name: kind())
+    monkeypatch.setattr("support.play_again.make_policy", lambda name: kind())
     return kind
 
 

@@ -9,6 +9,7 @@ from copter.live.admission import RefusedError
 from copter.live.events import Reported
 from copter.live.process import ServiceProcess
 from copter.live.training.plan import StepTimes
+from copter.problems.cluster.policy import Placement
 from support.live_cases import ELASTIC, begin, make_service, named, report, step
 
 SECONDS = 60.0
@@ -58,7 +59,7 @@ def test_only_so_many_batches_of_a_job_are_fitted(service):
         service.record.clock.time += 60.0
         times = tuple(StepTimes(one, 1, 0.0) for one in range(first, first + 50))
         service.admission.report("one", 1, report(7.0, times=times))
-    held = job.configuration(job.run.place)
+    held = Placement(*job.run.place).configuration
     reports = job.learned.reports[held.type]
     last = [(1, held.gpus, one) for one in range(1000 - 255, 1001)]
     assert list(reports.keys) == last and len(reports.mean) == len(reports.count) == 256

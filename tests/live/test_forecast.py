@@ -14,6 +14,7 @@ from copter.live.ahead import Answer
 from copter.live.events import Noted
 from copter.live.files import ClusterFile
 from copter.live.forecast import Forecasts, question_of
+from copter.live.views import job_view
 from copter.live.why import why, would_run
 from support.live_cases import RIGID, begin, look, make_service, named, step
 
@@ -119,7 +120,7 @@ def test_estimated_starts_hold_if_jobs_run_as_declared(made, policy):
             more["time_limit_seconds"] = more["seconds"] / 2
         if number % 8 == 7:
             more["after"] = [f"job-{number - 3}"]
-        service.admission.submit(named(RIGID, f"job-{number}", **more), hold=number % 11 == 10)
+        service.admission.submit(named(RIGID, f"job-{number}", **more))
     starts, begun = {}, {}
     for round in range(200):
         if round in (1, 4, 9):
@@ -134,8 +135,6 @@ def test_estimated_starts_hold_if_jobs_run_as_declared(made, policy):
         assert begun[name] == pytest.approx(begins, abs=1e-6), (round, name)
         seen[round] += 1
     assert min(seen[1], seen[4]) > 8 and seen[9] > 2, seen
-    held = [name for name, job in service.record.state.jobs.items() if job.hold is not None]
-    assert held and not any(name in begun for name in held)
 
 
 def test_the_start_is_told_and_holds(made, monkeypatch):
@@ -195,7 +194,7 @@ def test_an_answer_is_kept_until_the_record_changes_or_time_passes(made, in_proc
     assert len(in_process) == 2
     service.admission.submit(named(RIGID, "another"))
     assert told(service, "another")["starts"] is not None and len(in_process) == 3
-    service.admission.hold("another")
+    service.admission.cancel("another")
     answer = told(service, "another")
     assert answer["starts"] is None and len(in_process) == 3
     told(service, "waits")
@@ -349,6 +348,23 @@ def test_a_flood_of_dry_runs_waits_for_nothing(made, in_process, monkeypatch):
     busy = [sum("other estimates take all the time" in one for one in sentences) for sentences in answers]
     assert 1 <= busy.count(0) <= 5 and busy.count(1) == 40 - busy.count(0) and most == 1
     assert answer["starts"] == service.record.now() and len(in_process) == busy.count(0) + 1
+
+
+def test_a_rigid_job_that_was_drained_begins_anew(made, in_process):
+    service = made()
+    service.admission.submit(named(RIGID, "first", gpus=8, seconds=400.0))
+    step(service)
+    service.record.clock.time += 300.0
+    service.admission.drain("a100", 0)
+    look(service)
+    service.admission.drain("a100", 0, back=True)
+    step(service)
+    service.admission.submit(named(RIGID, "second", gpus=8))
+    step(service, 100.0)
+    assert service.record.state.jobs["first"].run.number == 2
+    assert job_view(service.record, "first")["progress"] == pytest.approx(0.25)
+    starts = told(service, "second")["starts"]
+    assert 300.0 <= starts - service.record.now() <= 360.0, "at the round after its end"
 
 
 def test_nodes_out_of_use_stay_so(made, in_process):

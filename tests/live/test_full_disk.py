@@ -7,7 +7,6 @@ import pytest
 
 from copter.errors import FileError
 from copter.live.events import Decided, Ended, Launched, Reported
-from copter.live.replay import play_again
 from support.live_cases import (
     ELASTIC,
     RIGID,
@@ -21,6 +20,7 @@ from support.live_cases import (
     restarted,
     step,
 )
+from support.play_again import play_again
 
 
 def test_a_decision_that_cannot_be_written_has_no_effect(service, http, disk):

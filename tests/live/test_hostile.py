@@ -26,9 +26,9 @@ from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.files import ClusterFile, read_toml
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
-from copter.live.replay import play_again
 from support import hostile_jobs, troubled_service
 from support.cgroups import new_cgroup
+from support.play_again import play_again
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 

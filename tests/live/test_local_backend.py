@@ -1,6 +1,9 @@
 """Runs as processes of this machine: real ones, that end well, badly, when told, and by force."""
 
+import errno
+import json
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -10,6 +13,7 @@ import pytest
 from backend_contract import EveryBackend
 from live_runs import STUBBORN, Runs, run_of, state, until, until_ended, until_printed
 
+from copter.live.backends import agent
 from copter.live.backends.agent import cut_log
 from copter.live.backends.base import BackendError, RunState, begun, claim
 from copter.live.backends.local import LocalBackend
@@ -50,7 +54,7 @@ def test_processes_know_who_they_are(backend, tmp_path):
         tmp_path, "sh", "-c", say, gpus=(2, 1), devices=((0, 3), (1,)), environment={"WHO": "$(id) `id` \n"}
     )
     backend.start(run)
-    assert until_ended(backend, run) == RunState("completed")
+    assert until_ended(backend, run) == RunState("completed", exit_code=0)
     lines = [(run.folder / f"log-{node}.txt").read_text() for node in (0, 1)]
     assert "0 of 3, 0 on 0, 0 $(id) `id`" in lines[0] and "1 of 3, 1 on 0, 3 $(id)" in lines[0]
     assert lines[1].startswith("2 of 3, 0 on 1, 1 $(id)")
@@ -62,7 +66,7 @@ def test_gpus_are_counted_in_the_list_of_the_service(backend, tmp_path, monkeypa
     for number, devices, gpus, once in ((1, ((1, 2),), (2,), True), (2, ((0, 2),), (2,), False)):
         run = run_of(tmp_path, *say, number=number, gpus=gpus, devices=devices, once=once)
         backend.start(run)
-        assert until_ended(backend, run) == RunState("completed")
+        assert until_ended(backend, run) == RunState("completed", exit_code=0)
     runs = tmp_path / "jobs" / "job" / "runs"
     assert (runs / "1" / "log-0.txt").read_text() == "GPU-7f,2\n"
     assert sorted((runs / "2" / "log-0.txt").read_text().split()) == ["2", "6"]
@@ -105,6 +109,36 @@ def test_a_run_is_never_started_twice(backend, tmp_path):
     time.sleep(0.3)
     assert (run.folder / "log-0.txt").read_text() == "began\n"
     assert not claim(run.folder, 0)
+
+
+def test_the_end_of_a_run_is_written_when_the_disk_has_room(tmp_path, monkeypatch):
+    usual, refused = agent.write, [errno.ENOSPC, errno.EDQUOT, errno.ENOSPC]
+
+    def write(path, content):
+        if refused:
+            raise OSError(refused.pop(), "no room")
+        usual(path, content)
+
+    monkeypatch.setattr(agent, "write", write)
+    monkeypatch.setattr(agent, "_AGAIN_SECONDS", 0.0)
+    agent.write_when_possible(str(tmp_path / "ended-0.json"), {"code": 0})
+    assert json.loads((tmp_path / "ended-0.json").read_text()) == {"code": 0} and not refused
+    with pytest.raises(FileNotFoundError):  # the folder is gone
+        agent.write_when_possible(str(tmp_path / "gone" / "ended-0.json"), {"code": 0})
+
+
+def test_runs_continue_if_the_next_service_has_the_agent_elsewhere(backend, tmp_path, monkeypatch):
+    run = run_of(tmp_path, "sleep", "600")
+    backend.start(run)
+    until(backend, run, lambda now: begun(run.folder, 0))
+    copy = tmp_path / "other" / "agent.py"
+    copy.parent.mkdir()
+    shutil.copyfile(agent.__file__, copy)
+    monkeypatch.setattr(agent, "__file__", str(copy))
+    later = LocalBackend(tmp_path)
+    assert state(later, run) == RunState()
+    later.kill(run)
+    assert until_ended(later, run).outcome == "lost"
 
 
 def test_a_run_that_no_agent_began_is_lost(backend, tmp_path):
@@ -245,7 +279,7 @@ def test_parts_of_one_run_on_a_machine_end_apart(backend, tmp_path):
     """The end of one part kills its own processes only."""
     run = run_of(tmp_path, "sh", "-c", "test $COPTER_NODE = 1 || exit 0; sleep 1; echo done", gpus=(1, 1))
     backend.start(run)
-    assert until_ended(backend, run) == RunState("completed")
+    assert until_ended(backend, run) == RunState("completed", exit_code=0)
     assert (run.folder / "log-1.txt").read_text() == "done\n"
 
 

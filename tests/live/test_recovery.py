@@ -1,22 +1,18 @@
 """A service reads a part of its journal at the start; its state equals that after all events."""
 
-import contextlib
 import math
 import random
-from collections import deque
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
 
-from copter.live.admission import RefusedError
-from copter.live.archive import whole_history
 from copter.live.cluster import LiveCluster
-from copter.live.events import Closed, Decided, Ended
+from copter.live.events import Closed, Decided, Ended, Submitted
 from copter.live.files import ClusterFile
 from copter.live.past import Past
-from copter.live.replay import play_again
 from support.live_cases import (
     CLUSTER,
     ELASTIC,
@@ -30,9 +26,9 @@ from support.live_cases import (
     report,
     restarted,
     step,
-    write_cluster,
 )
 from support.memory_backend import MemoryBackend
+from support.play_again import play_again
 
 
 class _Replayed:
@@ -40,25 +36,25 @@ class _Replayed:
 
     def __init__(self, journal, cluster):
         self.state, self.past = LiveCluster(cluster, "adaptive"), Past()
-        self.over, self.kept = {"completed": 0, "failed": 0, "cancelled": 0}, []
-        history = whole_history(journal)
+        self.over, self.gpu_seconds, self.kept, owners = Counter(), defaultdict(float), [], {}
+        history = list(journal.events())
         timer, rounds = self.state.timer, [event for _, event in history if isinstance(event, Decided)]
         for number, event in history:
             while rounds and rounds[0].seen < number:
                 timer.contention, timer.weight = rounds[0].contention, rounds[0].weight
                 rounds.pop(0)
-            if isinstance(event, Ended):
+            if isinstance(event, Submitted):
+                owners[event.job] = event.author
+            elif isinstance(event, Ended):
                 self.past.ends(event, self.state)
+                self.gpu_seconds[owners[event.job]] += event.gpu_seconds
             self.state.apply(event, learn=False)
             self.past.look(event.time, self.state)
             if isinstance(event, Closed):
-                self.over[event.ending] += 1
+                self.over[owners[event.job], event.ending] += 1
                 self.kept.append(event.job)
             elif isinstance(event, Decided) and not event.error:
                 self.past.rounds.append(event)
-        self.kept = [job for job in self.kept if journal.month_of(job) is None]
-        spans = [span for span in self.past.spans if journal.month_of(span.job) is None]
-        self.past.spans = deque(spans, self.past.spans.maxlen)
 
 
 def plain(value, seen=()):
@@ -97,6 +93,7 @@ def check(service):
     for name in ("rounds", "spans", "_outages", "_unusable"):
         assert plain(getattr(record.past, name)) == plain(getattr(judge.past, name)), name
     assert record.over == judge.over and list(record._kept) == judge.kept
+    assert dict(record.gpu_seconds) == pytest.approx(dict(judge.gpu_seconds))
     return judge
 
 
@@ -125,19 +122,17 @@ def _something_happens(rng, service, cluster, deaf):
         service.admission.cancel(rng.choice(running or list(service.record.state.jobs)))
 
 
-def _reload(rng, service, path, counts):
-    """Change numbers of nodes, sometimes add or remove a type, and reload the file unless it is refused."""
+def _other_cluster(rng, file):
+    """Return a file with other numbers of nodes, sometimes with a type more or less."""
     rows = [
         {"type": one.type, "gpus_per_node": one.gpus_per_node, "nodes": rng.randint(1, one.max_nodes or 3)}
         | ({} if one.max_nodes is None else {"max_nodes": one.max_nodes})
-        for one in service.record.file.gpus
+        for one in file.gpus
     ]
     if rng.random() < 0.3 and "max_nodes" not in rows[0]:  # else the policy knows one type only
         rows = [row for row in rows if row["type"] != "v100"]
         rows += [{"type": "v100", "gpus_per_node": 2, "nodes": 1}] * (rng.random() < 0.5)
-    write_cluster(path, *rows, archive_days=service.record.file.archive_days)
-    with contextlib.suppress(RefusedError):
-        counts["reloads"] += bool(service.reload())
+    return ClusterFile(gpus=tuple(rows))
 
 
 @pytest.mark.parametrize("policy", ["sia", "srtf", "pollux-autoscaling"])
@@ -148,27 +143,21 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
     cluster = CLUSTER
     if settings:
         cluster = ClusterFile(gpus=({"type": "t4", "gpus_per_node": 4, "nodes": 1, "max_nodes": 3},))
-    cluster = cluster.model_copy(update={"archive_days": 900.0 / 86400.0})
-    source = tmp_path / "cluster.toml"
-    make = {"cluster": cluster, "policy": policy, "settings": settings, "source": source}
+    make = {"cluster": cluster, "policy": policy, "settings": settings}
     service = make_service(tmp_path, backend, clock, **make)
     kill, stop, deaf = backend.kill, backend.stop, []
     backend.kill = lambda run: None if deaf else kill(run)
     backend.stop = lambda run: None if deaf else stop(run)
-    counted = "archived restarts ended leftover open sizes errors meanwhile asked late reloads"
+    counted = "restarts ended leftover open sizes errors meanwhile asked late changes"
     counts = dict.fromkeys(counted.split(), 0)
     for number in range(140):
         if rng.random() < 0.3:
             service.admission.submit(named(rng.choice([RIGID, ELASTIC]), f"job-{number}", retries=50))
-        _something_happens(rng, service, service.record.file, deaf)
-        if rng.random() < 0.08:
-            _reload(rng, service, source, counts)
+        _something_happens(rng, service, make["cluster"], deaf)
         live, schedule = service.rounds.policy, service.rounds.policy.schedule
 
         def meanwhile(now, service=service, number=number, schedule=schedule):
             service.admission.submit(named(ELASTIC, f"meanwhile-{number}"))
-            if rng.random() < 0.4:
-                _reload(rng, service, source, counts)
             if rng.random() < 0.5:
                 service.admission.cancel(rng.choice(list(now.jobs)))
             counts["asked"] += 1
@@ -189,14 +178,15 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
                 outcome = rng.choice(["completed", "completed", "failed", "lost", "stopped"])
                 backend.end(f"{job.name}.{job.run.number}", outcome)
         if rng.random() < (0.5 if service.record.state.leftover else 0.12):
-            make["cluster"] = service.record.file
+            if rng.random() < 0.4:
+                make["cluster"] = _other_cluster(rng, make["cluster"])
+                counts["changes"] += 1
             service.close()
             service = make_service(tmp_path, backend, clock, **make)
             check(service)
             counts["restarts"] += 1
             counts["leftover"] += bool(service.record.state.leftover)
             counts["open"] += len(service.record.state.jobs)
-            counts["archived"] += sum(service.record.journal.archived().values())
             counts["ended"] += len(service.record._kept)
     decided = events(service, Decided)
     counts["sizes"] = sum(bool(event.sizes) for event in decided)
@@ -226,21 +216,3 @@ def test_events_of_ended_jobs_are_not_read(tmp_path, monkeypatch):
     assert kinds == ["Opened", "Submitted", "Decided", "Launched", "Reported", "Opened"]
     monkeypatch.undo()
     check(later)
-
-
-def test_only_folders_that_exist_are_removed(tmp_path, monkeypatch):
-    cluster = CLUSTER.model_copy(update={"keep_jobs": 2})
-    service = make_service(tmp_path, cluster=cluster)
-    clock, backend = service.record.clock, service.backend
-    for number in range(6):
-        begin(service, RIGID, f"job-{number}")
-        backend.end(f"job-{number}.1")
-        look(service)
-    service.close()
-    (tmp_path / "jobs" / "job-1").mkdir()  # its removal had failed
-    removed = []
-    monkeypatch.setattr("copter.live.launcher.shutil.rmtree", lambda path, **_: removed.append(path.name))
-    later = make_service(tmp_path, backend, clock, cluster=cluster)
-    assert later.record.kept == 6
-    look(later)
-    assert removed == ["job-1"] and later.record.kept == 2

@@ -1,4 +1,4 @@
-"""Requests of users: holds, patterns, jobs that start after others, dry runs, and all of them at random."""
+"""Requests of users: patterns, jobs that start after others, dry runs, and all of them at random."""
 
 import contextlib
 import fnmatch
@@ -8,10 +8,9 @@ from collections import Counter
 import pytest
 
 from copter.live.admission import RefusedError
-from copter.live.events import Closed, Decided, Held, Launched, Released, Submitted
-from copter.live.replay import play_again
+from copter.live.events import Closed, Decided, Launched, Submitted
 from copter.live.tokens import Author
-from copter.live.views import job_view, jobs_view
+from copter.live.views import cluster_view, job_view, jobs_view
 from support.live_cases import (
     ELASTIC,
     RIGID,
@@ -27,57 +26,30 @@ from support.live_cases import (
     step,
     would_start,
 )
+from support.play_again import play_again
 
 ALICE, BOB, EYES = Author("alice", "user"), Author("bob", "user"), Author("eyes", "read")
 
 
-def test_a_held_job_gets_nothing_before_it_is_released(service):
-    service.admission.submit(named(RIGID, "one"))
-    service.admission.submit(named(RIGID, "two"))
-    assert service.admission.hold("one", author=Author("root", "admin")) == ["one"]
-    for _ in range(3):
-        step(service, 60.0)
-    assert statuses(service) == {"one": "queued", "two": "running"}
-    view = job_view(service.record, "one")
-    assert view["held"] and view["reason"] == "held by root"
-    answer = asked(service, "one")
-    said = "It has been held for 180 s by 'root': no policy gives it GPUs before it is released"
-    assert any(one.startswith(said) for one in answer["sentences"]) and answer["position"] is None
-    assert not any("got no GPUs" in one for one in answer["sentences"])
-    assert service.admission.release("one") == ["one"]
-    step(service)
-    assert statuses(service) == {"one": "running", "two": "running"}
-    assert not job_view(service.record, "one")["held"]
-
-
 @pytest.mark.parametrize(
-    ("change", "names", "status", "words"),
+    ("names", "status", "words"),
     [
-        ("hold", ["running"], 409, "'running' is running: only a queued job"),
-        ("hold", ["held"], 409, "'held' is held already"),
-        ("release", ["queued"], 409, "'queued' is not held"),
-        ("hold", ["nobody"], 404, "no job 'nobody'"),
-        ("hold", ["over"], 409, "'over' has ended"),
-        ("release", ["over"], 409, "'over' has ended"),
-        ("hold", ["queued", "nobody"], 404, "'nobody'"),
-        ("cancel", ["queued", "over"], 409, "'over'"),
-        ("cancel", ["x*"], 404, "'x*'"),
-        ("hold", ["run*"], 404, "can hold and that matches 'run*'"),
-        ("release", ["queued", "held"], 409, "'queued'"),
+        (["nobody"], 404, "no job 'nobody'"),
+        (["over"], 409, "'over' has ended"),
+        (["queued", "nobody"], 404, "'nobody'"),
+        (["queued", "over"], 409, "'over'"),
+        (["x*"], 404, "can cancel and that matches 'x*'"),
     ],
 )
 @pytest.mark.parametrize("deciding", [False, True])
-def test_what_cannot_be_done_changes_nothing(service, change, names, status, words, deciding):
-    service.admission.submit(named(RIGID, "running"))
+def test_what_cannot_be_done_changes_nothing(service, names, status, words, deciding):
     begin(service, RIGID, "over")
     service.admission.cancel("over")
     service.record.deciding = deciding
     service.admission.submit(named(RIGID, "queued"))
-    service.admission.submit(named(RIGID, "held"))
-    service.admission.hold("held")
     before = events(service)
     with pytest.raises(RefusedError, match=words.replace("*", r"\*")) as raised:
-        getattr(service.admission, change)(*names)
+        service.admission.cancel(*names)
     assert raised.value.status == status and events(service) == before
 
 
@@ -86,48 +58,32 @@ def test_users_change_their_own_jobs_and_patterns_mean_those(service):
         for number in range(3):
             service.admission.submit(named(RIGID, f"{owner.name}-{number}"), owner)
     admission = service.admission
-    assert admission.hold("*-[12]", author=ALICE) == ["alice-1", "alice-2"]
-    assert admission.hold("*-1", "bob-?", author=BOB) == ["bob-1", "bob-0", "bob-2"]
     before = events(service)
-    for change in (admission.hold, admission.release, admission.cancel):
-        with pytest.raises(RefusedError, match="belongs to 'alice'") as raised:
-            change("alice-0", "bob-*", author=BOB)
-        assert raised.value.status == 403
-        with pytest.raises(RefusedError, match="'read'"):
-            change("*", author=EYES)
+    with pytest.raises(RefusedError, match="belongs to 'alice'") as raised:
+        admission.cancel("alice-0", "bob-*", author=BOB)
+    assert raised.value.status == 403
+    with pytest.raises(RefusedError, match="'read'"):
+        admission.cancel("*", author=EYES)
     assert events(service) == before
-    assert admission.release("*", author=ALICE) == ["alice-1", "alice-2"]
-    assert admission.cancel("*", author=BOB) == ["bob-0", "bob-1", "bob-2"]
-    assert admission.cancel("alice-0", "*-0", "*") == ["alice-0", "alice-1", "alice-2"]
+    assert admission.cancel("*-1", "bob-?", author=BOB) == ["bob-1", "bob-0", "bob-2"]
+    assert admission.cancel("*-[12]", author=ALICE) == ["alice-1", "alice-2"]
+    assert admission.cancel("alice-0", "*-0", "*") == ["alice-0"]
     assert set(statuses(service).values()) == {"cancelled"}
 
 
-@pytest.mark.parametrize("deciding", [False, True])
-def test_a_job_may_be_held_from_the_beginning(service, deciding):
-    written = []
-    add = service.record.journal.add
-    service.record.journal.add = lambda *these, **more: (written.append(these), add(*these, **more))
-    service.record.deciding = deciding
-    service.admission.submit(named(RIGID, "one"), BOB, hold=True)
-    assert [[type(event).__name__ for event in one] for one in written] == [["Submitted", "Held"]]
-    assert service.record.is_held("one") and not service.record.state.eligible
-    assert service.admission.release("one", author=BOB) == ["one"]
-    assert not service.record.is_held("one")
-
-
-def test_a_job_that_is_held_or_waits_is_described_before_the_policy_has_decided(service):
+def test_a_job_that_waits_is_described_before_the_policy_has_decided(service):
     service.admission.submit(named(RIGID, "first"))
     service.record.deciding = True
     service.admission.submit(named(RIGID, "free"))
-    service.admission.submit(named(RIGID, "one", after=("first",)), BOB, hold=True)
-    reasons = {view["name"]: (view["held"], view["reason"]) for view in jobs_view(service.record, False, 9)}
-    assert reasons["one"] == (True, "held by bob; after first") and reasons["free"] == (False, "")
+    service.admission.submit(named(RIGID, "one", after=("first",)), BOB)
+    reasons = {view["name"]: view["reason"] for view in jobs_view(service.record, False, 9)}
+    assert reasons["one"] == "after first" and reasons["free"] == ""
 
     def sentences(name):
         return asked(service, name)["sentences"]
 
     begin = "It was submitted while the policy was deciding; "
-    assert sentences("one") == [begin + "no policy considers it yet: held by bob; after first."]
+    assert sentences("one") == [begin + "no policy considers it yet: after first."]
     assert sentences("free") == [begin + "the next round is the first to consider it."]
 
 
@@ -136,7 +92,7 @@ def test_patterns_are_few_and_cost_little(service, monkeypatch):
     service.admission.submit_array(named(RIGID, "bob"), 5, BOB)
     before, compared = events(service), []
     with pytest.raises(RefusedError, match="jobs: 101 patterns: must be at most 100") as raised:
-        service.admission.hold(*(f"bob-{'?' * number}*" for number in range(101)), author=BOB)
+        service.admission.cancel(*(f"bob-{'?' * number}*" for number in range(101)), author=BOB)
     assert raised.value.status == 422 and events(service) == before
     matching = fnmatch.filter
     monkeypatch.setattr(
@@ -144,23 +100,22 @@ def test_patterns_are_few_and_cost_little(service, monkeypatch):
     )
     made = []
     monkeypatch.setattr(RefusedError, "__init__", lambda self, status, why: made.append(why))
-    held = service.admission.hold(*["*"] * 10_000, *["bob-0"] * 1000, "b*", author=BOB)
-    assert held == [f"bob-{index}" for index in range(5)]
+    ended = service.admission.cancel(*["*"] * 10_000, *["bob-0"] * 1000, "b*", author=BOB)
+    assert ended == [f"bob-{index}" for index in range(5)]
     assert len(compared) == 10 and not made
 
 
 def test_over_http(service, http):
     for number in range(3):
         service.admission.submit(named(RIGID, f"one-{number}"))
-    assert http.post("/v1/hold", json={"jobs": ["one-*"]}).json() == {"names": ["one-0", "one-1", "one-2"]}
-    assert http.post("/v1/release", json={"jobs": ["one-1"]}).json() == {"names": ["one-1"]}
+    assert http.post("/v1/cancel", json={"jobs": ["one-1"]}).json() == {"names": ["one-1"]}
     before = events(service)
-    answer = http.post("/v1/release", json={"jobs": ["one-0", "one-1"]})
+    answer = http.post("/v1/cancel", json={"jobs": ["one-0", "one-1"]})
     assert answer.status_code == 409 and "'one-1'" in answer.json()["error"]
     for body in ({"jobs": []}, {"jobs": ["../x"]}, {"jobs": "one-1"}, {"jobs": [1]}, {}, {"job": ["one-1"]}):
         assert http.post("/v1/cancel", json=body).status_code == 422, body
     assert events(service) == before
-    assert http.post("/v1/cancel", json={"jobs": ["one-*"]}).json()["names"] == ["one-0", "one-1", "one-2"]
+    assert http.post("/v1/cancel", json={"jobs": ["one-*"]}).json()["names"] == ["one-0", "one-2"]
 
 
 def submit(service, name, *after, **changes):
@@ -250,6 +205,20 @@ def test_what_is_refused(service, deciding):
     assert events(service) == before
 
 
+def test_what_was_acknowledged_while_the_policy_decides_is_shown(service):
+    begin(service, RIGID, "one")
+    with service.record.deferring():
+        service.admission.cancel("one")
+        service.admission.drain("t4", 1)
+        view = job_view(service.record, "one")
+        assert (view["status"], view["reason"]) == ("cancelled", "cancelled by admin")
+        assert [job["status"] for job in jobs_view(service.record, False, 9)] == ["cancelled"]
+        nodes = {(node["type"], node["node"]): node["drained"] for node in cluster_view(service)["nodes"]}
+        assert nodes == {("a100", 0): False, ("t4", 0): False, ("t4", 1): True}
+        service.admission.drain("t4", 1, back=True)
+        assert not any(node["drained"] for node in cluster_view(service)["nodes"])
+
+
 def said(service, **changes):
     job = service.admission.dry_run(named(RIGID, "new", **changes))
     return " ".join(would_start(service, job))
@@ -310,24 +279,19 @@ def test_on_the_command_line(tmp_path, service, command):
 
 
 def check_events(service):
-    """Check that held jobs, and jobs before their predecessors, got nothing; count what happened."""
-    held, after, ending, launched, seen = set(), {}, {}, set(), Counter()
+    """Check that jobs got nothing before their predecessors completed; count what happened."""
+    after, ending, launched, seen = {}, {}, set(), Counter()
     for event in events(service):
         seen[type(event)] += 1
         if isinstance(event, Submitted):
             after[event.job] = event.file["after"]
-        elif isinstance(event, Held):
-            held.add(event.job)
-        elif isinstance(event, Released):
-            held.discard(event.job)
         elif isinstance(event, Closed):
             ending[event.job] = event.ending
         elif isinstance(event, Launched):
             launched.add(event.job)
-            assert event.job not in held
             assert all(ending.get(name) == "completed" for name in after[event.job])
         elif isinstance(event, Decided):
-            assert not event.error and not held & {name for name, place in event.places.items() if place}
+            assert not event.error
     waited = {name for name, names in after.items() if names}
     seen["launched after others"] = len(launched & waited)
     for name in waited:
@@ -338,7 +302,7 @@ def check_events(service):
 
 def shown(service):
     """Return what is shown of all jobs, and since when the eligible ones wait."""
-    keys = ("name", "status", "held", "reason", "owner", "gpus", "runs", "restarts")
+    keys = ("name", "status", "reason", "owner", "gpus", "runs", "restarts")
     views = [[view[key] for key in keys] for view in jobs_view(service.record, True, 999)]
     return views, {name: job.eligible_since for name, job in service.record.state.eligible.items()}
 
@@ -351,15 +315,13 @@ def test_random_requests(tmp_path, policy, seed):
 
     def request():
         jobs = service.record.state.jobs
-        kind = draw.choice(["submit"] * 4 + ["hold", "hold", "release", "cancel"])
         with contextlib.suppress(RefusedError):
-            if kind == "submit":
+            if draw.random() < 0.7:
                 after = draw.sample(list(jobs), min(len(jobs), draw.choice([0, 0, 1, 1, 2])))
                 file = draw.choice([named(RIGID, "x", gpus=1), named(ELASTIC, "x", preemptible=True)])
                 service.admission.submit(named(file, f"job-{len(events(service))}", after=after, retries=0))
             elif jobs:
-                held = [name for name, job in jobs.items() if job.hold is not None]
-                getattr(service.admission, kind)(draw.choice(kind == "release" and held or list(jobs)))
+                service.admission.cancel(draw.choice(list(jobs)))
 
     for number in range(40):
         act_while_deciding(service, request)
@@ -377,7 +339,7 @@ def test_random_requests(tmp_path, policy, seed):
             service = restarted(service)
             assert shown(service) == before
     seen = check_events(service)
-    wanted = (Held, Released, Launched, Decided, "launched after others", "cancelled", "failed", "completed")
+    wanted = (Launched, Decided, "launched after others", "cancelled", "failed", "completed")
     assert not [what for what in wanted if not seen[what]] and waited, seen
     service.close()
     rounds, different = play_again(tmp_path)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from copter.live.journal import LiveJournal
 from copter.live.process import ServiceProcess, free_port
 from support.live_cases import ELASTIC, named, report
 from support.memory_backend import MemoryBackend
+from support.play_again import play_again
 
 pytestmark = pytest.mark.cluster
 
@@ -98,9 +98,8 @@ def test_the_commands_of_a_user(cluster, tmp_path):
             (("drain", "h100", "0"), "h100"),
         ):
             assert words in copter(*arguments, code=1, service=service)[1]
-    out, _ = copter("replay", folder, "--json")
-    figures = json.loads(out)
-    assert figures["different"] == 0 and figures["jobs"] == 1
+    rounds, different = play_again(folder)
+    assert rounds and not different
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def test_what_is_wrong_with_a_file_or_the_service_is_said(tmp_path, text, words)
         ("gpus = [{type = 'a', gpus_per_node = 1}, {type = 'a', gpus_per_node = 1}]", (), "'a'"),
         ("gpus = [{type = 'a', gpus_per_node = 1, nodes = 2, hosts = ['x', 'x']}]", (), "hosts"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]\n[options]\nacount = 'x'", (), "acount"),
-        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--backend", "kubernetes"), "local, ray, slurm"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--backend", "kubernetes"), "local, ray"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--policy", "sai"), "sia"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--set", "p"), "SETTING=VALUE"),
         ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--set", "q=1"), "'q'"),
@@ -190,8 +189,7 @@ def test_make_live(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("completed") == 6 and "http://127.0.0.1:" in done.stderr
-    figures = json.loads(copter("replay", tmp_path / "demo", "--json")[0])
-    assert figures["different"] == 0 and figures["jobs"] == 6
+    assert play_again(tmp_path / "demo")[1] == []
 
 
 @pytest.mark.long
@@ -199,32 +197,6 @@ def test_kills_at_random_over_real_jobs(tmp_path):
     acknowledged, killed = play(tmp_path, jobs=40, kills=25, seed=2)
     assert len(acknowledged) == 40 and sum(killed.values()) == 25
     check(tmp_path, acknowledged)
-
-
-def test_the_cluster_is_reloaded_and_the_reload_outlives_a_kill(cluster, tmp_path):
-    folder, job = tmp_path / "live", tmp_path / "job.toml"
-    job.write_text('command = ["sleep", "600"]\ngpus = 2\ntypes = ["t4"]\n')
-    with ServiceProcess(folder, cluster, ("--round-seconds", "1", "--soon-seconds", "0.2")) as service:
-        for name in ("first", "second"):
-            copter("submit", job, "--name", name, service=service)
-        cluster.write_text(CLUSTER.replace("gpus_per_node = 2, nodes = 1", "gpus_per_node = 2, nodes = 2"))
-        said, _ = copter("reload", service=service)
-        assert said == "type 't4': nodes is 2, and was 1\n"
-        wait_for(service, lambda jobs: {job["status"] for job in jobs} == {"running"})
-        before = [(job["name"], job["nodes"], job["runs"]) for job in service.client().jobs()]
-        service.kill()
-        service.start()
-        assert [(job["name"], job["nodes"], job["runs"]) for job in service.client().jobs()] == before
-        cluster.write_text(CLUSTER + "max_job = 3\n")
-        assert "max_job: there is no such field" in copter("reload", code=1, service=service)[1]
-        cluster.write_text(CLUSTER)
-        os.kill(service.pid, signal.SIGHUP)
-        wait_for(service, lambda jobs: sorted(job["status"] for job in jobs) == ["queued", "running"])
-        shown = json.loads(copter("events", "--json", service=service)[0])
-        authors = [event["author"] for event in shown if event["what"] == "Reloaded"]
-        assert authors == ["admin", "the signal SIGHUP"]
-        copter("cancel", "first", "second", service=service)
-        wait_for(service, lambda jobs: not jobs)
 
 
 def wait_for(service, reached):

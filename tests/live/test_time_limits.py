@@ -8,9 +8,9 @@ import typer
 from copter.live.backends.base import RunState
 from copter.live.cli import _seconds
 from copter.live.events import Begun, Closed
-from copter.live.replay import play_again
 from copter.live.views import job_view
 from support.live_cases import CLUSTER, RIGID, asked, begin, events, look, make_service, named, step
+from support.play_again import play_again
 
 
 def limited(name="one", seconds=100.0, **changes):

@@ -2,11 +2,15 @@
 
 import json
 import os
+import pwd
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 from live_runs import run_of, until, until_ended
@@ -21,6 +25,7 @@ from copter.live.journal import LiveJournal
 from copter.live.untrusted import (
     MOST_RECORD_BYTES,
     MOST_WORDS,
+    SharedFolderError,
     UntrustedFileError,
     open_to_append,
     read_bytes,
@@ -374,8 +379,42 @@ def test_jobs_get_the_variables_that_are_listed_and_no_others(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("wrong", ["PATH", ["COPTER_TOKEN"], ["A=B"], [1], [""]])
-@pytest.mark.parametrize("backend", ["local", "slurm"])
-def test_a_list_of_variables_that_is_none_is_named(wrong, backend, tmp_path):
+def test_a_list_of_variables_that_is_none_is_named(wrong, tmp_path):
     gpus = ({"type": "a100", "gpus_per_node": 1},)
     with pytest.raises(BackendSettingError, match="options: environment"):
-        make_backend(backend, tmp_path, ClusterFile(gpus=gpus, options={"environment": wrong}))
+        make_backend("local", tmp_path, ClusterFile(gpus=gpus, options={"environment": wrong}))
+
+
+@pytest.fixture
+def folder_of_nobody():
+    """Return a folder of a user who is not root, as whom the test runs."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be another user")
+    folder = Path(tempfile.mkdtemp(prefix="copter-"))
+    shutil.chown(folder, "nobody")
+    os.seteuid(pwd.getpwnam("nobody").pw_uid)
+    yield folder
+    os.seteuid(0)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o400, 0o100])
+def test_a_folder_of_all_jobs_that_cannot_be_entered_is_no_fault_of_a_job(folder_of_nobody, mode):
+    service = make_service(folder_of_nobody / "live")
+    begin(service, RIGID, "runs")
+    service.admission.submit(named(RIGID, "waits", retries=0))
+    jobs = service.folder / "jobs"
+    path = jobs / "runs" / "runs" / "1" / "run.json"
+    assert read_record(path)["number"] == 1
+    jobs.chmod(mode)
+    with pytest.raises(SharedFolderError, match="jobs: permission denied"):
+        read_record(path)
+    step(service)
+    assert "jobs: permission denied" in service.trouble
+    assert [run.job for run in service.backend.started] == ["runs"] and set(service.record.state.jobs) == {
+        "runs",
+        "waits",
+    }
+    jobs.chmod(0o700)
+    step(service)
+    assert service.trouble == "" and [run.job for run in service.backend.started] == ["runs", "waits"]

@@ -1,11 +1,14 @@
 """Why a job waits: each sentence is compared with what the service shows of its jobs, nodes and rounds."""
 
 import re
+from types import SimpleNamespace
+
+import pytest
 
 from copter import ContinualProgram, make_solver
 from copter.live.files import ClusterFile
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.sia.scheduler import _sentences
+from copter.problems.sia.scheduler import _parts, _sentences
 from support.live_cases import ELASTIC, RIGID, asked, begin, http_of, look, make_service, named, step
 
 
@@ -65,18 +68,16 @@ def test_over_http_and_for_jobs_without_a_state(tmp_path):
         assert "while the policy was deciding" in asked(service, "two")["sentences"][0]
 
 
-def test_a_round_before_a_release_is_not_about_the_job(tmp_path):
+def test_a_round_before_the_end_of_the_job_before_is_not_about_the_job(tmp_path):
     service = make_service(tmp_path, policy="fcfs")
-    service.admission.submit(named(RIGID, "held"), hold=True)
-    begin(service, RIGID, "other")
+    begin(service, RIGID, "first")
+    service.admission.submit(named(RIGID, "later", after=["first"]))
+    step(service, 1.0)
+    service.backend.end("first.1")
     look(service, 1.0)
-    service.admission.release("held")
-    sentences = asked(service, "held")["sentences"]
+    sentences = asked(service, "later")["sentences"]
     assert "The policy 'fcfs' has not decided since then." in sentences
-    assert any(
-        "It was released, its reservation began, or the last job that it waits for completed, 0 s ago" in e
-        for e in sentences
-    )
+    assert "The last job for which it waited completed 0 s ago." in sentences
 
 
 def test_gpus_that_the_policy_cannot_use_are_not_called_useful(tmp_path):
@@ -118,3 +119,19 @@ def test_sia_rounds_what_a_schedule_costs_at_least_down():
     printed = float(re.search(r"at least (\S+) more", sentence)[1])
     assert 0.99 * why.columns[0].loss <= printed <= why.columns[0].loss
     assert len(f"{printed:g}") <= 5
+
+
+def test_one_gpu_is_no_plural(tmp_path):
+    service = make_service(tmp_path, policy="fcfs")
+    begin(service, RIGID, "one", gpus=1)
+    assert any(one.startswith("It has had 1 GPU for") for one in asked(service, "one")["sentences"])
+    service.admission.submit(named(RIGID, "two", gpus=1, types=["a100"]))
+    assert any(one.startswith("It needs 1 GPU of one type") for one in asked(service, "two")["sentences"])
+
+
+@pytest.mark.parametrize(
+    ("loss", "begins"), [(2.64e-9, "the prices do not exclude"), (0.02, "every schedule")]
+)
+def test_a_loss_that_is_nothing_is_not_named(loss, begins):
+    why = SimpleNamespace(blocked={}, loss=loss, value=0.0, lacking={}, prices={}, cost=0.5)
+    assert next(_parts(why)).startswith(begins)

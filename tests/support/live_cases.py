@@ -81,19 +81,6 @@ def write_tokens(path, *entries, mode=0o600):
     return path
 
 
-def write_cluster(path, *gpus, **fields):
-    """Write a file of a cluster; return the path."""
-    rows = [
-        "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in row.items()) + " }" for row in gpus
-    ]
-    lines = [
-        f"gpus = [{', '.join(rows)}]",
-        *(f"{key} = {json.dumps(value)}" for key, value in fields.items()),
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 @contextlib.contextmanager
 def client_of(service, token=None):
     """Return a client whose requests go to the service without a network, by default with its token."""
@@ -135,7 +122,7 @@ def statuses(service):
 def restarted(service, **arguments):
     """End a service, and return another one of the same folder, backend, clock, cluster and policy."""
     service.close()
-    same = {"cluster": service.record.file, "policy": service.rounds.policy_name}
+    same = {"cluster": service.record.state.file, "policy": service.rounds.policy_name}
     same |= {"settings": service.rounds.settings} | arguments
     return make_service(service.folder, service.backend, service.record.clock, **same)
 

@@ -6,15 +6,13 @@ from copter.live.backends.base import BackendError, RunState
 class MemoryBackend:
     name = "memory"
     picks_devices = False
-    has_accounts = False
-    job_options = ("partition",)
     limits = ()
     notice = ""
 
     def __init__(self, ends_at_once=False):
         self.runs, self.ended, self.started = {}, {}, []
         self.stopped, self.killed, self.broken = [], [], {}
-        self.away, self.hosts, self.known = "", {}, []
+        self.away, self.hosts = "", {}
         self.ends_at_once = ends_at_once
         self.ignores_stop = False
 
@@ -25,9 +23,6 @@ class MemoryBackend:
     def down(self):
         self._answer()
         return dict(self.broken)
-
-    def use_hosts(self, hosts):
-        self.known = list(hosts)
 
     def start(self, run):
         self._answer()

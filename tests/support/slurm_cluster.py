@@ -43,10 +43,11 @@ SlurmdTimeout=6
 SlurmctldTimeout=6
 MessageTimeout=5
 KillWait=10
+MinJobAge=3600
 ReturnToService=1
 {nodes}
 PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=closed Nodes=ALL AllowAccounts=nobody MaxTime=60 State=UP
+PartitionName=other Nodes=ALL MaxTime=60 State=UP
 """
 
 

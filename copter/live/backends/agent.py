@@ -4,12 +4,10 @@
 
 It imports the standard library only, so that it starts in 20 ms on any node that has Python and sees the
 folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json``; it ends if that file
-exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
-the processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
-that are left and writes ``ended-NODE.json``.  If it gets SIGUSR2, it kills them at once and writes no file.
-If run.json names an account, an agent that runs as root starts the processes as this account; otherwise the
-agent itself must be a process of the account (:mod:`.slurm`).  The processes get ``job.json``, a copy that
-belongs to the account.
+exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM, it sends SIGTERM to the
+processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
+that are left and writes ``ended-NODE.json``; while the disk is full, it tries again.  If it gets SIGUSR2, it
+kills them at once and writes no file.
 ``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
 more than ``log_bytes`` of run.json.
 
@@ -23,7 +21,7 @@ stays outside.  All processes in the cgroup belong to the part, and are killed b
 
 The environment of each process has these variables:
 
-    COPTER_RUN_FILE                 the path of run.json, or of job.json with an account
+    COPTER_RUN_FILE                 the path of run.json
     COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and the number of processes
     COPTER_LOCAL_RANK               its number on the node
     COPTER_NODE                     the number of the node in the run
@@ -39,7 +37,6 @@ import ctypes
 import errno
 import json
 import os
-import pwd
 import signal
 import subprocess
 import sys
@@ -47,12 +44,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 _GRACE_SECONDS = 5.0
 """Time between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-RUN_FILE, JOB_FILE = "run.json", "job.json"
+RUN_FILE = "run.json"
 VISIBLE = "COPTER_VISIBLE_DEVICES"
 """Variable of an agent with the CUDA_VISIBLE_DEVICES of the service; jobs do not get it."""
 CGROUP = "COPTER_CGROUP"
@@ -65,6 +62,8 @@ SCAN_SECONDS = 0.01
 """Time between two searches for processes that are left."""
 _KILLED_SECONDS = 2.0
 """Time that :func:`kill_part` waits for the end of the processes that it kills."""
+_AGAIN_SECONDS = 1.0
+"""Time between two attempts to write how the run ended, on a full disk."""
 _LOG_SECONDS = 1.0
 """Time between two checks of what the log takes."""
 _KEPT_LOG_BYTES = 1024 * 1024
@@ -95,7 +94,6 @@ def main(folder: str, node: int) -> int:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphaned descendants become children of this process
     # Install the handlers before the part is claimed, because a signal may arrive right after the claim.
     signal.signal(signal.SIGTERM, hand_on)
-    signal.signal(signal.SIGURG, hand_on)
     signal.signal(signal.SIGUSR2, end_now)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not claim(folder, node, identity(os.getpid())):
@@ -118,7 +116,9 @@ def main(folder: str, node: int) -> int:
     if limiter is not None:
         over.set()
         limiter.join()
-    write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
+    write_when_possible(
+        os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()}
+    )
     return int(outcome["code"]) if outcome["code"] in (0, STOPPED) else 1
 
 
@@ -135,7 +135,7 @@ def claim(folder: str, node: int, content: dict[str, Any]) -> bool:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file; if it is new, only its owner can read it, also in a folder that others can enter."""
+    """Open a file; if it is new, only its owner can read it."""
     return os.open(path, flags, 0o600)
 
 
@@ -158,29 +158,19 @@ def start(
     devices = _devices(run["devices"][node] if run["devices"] else [])
     own = {name: value for name, value in os.environ.items() if name not in (VISIBLE, CGROUP)}
     parent = os.getpid()
-    account = account_of(run["account"]) if run.get("account") else None
-    if account is not None:
-        own |= {"HOME": account.home, "LOGNAME": account.name, "SHELL": account.shell, "USER": account.name}
-    becomes = account if os.geteuid() == 0 else None  # with Slurm, the agent is a process of the account
-    if becomes is None:
-        os.chdir(run["directory"])
-    else:
-        os.fchown(log.fileno(), becomes.user, becomes.group)  # else it could not open /dev/stdout
-        change_directory_as(becomes, run["directory"])
+    os.chdir(run["directory"])
 
     def prepare() -> None:
         if cgroup:
             put(f"{cgroup}/cgroup.procs", "0")
-        if becomes is not None:  # from here on the process may not change its cgroup
-            becomes.become()
-        die_with(parent)  # after the change of the user, which would undo it
+        die_with(parent)
 
     for local in range(count):
         environment = (
             own
             | run["environment"]
             | {
-                "COPTER_RUN_FILE": os.path.join(folder, RUN_FILE if account is None else JOB_FILE),
+                "COPTER_RUN_FILE": os.path.join(folder, RUN_FILE),
                 "COPTER_RANK": str(first + local),
                 "COPTER_RANKS": str(total),
                 "COPTER_LOCAL_RANK": str(local),
@@ -199,50 +189,8 @@ def start(
                 preexec_fn=prepare,
             )
         except subprocess.SubprocessError:  # of `prepare`; it does not have the reason
-            where = f"the cgroup {cgroup}" if cgroup else "its account"
-            raise OSError(f"a process could not be moved to {where}") from None
+            raise OSError(f"a process could not be moved to the cgroup {cgroup}") from None
         yield process
-
-
-class Account(NamedTuple):
-    """An account of this machine: user, groups, and what its processes find in their environment."""
-
-    name: str
-    user: int
-    group: int
-    groups: list[int]
-    home: str
-    shell: str
-
-    def become(self) -> None:
-        """Make this process one of the account; it must be one of root, and cannot undo the change."""
-        os.setgroups(self.groups)
-        os.setregid(self.group, self.group)
-        os.setreuid(self.user, self.user)
-
-
-def account_of(name: str) -> Account:
-    """Return an account by its name; raise OSError if it does not exist."""
-    try:
-        found = pwd.getpwnam(name)
-    except KeyError:
-        raise OSError(f"account {name!r}: does not exist on this node") from None
-    groups = os.getgrouplist(name, found.pw_gid)
-    return Account(name, found.pw_uid, found.pw_gid, groups, found.pw_dir, found.pw_shell)
-
-
-def change_directory_as(account: Account, directory: str) -> None:
-    """Change to a directory; raise OSError if an account may not enter it."""
-    own = os.getegid(), os.getgroups()
-    os.setgroups(account.groups)
-    os.setegid(account.group)
-    os.seteuid(account.user)
-    try:
-        os.chdir(directory)
-    finally:
-        os.seteuid(0)
-        os.setegid(own[0])
-        os.setgroups(own[1])
 
 
 def _devices(numbers: list[int]) -> list[str]:
@@ -290,8 +238,7 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
 
     Without the number of a living agent, only the environments of processes tell to which part they belong.
     """
-    files = {os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, name)}") for name in (RUN_FILE, JOB_FILE)}
-    of_node = os.fsencode(f"COPTER_NODE={node}")
+    marks = {os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, RUN_FILE)}"), f"COPTER_NODE={node}".encode()}
     living = _living()
     found = set() if agent is None else {pid for pid in _below(agent, living) if _send(pid, 0)}
     for pid in living.keys() - found - {agent, os.getpid()}:
@@ -300,8 +247,7 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
                 variables = file.read()
         except OSError:  # it has ended, or belongs to another user
             continue
-        marks = variables.split(b"\0")
-        if of_node in marks and not files.isdisjoint(marks):
+        if marks.issubset(variables.split(b"\0")):
             found.add(pid)
     return sorted(found)
 
@@ -524,6 +470,18 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
+
+
+def write_when_possible(path: str, content: dict[str, Any]) -> None:
+    """Write a file; while the disk is full, try again every second."""
+    while True:
+        try:
+            write(path, content)
+            return
+        except OSError as error:  # nothing is printed, because that may be to the same disk
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            time.sleep(_AGAIN_SECONDS)
 
 
 def write(path: str, content: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from copter.durable.files import write_whole
 from copter.errors import CopterError
@@ -55,7 +55,7 @@ class BackendSettingError(CopterError, ValueError):
 
 
 class RunRefusedError(BackendError):
-    """A backend will never start this run, for example because the run's account does not exist."""
+    """A backend will never start this run, for example because it cannot enforce a limit of the run."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,6 @@ class Run:
         Start one process, on the first node.  Otherwise start one process for each GPU.
     environment : mapping of str to str
         Variables in addition to the node's own.
-    options : mapping of str to str
-        Options of the job for the backend: ``account``, ``partition``, ``time`` (minutes) on Slurm.
-    account : str
-        Account of the nodes as which the processes run; empty for that of the service.
     log_bytes : int
         Largest number of bytes that the log of a node may take; the agent cuts a larger log.
     limits : mapping of str to float
@@ -108,8 +104,6 @@ class Run:
     devices: tuple[tuple[int, ...], ...] = ()
     once: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    account: str = ""
     log_bytes: int = LOG_BYTES
     limits: Mapping[str, float] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -120,22 +114,10 @@ class Run:
         return f"{self.job}.{self.number}"
 
     def write(self) -> None:
-        """Write the file of the agents; for another account also a copy, for the processes of the job.
-
-        Only the service can use the first file, and only the account the second.  An agent of such a run is
-        root, so the account must not be able to change what the agent reads.
-        """
+        """Write the file of the agents, which only the user of the service can read."""
         self.folder.mkdir(parents=True, exist_ok=True)
         content = json.dumps(asdict(self) | {"folder": str(self.folder)}).encode()
         write_whole(self.folder / agent.RUN_FILE, lambda file: file.write(content), mode=0o600)
-        if self.account:
-            owner = agent.account_of(self.account)
-
-            def write(file: BinaryIO) -> None:
-                file.write(content)
-                os.fchown(file.fileno(), owner.user, owner.group)
-
-            write_whole(self.folder / agent.JOB_FILE, write, mode=0o600)
 
 
 @dataclass(frozen=True)
@@ -155,12 +137,15 @@ class RunState:
     by_itself : bool
         True if a lost run had begun and may have ended by itself.  False if it never began, or its node
         failed.
+    exit_code : int or None
+        Exit code of the first process that failed, of all processes if none did; None if it is unknown.
     """
 
     outcome: Outcome | None = None
     reason: str = ""
     waiting: bool = False
     by_itself: bool = False
+    exit_code: int | None = None
 
 
 class Backend(Protocol):
@@ -177,10 +162,6 @@ class Backend(Protocol):
         Name of the backend, as in :data:`.registry.BACKENDS`.
     picks_devices : bool
         True if the backend chooses the GPUs of a run on each node.  Otherwise the run names them.
-    has_accounts : bool
-        True if the backend can run the processes of a run as another account than that of the service.
-    job_options : tuple of str
-        Names of the options that a job may give.
     limits : tuple of str
         Limits of a job that the backend enforces, from :data:`MEMORY` and :data:`CPUS`.
     notice : str
@@ -189,19 +170,11 @@ class Backend(Protocol):
 
     name: str
     picks_devices: bool
-    has_accounts: bool
-    job_options: tuple[str, ...]
     limits: tuple[str, ...]
     notice: str
 
     def down(self) -> Mapping[str, str]:
         """Return the reason why each failed host does not work; working hosts are left out."""
-
-    def use_hosts(self, hosts: Sequence[str]) -> None:
-        """Replace the names of all nodes of the cluster, because its file has changed; runs continue.
-
-        The service calls this method from its own thread, so it must return at once and raise no exception.
-        """
 
     def start(self, run: Run) -> None:
         """Start a run whose file has been written; the run may wait for its nodes before it begins.
@@ -304,10 +277,10 @@ def ended(folder: Path, node: int) -> RunState | None:
         what = words(f"code = {code!r}, reason = {reason!r}")
         raise UntrustedFileError(f"{path.name}: {what}: must be an integer and a string")
     if code == 0:
-        return RunState("completed")
+        return RunState("completed", exit_code=code)
     if code == STOPPED:
-        return RunState("stopped", "" if outcome.get("told", True) else _UNTOLD)
-    return RunState("failed", words(reason) or f"exit code {code}")
+        return RunState("stopped", "" if outcome.get("told", True) else _UNTOLD, exit_code=code)
+    return RunState("failed", words(reason) or f"exit code {code}", exit_code=code)
 
 
 def isolated(
@@ -336,7 +309,7 @@ def merged(parts: Sequence[RunState]) -> RunState:
     if any(part.outcome is None for part in parts):
         return RunState(waiting=all(part.waiting for part in parts))
     stopped = [part for part in parts if part.outcome == "stopped"]
-    return min(stopped, key=lambda part: bool(part.reason)) if stopped else RunState("completed")
+    return min(stopped, key=lambda part: bool(part.reason)) if stopped else parts[0]
 
 
 def passed_on(more: Sequence[str]) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class RunCgroups:
         """Make the cgroup of a part with the limits of the run; raise BackendError if it cannot be made."""
         path, gpus = self.path(run, node), run.gpus[node]
         try:
-            path.mkdir(mode=0o755, exist_ok=True)  # a job of another account cannot write to it
+            path.mkdir(mode=0o755, exist_ok=True)
             if "memory" in self._enabled:
                 agent.put(f"{path}/memory.oom.group", "1")
             if MEMORY in run.limits:

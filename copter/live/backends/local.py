@@ -44,6 +44,7 @@ from copter.live.untrusted import UntrustedFileError, open_to_append
 
 _BEGIN_SECONDS = 20.0
 """Seconds after its start by which an agent has claimed its part; an agent that has not never will."""
+_AGENT = os.fsencode(os.path.basename(agent.__file__))
 _MOST_PIDS = 2**31
 _CLAIMED_SECONDS = 2.0
 """Seconds after its claim by which an agent has written its process number."""
@@ -65,8 +66,6 @@ class LocalBackend:
 
     name = "local"
     picks_devices = False
-    has_accounts = True
-    job_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path, *, environment: Sequence[str] = (), cgroup: str = AUTO) -> None:
         self._failed, self._passed = folder / "failed", passed_on(environment)
@@ -85,9 +84,6 @@ class LocalBackend:
             return {name: "its failure is simulated" for name in os.listdir(self._failed)}
         except FileNotFoundError:
             return {}
-
-    def use_hosts(self, hosts: Sequence[str]) -> None:
-        """Do nothing: all nodes are this machine."""
 
     def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
         """Do nothing: slots exist as soon as they are requested."""
@@ -244,7 +240,9 @@ def _is_agent(pid: int, run: Run, node: int) -> bool:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             command = file.read().split(b"\0")  # empty for a process that has ended
-        if command[-4:] != [os.fsencode(word) for word in (agent.__file__, run.folder, str(node), "")]:
+        if command[-3:] != [os.fsencode(word) for word in (run.folder, str(node), "")]:
+            return False
+        if os.path.basename(command[-4]) != _AGENT:  # its folder is another one after an upgrade
             return False
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             users = next(line.split() for line in file if line.startswith("Uid:"))

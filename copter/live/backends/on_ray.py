@@ -116,8 +116,6 @@ class RayBackend:
 
     name = "ray"
     picks_devices = True
-    has_accounts = False
-    job_options: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     notice = ""
 
@@ -145,10 +143,6 @@ class RayBackend:
         """Return the nodes that Ray lost or never had, with the reason."""
         with self._answering():
             return self._down()
-
-    def use_hosts(self, hosts: Sequence[str]) -> None:
-        """Replace the names of the cluster's nodes."""
-        self._hosts = tuple(hosts)
 
     def start(self, run: Run) -> None:
         """Request a placement group and actors in it; Ray starts them when there is room."""

@@ -14,7 +14,7 @@ from copter.live.backends.base import Backend, BackendSettingError
 from copter.live.files import ClusterFile
 from copter.live.folder import service_id
 
-BACKENDS = ("local", "ray", "slurm")
+BACKENDS = ("local", "ray")
 
 
 def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
@@ -41,10 +41,6 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
 
         check_devices(cluster)
         return _made(LocalBackend, name, cluster, folder)
-    if name == "slurm":
-        from copter.live.backends.slurm import SlurmBackend
-
-        return _made(SlurmBackend, name, cluster, service_id(folder), cluster.hosts)
     if name == "ray":
         from copter.live.backends.on_ray import RayBackend
 

@@ -148,7 +148,7 @@ export class JobTable {
   find(store) {
     const words = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = store.jobs.filter((job) => {
-      const text = [job.name, job.status, job.application, job.tenant, job.kind, job.type ?? "", job.reason].join(" ").toLowerCase();
+      const text = [job.name, job.status, job.application, job.kind, job.type ?? "", job.reason].join(" ").toLowerCase();
       return words.every((/** @type {string} */ word) => text.includes(word));
     });
     const by = this.by;
@@ -208,18 +208,15 @@ function sum(numbers) {
 
 export class Detail {
   /** @param {(job: string) => void} cancel
-   * @param {(job: string, back: boolean) => void} hold
    * @param {() => void} ask reads it again, now */
-  constructor(cancel, hold, ask) {
+  constructor(cancel, ask) {
     this.dialog = at("detail");
     this.chart = new Chart(at("detail-goodput"), 170);
     /** @type {string | null} */
     this.name = null;
-    this.held = false;
     this.ask = ask;
     at("detail-close").addEventListener("click", () => this.dialog.close());
     at("detail-cancel").addEventListener("click", () => this.name && cancel(this.name));
-    at("detail-hold").addEventListener("click", () => this.name && hold(this.name, this.held));
     this.dialog.addEventListener("close", () => (this.name = null));
     // Beside the drawer is out of it.
     this.dialog.addEventListener("click", (/** @type {MouseEvent} */ event) => {
@@ -233,7 +230,7 @@ export class Detail {
     say(at("detail-name"), name);
     set(at("detail-status"), { class: "status" });
     for (const id of ["status", "problem", "reason", "why", "log", "facts", "runs", "runs-more"]) say(at(`detail-${id}`), "");
-    at("detail-cancel").hidden = at("detail-hold").hidden = at("detail-fitted").hidden = true;
+    at("detail-cancel").hidden = at("detail-fitted").hidden = true;
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     this.ask();
@@ -257,9 +254,6 @@ export class Detail {
     const said = isOver(job) ? [] : [...place, ...why.sentences, ...why.policy];
     keyed(at("detail-why"), said.map((text, i) => [String(i), text]), ([key]) => key, () => h("li"), (line, [, text]) => say(line, text));
     at("detail-cancel").hidden = isOver(job);
-    this.held = job.held;
-    at("detail-hold").hidden = !job.held && job.status !== "queued";
-    say(at("detail-hold"), job.held ? "Release job" : "Hold job");
     this.drawFacts(job, store.now);
     this.drawGoodput(job, store);
     drawRuns(job, store);
@@ -279,7 +273,6 @@ export class Detail {
       ["Figure", job.figure === null ? null : number(job.figure)],
       ["Application", job.application],
       ["Kind", job.file?.kind ?? job.kind],
-      ["Tenant", job.tenant || null],
       ["Owner", job.owner],
       ["Waited", duration(waited(job, now))],
       [isOver(job) ? "JCT" : "Age", duration(age(job, now))],
@@ -287,7 +280,8 @@ export class Detail {
       ["Failures", job.failures ? String(job.failures) : null],
       ["A restart takes", "restart_seconds" in job ? duration(job.restart_seconds) : null],
       ["Time limit", job.file?.time_limit_seconds ? duration(job.file.time_limit_seconds) : null],
-      ["GPU time", "gpu_seconds" in job ? duration(job.gpu_seconds) : null],
+      ["GPU time", duration(job.gpu_seconds)],
+      ["Exit code", job.exit_code === null ? null : String(job.exit_code)],
       ["Command", job.file?.command.join(" ") ?? null],
     ].filter((one) => one[1] !== null);
     keyed(at("detail-facts"), facts, (one) => String(one[0]), (one) => h("div", {}, h("dt", {}, one[0]), h("dd")), (element, one) => {

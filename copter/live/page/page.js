@@ -4,7 +4,7 @@
 import { Chart } from "./charts.js";
 import { at, clock, count, duration, h, keyed, number, say, set } from "./dom.js";
 import { Detail, JobTable } from "./jobs.js";
-import { Store, Trouble, cancelJob, drainNode, findToken, forgetToken, holdJob, keepToken, readJob, readLog, readWhy } from "./service.js";
+import { Store, Trouble, cancelJob, drainNode, findToken, forgetToken, keepToken, readJob, readLog, readWhy } from "./service.js";
 import { Timeline } from "./timeline.js";
 
 const POLL = 2000;
@@ -17,7 +17,7 @@ const LIVE = ["running", "starting", "stopping", "queued"];
 const store = new Store();
 const timeline = new Timeline(at("timeline"), open, drain, draw);
 const table = new JobTable(open, draw);
-const detail = new Detail(cancel, hold, () => attempt(refreshDetail));
+const detail = new Detail(cancel, () => attempt(refreshDetail));
 const goodputs = new Chart(at("goodput-chart"), 180);
 const seconds = new Chart(at("seconds-chart"), 110);
 const gaps = new Chart(at("gap-chart"), 110);
@@ -165,14 +165,6 @@ function sure(question, yes, no) {
 async function cancel(job) {
   const question = `Cancel ${job}? Its processes are killed, and it cannot be taken up again.`;
   if (await sure(question, "Cancel the job", "Keep it")) await attempt(() => cancelJob(job));
-  wake();
-}
-
-/** @param {string} job
- * @param {boolean} back */
-async function hold(job, back) {
-  await attempt(() => holdJob(job, back));
-  await attempt(refreshDetail);
   wake();
 }
 

@@ -103,13 +103,6 @@ export async function cancelJob(name) {
   await ask(`v1/jobs/${encodeURIComponent(name)}`, "DELETE");
 }
 
-/** Let a queued job wait until it is released, or release it.
- * @param {string} name
- * @param {boolean} back */
-export async function holdJob(name, back) {
-  await ask(`v1/${back ? "release" : "hold"}`, "POST", { jobs: [name] });
-}
-
 /** @param {string} type
  * @param {number} node
  * @param {boolean} back */

@@ -123,10 +123,9 @@ export class Timeline {
       const [name, badge, button] = element.children;
       say(name, lane.text);
       if (!lane.node) return;
-      const reserved = lane.node.reservation ? `reservation ${lane.node.reservation}` : "";
       name.title = lane.node.unusable || `${lane.node.gpus} GPUs`;
-      say(badge, lane.node.unusable ? (lane.node.drained ? "drained" : "down") : reserved && "reserved");
-      badge.title = lane.node.unusable || reserved;
+      say(badge, lane.node.unusable ? (lane.node.drained ? "drained" : "down") : "");
+      badge.title = lane.node.unusable;
       say(button, lane.node.drained ? "undrain" : "drain");
       set(button, { "aria-label": `${lane.node.drained ? "undrain" : "drain"} ${lane.node.host}` });
       button.dataset.back = lane.node.drained ? "yes" : "";

@@ -22,7 +22,7 @@ counts, with its Proposition 1 (appendix E); :mod:`copter.problems.afs.allocatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Protocol, TypeAlias, cast
@@ -74,14 +74,11 @@ class SiaPlacer:
 
     `sharing`: if a distributed job finds no place otherwise, it may share a node with another one, as in the
     simulators of Gavel and Pollux. Only jobs whose GPU count is not among the cluster's configurations need
-    this. `last`: function that returns the nodes of each type that jobs get only if no other nodes suffice;
-    for example, because the nodes will soon be reserved.
+    this.
     """
 
-    def __init__(
-        self, *, sharing: bool = False, last: Callable[[], Mapping[str, frozenset[int]]] = dict
-    ) -> None:
-        self._sharing, self._last = sharing, last
+    def __init__(self, *, sharing: bool = False) -> None:
+        self._sharing = sharing
 
     def place(
         self,
@@ -106,9 +103,8 @@ class SiaPlacer:
         places: dict[str, Allocation] = {}
         evicted: list[str] = []
         moved: list[str] = []
-        last = self._last()
         for type in cluster.types:
-            pool = _Pool(type, down.get(type.name, _NONE), last.get(type.name, _NONE), self._sharing)
+            pool = _Pool(type, down.get(type.name, _NONE), self._sharing)
             evicted += pool.fit(by_type[type.name], held, fixed)
             for name, nodes in pool.jobs.items():
                 have = held.get(name)
@@ -122,9 +118,9 @@ class SiaPlacer:
         return Placed(places, tuple(evicted), tuple(moved))
 
 
-def placer_for(policy: Policy, last: Callable[[], Mapping[str, frozenset[int]]] = dict) -> SiaPlacer:
+def placer_for(policy: Policy) -> SiaPlacer:
     """Return the placer for a policy; for policies of rigid jobs, distributed jobs may share nodes."""
-    return SiaPlacer(sharing=policy.kind == "rigid", last=last)
+    return SiaPlacer(sharing=policy.kind == "rigid")
 
 
 def _is(nodes: _Nodes, want: Allocation) -> bool:
@@ -147,11 +143,11 @@ def _parts(want: Configuration, size: int) -> list[int]:
 class _Pool:
     """The nodes of one type with their free GPUs.
 
-    There is a heap of nodes for each number of free GPUs, and another one for nodes of this kind in `last`. A
-    heap contains at least all its nodes; an outdated entry is dropped when it reaches the top.
+    There is a heap of nodes for each number of free GPUs. A heap contains at least all its nodes; an outdated
+    entry is dropped when it reaches the top.
     """
 
-    def __init__(self, type: GpuType, down: frozenset[int], last: frozenset[int], sharing: bool) -> None:
+    def __init__(self, type: GpuType, down: frozenset[int], sharing: bool) -> None:
         self.type, self.size, self.sharing = type, type.gpus_per_node, sharing
         working = working_nodes(type, down)
         self.free = [0] * (working[-1] + 1 if working else 0)
@@ -160,7 +156,7 @@ class _Pool:
         self.distributed = [False] * len(self.free)
         self.jobs: dict[str, _Nodes] = {}
         self._all = range(len(self.free))
-        self._last, self._heaps = last, list[list[int]]()
+        self._heaps = list[list[int]]()
         self._alone: dict[int, dict[str, int]] | None = None
 
     def fit(
@@ -181,7 +177,7 @@ class _Pool:
             if have is None or have.type != want.type or not self._keep(name, have.nodes, want):
                 queue.append((want.nodes == 1, -want.gpus, order, name))
         if queue:
-            self._heaps = [[] for _ in range(2 * (self.size + 1))]
+            self._heaps = [[] for _ in range(self.size + 1)]
             for node in self._all:
                 self._heap(node).append(node)
         heapify(queue)
@@ -242,7 +238,7 @@ class _Pool:
 
     def _heap(self, node: int) -> list[int]:
         """Return the heap to which a node with its present free GPUs belongs."""
-        return self._heaps[self.free[node] + (self.size + 1 if node in self._last else 0)]
+        return self._heaps[self.free[node]]
 
     def _drop(self, name: str) -> int:
         """Remove a job from its only node; return its number of GPUs."""
@@ -286,10 +282,9 @@ class _Pool:
         return None
 
     def _tightest(self, gpus: int, found: Collection[int], apart: bool) -> int | None:
-        """Return the node with the fewest free GPUs that suffice; of the last nodes if it must be."""
-        kinds = self.size + 1
-        for which in (*range(gpus, kinds), *range(kinds + gpus, 2 * kinds)):  # the last nodes come last
-            heap, skipped, free = self._heaps[which], [], which % kinds
+        """Return the node with the fewest free GPUs that suffice."""
+        for free in range(gpus, self.size + 1):
+            heap, skipped = self._heaps[free], []
             while heap:
                 if self.free[heap[0]] != free:
                     heappop(heap)

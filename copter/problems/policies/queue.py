@@ -190,7 +190,7 @@ class Queue:
         if known is None or job in self._after:
             return []
         if not known.choices:
-            return ["No type of the cluster has enough GPUs for it."]
+            return ["No type has enough GPUs for it on the nodes in use."]
         types = dict.fromkeys(choice.configuration for choice in known.choices)
         return [*(self._who_has(one, known.submission) for one in types), *self._quota_of(known.submission)]
 

@@ -41,6 +41,8 @@ _OWN = "copter"
 
 _SHOWN = 4
 """Number of configurations about which :meth:`Sia.why` has a sentence."""
+_LEAST_LOSS = 1e-6
+"""Loss of a configuration, relative to its cost, below which the configuration counts as equally good."""
 _BONUS = 2.0
 """Larger than any other job's gain from GPUs, because a job's costs are between 0 and 1 for p < 0."""
 
@@ -225,7 +227,7 @@ def _parts(why: ColumnReason) -> Iterator[str]:
             most = f"none leaves more than {rounded_up(left)}"
             yield f"no schedule has it, because it needs {need:.6g} of {_shown(id)} and {most}"
         return
-    if why.loss > 0.0:
+    if why.loss > _LEAST_LOSS * abs(why.cost):
         least = rounded_down(why.loss, 3)
         yield f"every schedule with it costs at least {least} more than the best fractional one"
     elif why.value > 0.0:

@@ -88,27 +88,6 @@ def on(*nodes, type="a"):
 CLUSTER = Cluster([GpuType("a", 4, 3)])
 
 
-@settings(deadline=None)
-@given(rounds(), st.data())
-def test_last_nodes_are_used_only_without_others(case, data):
-    cluster, wanted = case
-    last = {
-        type.name: frozenset(data.draw(st.sets(st.integers(0, type.nodes - 1)))) for type in cluster.types
-    }
-    held, placer = {}, SiaPlacer(last=lambda: last)
-    for one in wanted:
-        placed = placer.place(cluster, {}, held, one)
-        assert set(placed.places) == set(one) and not placed.evicted
-        fits(cluster, {}, placed.places)
-        if not held:  # all jobs are new, the largest first, so the other nodes are filled completely
-            for type in cluster.types:
-                there = [place for place in placed.places.values() if place.type == type.name]
-                if any(node in last[type.name] for place in there for node, _ in place.nodes):
-                    used = sum(place.configuration.gpus for place in there)
-                    assert used > type.gpus_per_node * (type.nodes - len(last[type.name]))
-        held = placed.places
-
-
 def test_fixed_jobs_are_not_moved():
     held = {"a": on((0, 2)), "b": on((1, 1)), "c": on((1, 1)), "d": on((2, 1)), "e": on((2, 2))}
     wanted = {name: place.configuration for name, place in held.items()} | {"new": Configuration(1, 4, "a")}

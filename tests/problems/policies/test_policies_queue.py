@@ -188,7 +188,7 @@ def test_it_says_what_stands_in_the_way():
         "3 are held by jobs of a higher priority, 2 are held by jobs of a lower priority.",
         "Its tenant 'red' has 3 GPUs, and a quota of 2.",
     ]
-    assert played.policy.why("never") == ["No type of the cluster has enough GPUs for it."]
+    assert played.policy.why("never") == ["No type has enough GPUs for it on the nodes in use."]
     assert played.policy.why("nobody") == [] and played.policy.why("high") == []
 
 

@@ -1,0 +1,315 @@
+"""Jobs and nodes of Slurm, as `squeue` and `scontrol` report them.
+
+Jobs come from ``squeue --json`` (Slurm 21.08 and later), because names and comments of users may have any
+text.  The JSON of later versions has some numbers in objects, and states in lists; both forms are read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from copter.slurm.commands import SlurmError, call
+
+_OVER = frozenset(
+    ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
+    + ("REVOKED", "TIMEOUT")
+)
+_WORKING = frozenset(("ALLOCATED", "IDLE", "MIXED"))
+_STOPPED = frozenset(
+    ("DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "INVALID_REG", "MAINT", "NOT_RESPONDING", "RESERVED")
+    + ("REBOOT", "REBOOT_ISSUED")
+)
+"""Flags of a node that gets no new jobs."""
+_MARK = re.compile(r" ?\[copter: (\w+)\]")
+_RANGES = re.compile(r"\[([^\]]*)\]")
+_MOST_TASKS = 1000
+"""Largest number of pending tasks of an array that are read at a time."""
+
+
+class Mark(Enum):
+    """What copter has noted in the `AdminComment` of a job.
+
+    A job that is held and marked `STARTED` was held by somebody else after copter had released it.
+    """
+
+    NONE = ""
+    PLACED = "placed"
+    """Copter has chosen the nodes or the size of the job, and holds or is about to hold it."""
+    STARTED = "started"
+    """The job was released."""
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A job, or a task of an array.
+
+    Attributes
+    ----------
+    key : str
+        Its number, or ``NUMBER_TASK`` for a task of an array; `scontrol` takes it.
+    state : str
+        Slurm's state, ``COMPLETING`` while its processes end, also if it was requeued.
+    reason : str
+        Slurm's reason why it is pending.
+    held : bool
+        True if its priority is 0: Slurm does not start it, or would not start it again.
+    folder : str
+        Its working directory.
+    admin_comment : str
+        Its `AdminComment` without the mark.
+    per_node, per_task, per_job : int
+        GPUs that it requests, by the form of its request; 0 for the two other forms.
+    gpu_type : str
+        Type of the GPUs that it requests; empty for any type.
+    hosts : tuple of (str, int)
+        Nodes with the GPUs that it has on each of them.
+    pinned : tuple of str
+        Nodes that it must have.
+    node_count, tasks, cpus_per_task : int
+        Nodes, tasks and processors for each task that it requests.
+    submitted, eligible, began : float
+        Seconds since the epoch; 0 if unknown.
+    limit : float or None
+        Time limit in seconds.
+    requeues : bool
+        True if it may be requeued.
+    """
+
+    key: str
+    name: str
+    user: str
+    account: str
+    partition: str
+    state: str
+    reason: str
+    held: bool
+    comment: str
+    folder: str
+    admin_comment: str
+    mark: Mark
+    per_node: int
+    per_task: int
+    per_job: int
+    gpu_type: str
+    hosts: tuple[tuple[str, int], ...]
+    pinned: tuple[str, ...]
+    node_count: int
+    tasks: int
+    cpus_per_task: int
+    submitted: float
+    eligible: float
+    began: float
+    limit: float | None
+    dependency: str
+    nice: int
+    restarts: int
+    requeues: bool
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that it requests in all."""
+        return self.per_job or self.per_node * self.node_count or self.per_task * self.tasks
+
+    def marked(self, mark: Mark) -> str:
+        """Return its `AdminComment` with another mark."""
+        return f"{self.admin_comment} [copter: {mark.value}]".lstrip()
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """A node with GPUs; `down` is the reason why it gets no new jobs, empty if it gets some."""
+
+    host: str
+    type: str
+    gpus: int
+    down: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A partition at a time, in seconds since the epoch.
+
+    Attributes
+    ----------
+    jobs : tuple of SlurmJob
+        Jobs of the partition that have not ended, in the order of their submission.
+    nodes : tuple of SlurmNode
+    others : mapping of str to int
+        GPUs of each host that jobs of other partitions have.
+    """
+
+    time: float
+    jobs: tuple[SlurmJob, ...]
+    nodes: tuple[SlurmNode, ...]
+    others: Mapping[str, int]
+
+    @property
+    def used(self) -> Counter[str]:
+        """GPUs of each host that jobs have."""
+        used = Counter(self.others)
+        for job in self.jobs:
+            for host, gpus in job.hosts:
+                used[host] += gpus
+        return used
+
+
+def read(partition: str) -> Snapshot:
+    """Return the present jobs and nodes of a partition.
+
+    Raises
+    ------
+    SlurmError
+        If Slurm does not answer, or the partition has no node with GPUs.
+    """
+    nodes = tuple(nodes_in(call("scontrol", "show", "nodes", "--oneliner"), partition))
+    if not nodes:
+        raise SlurmError(f"partition {partition!r}: there is no such partition, or it has no node with GPUs")
+    jobs, others = [], Counter[str]()
+    for job in jobs_in(json.loads(call("squeue", "--json"))):
+        if job.partition == partition:
+            jobs.append(job)
+        else:
+            others.update(dict(job.hosts))
+    jobs.sort(key=lambda job: job.submitted)
+    return Snapshot(time.time(), tuple(jobs), nodes, others)
+
+
+def nodes_in(text: str, partition: str) -> Iterator[SlurmNode]:
+    """Yield the nodes of a partition that have GPUs, from the lines of ``scontrol show nodes``."""
+    for line in text.splitlines():
+        fields = dict(word.partition("=")[::2] for word in line.partition(" Reason=")[0].split())
+        type, gpus = _gpus(fields.get("Gres", ""))
+        if not gpus or partition not in fields.get("Partitions", "").split(","):
+            continue
+        state = fields["State"].rstrip("*~#!%$@^-").split("+")
+        marks = {"NOT_RESPONDING"} if "*" in fields["State"] else set()
+        works = state[0] in _WORKING and not _STOPPED & ({*state[1:]} | marks)
+        why = line.partition(" Reason=")[2].partition(" [")[0].strip()
+        down = "" if works else f"{fields['State'].lower()}{f': {why}' if why else ''}"
+        yield SlurmNode(fields["NodeName"], type, gpus, down)
+
+
+def jobs_in(said: Mapping[str, Any]) -> Iterator[SlurmJob]:
+    """Yield the jobs that have not ended from the answer of ``squeue --json``; tasks of arrays are split."""
+    for fields in said["jobs"]:
+        states = _words(fields["job_state"])
+        state = "COMPLETING" if "COMPLETING" in states else states[0]
+        if state in _OVER:
+            continue
+        for key in _keys(fields):
+            yield _job(fields, key, state)
+
+
+def _job(fields: Mapping[str, Any], key: str, state: str) -> SlurmJob:
+    mark = _MARK.search(fields["admin_comment"])
+    requests = [_gpus(fields[name]) for name in ("tres_per_node", "tres_per_task", "tres_per_job")]
+    minutes = _number(fields["time_limit"])
+    found = SlurmJob(
+        key=key,
+        name=fields["name"],
+        user=fields["user_name"],
+        account=fields["account"],
+        partition=fields["partition"],
+        state=state,
+        reason=fields["state_reason"],
+        held=not _number(fields["priority"]),
+        comment=fields["comment"],
+        folder=fields["current_working_directory"],
+        admin_comment=_MARK.sub("", fields["admin_comment"]),
+        mark=Mark.NONE if mark is None else Mark(mark[1]),
+        per_node=requests[0][1],
+        per_task=requests[1][1],
+        per_job=requests[2][1],
+        gpu_type=next((type for type, _ in requests if type), ""),
+        hosts=(),
+        pinned=tuple(expanded(fields["required_nodes"])),
+        node_count=int(_number(fields["node_count"]) or 1),
+        tasks=int(_number(fields["tasks"]) or 1),
+        cpus_per_task=int(_number(fields["cpus_per_task"]) or 1),
+        submitted=_number(fields["submit_time"]) or 0.0,
+        eligible=_number(fields["eligible_time"]) or 0.0,
+        began=_number(fields["start_time"]) or 0.0,
+        limit=None if minutes is None else 60.0 * minutes,
+        dependency=fields["dependency"],
+        nice=int(_number(fields["nice"]) or 0),
+        restarts=int(_number(fields["restart_cnt"]) or 0),
+        requeues=bool(fields["requeue"]),
+    )
+    return found if state == "PENDING" else replace(found, hosts=_hosts(fields, found))
+
+
+def _hosts(fields: Mapping[str, Any], job: SlurmJob) -> tuple[tuple[str, int], ...]:
+    """Return the nodes of a job with the GPUs that it has on each of them.
+
+    After a restart of a node, Slurm may not know them; then they are what the job requested.
+    """
+    hosts = list(expanded(fields["nodes"]))
+    counts = [_gpus(one)[1] for one in fields["gres_detail"]]
+    if not counts and job.state == "RUNNING":
+        counts = [job.gpus // len(hosts)] * len(hosts)
+    return tuple(zip(hosts, counts, strict=False))
+
+
+def _keys(fields: Mapping[str, Any]) -> list[str]:
+    """Return the number of a job; of the pending tasks of an array, the number of each of them."""
+    array, task = _number(fields["array_job_id"]), _number(fields["array_task_id"])
+    tasks = fields["array_task_string"].partition("%")[0]
+    if not array:
+        return [str(fields["job_id"])]
+    if task is not None:
+        return [f"{array:.0f}_{task:.0f}"]
+    found = list[str]()
+    for part in tasks.split(","):
+        ends, _, step = part.partition(":")
+        first, _, last = ends.partition("-")
+        found += (
+            f"{array:.0f}_{one}"
+            for one in range(int(first), int(last or first) + 1, int(step or 1))
+            if len(found) < _MOST_TASKS
+        )
+    return found[:_MOST_TASKS]
+
+
+def expanded(hosts: str) -> Iterator[str]:
+    """Yield the names in a list of hosts such as ``a[1-3,7],b2``."""
+    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", hosts):
+        ranges = _RANGES.search(part)
+        if ranges is None:
+            yield part
+            continue
+        before, after = part[: ranges.start()], part[ranges.end() :]
+        for one in ranges[1].split(","):
+            first, _, last = one.partition("-")
+            for number in range(int(first), int(last or first) + 1):
+                yield from expanded(f"{before}{number:0{len(first)}d}{after}")
+
+
+def _gpus(request: str) -> tuple[str, int]:
+    """Return type and number of the GPUs in a list of resources such as ``gres:gpu:a100:2``."""
+    type, count = "", 0
+    for one in re.sub(r"\([^)]*\)", "", request or "").split(","):
+        words = one.replace("/", ":").replace("=", ":").removeprefix("gres:").split(":")
+        if words[0] != "gpu":
+            continue
+        number = words[-1] if len(words) > 1 and words[-1].isdecimal() else ""
+        count += int(number or 1)
+        type = ":".join(words[1 : len(words) - bool(number)]) or type
+    return type, count
+
+
+def _number(value: Any) -> float | None:
+    """Return a number; None for one that is not set or infinite."""
+    if isinstance(value, Mapping):
+        return None if value.get("infinite") or not value.get("set", True) else float(value["number"])
+    return None if value is None else float(value)
+
+
+def _words(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)

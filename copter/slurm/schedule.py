@@ -1,0 +1,193 @@
+"""The loop of `copter schedule`: read Slurm, ask the policy when a round begins, and act.
+
+One scheduler of a partition acts at a time; a second one waits for the lock, and takes over when the first
+one ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from copter.errors import FileError
+from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
+from copter.slurm.act import actions
+from copter.slurm.commands import SlurmError
+from copter.slurm.decide import Decider, Standing, standing
+from copter.slurm.read import Mark, Snapshot, read
+
+_log = logging.getLogger("copter.slurm")
+
+LATE_SECONDS = 60.0
+"""Seconds after which a released job that Slurm has not started is held again."""
+_DECISION_SECONDS = 60.0
+_LOCK_SECONDS = 0.5
+
+
+class Scheduler:
+    """A scheduler of a partition.
+
+    Parameters
+    ----------
+    partition : str
+        Name of the partition.
+    decider : Decider
+        The policy.
+    every : float
+        Seconds between two passes, each of which reads Slurm and acts.
+    soon : float
+        Least seconds between the starts of two rounds; jobs that arrive or end, and nodes that change, start
+        one.
+    say : callable
+        Called with a sentence about each action and each problem.
+    clock : callable
+        Returns seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        partition: str,
+        decider: Decider,
+        *,
+        every: float,
+        soon: float,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._partition, self._decider, self._say, self._clock = partition, decider, say, clock
+        self._every, self._soon = every, soon
+        self._thread = PolicyThread()
+        self._asked, self._wakes = -math.inf, math.inf
+        self._known: object = None
+        self._released: dict[str, float] = {}
+        self._trouble = ""
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        while True:
+            begin = time.monotonic()
+            try:
+                await self.step()
+            except (SlurmError, PolicyFailedError) as error:
+                self._report(str(error))
+            else:
+                self._report("")
+            await asyncio.sleep(max(self._every - (time.monotonic() - begin), 0.0))
+
+    async def step(self) -> None:
+        """Read Slurm, ask the policy if a round begins, and act.
+
+        Raises
+        ------
+        SlurmError
+            If Slurm does not answer.
+        PolicyFailedError
+            If the policy fails; all jobs keep what they have.
+        """
+        seen = read(self._partition)
+        if self._is_due(seen):
+            await self._ask(seen)
+        if self._decider.world is None:
+            return
+        for action in actions(seen, self._decider.world, self._late(seen)):
+            try:
+                action.run()
+            except SlurmError as error:  # the job has changed since it was read; the next pass sees it
+                self._say(f"job {action.job.key}: {error}")
+            else:
+                self._say(f"job {action.job.key} {action.text}")
+
+    def _is_due(self, seen: Snapshot) -> bool:
+        """Return whether a round is to begin."""
+        known = (
+            frozenset((job.key, standing(job, seen.time) in _PRESENT, job.comment) for job in seen.jobs),
+            seen.nodes,
+            frozenset(seen.others.items()),
+        )
+        changed, since = known != self._known, self._clock() - self._asked
+        step = self._decider.round_seconds
+        due = (changed and since >= self._soon) or since >= (math.inf if step is None else step)
+        if due or self._clock() >= self._wakes:
+            self._known = known
+            return True
+        return False
+
+    async def _ask(self, seen: Snapshot) -> None:
+        """Ask the policy, and use its decision."""
+        self._asked, self._wakes = self._clock(), math.inf
+        try:
+            call = self._decider.look(seen)
+            decision = await self._thread.call(call, _DECISION_SECONDS)
+            self._decider.use(decision)
+        except PolicyFailedError as error:
+            if isinstance(error, PolicySilentError):
+                self._thread.abandon()
+                self._thread = PolicyThread()
+            self._forget()
+            raise
+        except Exception as error:  # a place of the decision does not exist
+            _log.exception("the decision of the policy cannot be used")
+            self._forget()
+            raise PolicyFailedError(described(error)) from error
+        wakes = min(decision.now.wakes, default=math.inf)
+        self._wakes = self._asked + max(wakes - decision.now.time, 0.0)
+
+    def _forget(self) -> None:
+        """Make a new policy, which is asked soon."""
+        self._decider.forget()
+        self._known = None
+
+    def _late(self, seen: Snapshot) -> frozenset[str]:
+        """Return the jobs that Slurm has not started for too long after their release."""
+        now = self._clock()
+        waiting = {
+            job.key
+            for job in seen.jobs
+            if job.mark is not Mark.NONE and standing(job, seen.time) is Standing.STARTING
+        }
+        self._released = {key: self._released.get(key, now) for key in waiting}
+        return frozenset(key for key, since in self._released.items() if now - since > LATE_SECONDS)
+
+    def _report(self, trouble: str) -> None:
+        """Say a trouble once, and its end."""
+        if trouble != self._trouble:
+            self._say(trouble or "the trouble is over")
+        self._trouble = trouble
+
+
+_PRESENT = (Standing.QUEUED, Standing.STARTING, Standing.RUNNING, Standing.MOVING)
+
+
+def lock_path(partition: str) -> Path:
+    """Return the default file of the lock for a partition: one for each machine and user."""
+    folder = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR", "/tmp"))
+    return folder / f"copter-schedule-{partition}.lock"
+
+
+async def locked(path: Path, say: Callable[[str], None]) -> int:
+    """Wait for the lock of a partition; return the descriptor, whose end releases it.
+
+    Raises FileError if the file cannot be opened.
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise FileError(
+            path, f"cannot be locked: {error.strerror}; choose another file with --lock"
+        ) from None
+    told = False
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except BlockingIOError:
+            if not told:
+                say(f"another scheduler has {path}; this one takes over when it ends")
+            told = True
+            await asyncio.sleep(_LOCK_SECONDS)
