@@ -377,15 +377,15 @@ def _spare(pool: Replicas, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
-    """Add a replica of shard j on the least loaded server with the memory for it; return -1 if none has it.
+def _place(pool: Replicas, j, load, rank):  # type: ignore[no-untyped-def]
+    """Add a replica of shard j on the server of least rank with the memory for it; return -1 if none has it.
 
     If no server has the memory, replicas that other replicas can replace are dropped to make room.
     """
     best = -1
     for i in range(pool.load_on.size):
         if pool.room[i] >= pool.size[j] - pool.slack[i] and find(pool, j, i) < 0:
-            if best < 0 or pool.load_on[i] < pool.load_on[best]:
+            if best < 0 or rank[i] < rank[best]:
                 best = i
     if best >= 0:
         return add(pool, j, best, load, False)
@@ -397,7 +397,7 @@ def _place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
             if pool.copies[pool.shard[r]] > 1:
                 room += pool.size[pool.shard[r]]
             r = pool.after_on_server[r]
-        if room >= pool.size[j] - pool.slack[i] and (best < 0 or pool.load_on[i] < pool.load_on[best]):
+        if room >= pool.size[j] - pool.slack[i] and (best < 0 or rank[i] < rank[best]):
             best = i
     if best < 0:
         return -1
@@ -409,11 +409,12 @@ def _place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
     return add(pool, j, best, load, False)
 
 
-@kernel
+@kernel(allocates=True)
 def _keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
     """Keep all servers within their memory, and serve every shard; return a shard that fits nowhere, or -1.
 
-    Shards without a replica are placed in `order`.
+    Shards without a replica are placed in `order`, on servers with little load, or with few replicas if they
+    have no load.
     """
     n = pool.load_on.size
     for i in range(n):
@@ -432,14 +433,21 @@ def _keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
                 ):
                     r = s
                 s = pool.after_on_server[s]
-            s = _place(pool, pool.shard[r], 0.0)
+            s = _place(pool, pool.shard[r], 0.0, pool.load_on)
             if s < 0:
                 return pool.shard[r]
             carry(pool, r, s, pool.load[r])
             leave(pool, r)
+    replicas = np.zeros(n)
+    for r in range(pool.alive.size):
+        if pool.alive[r]:
+            replicas[pool.server[r]] += 1.0
     for j in order:
-        if pool.copies[j] == 0 and _place(pool, j, loads[j]) < 0:
-            return j
+        if pool.copies[j] == 0:
+            r = _place(pool, j, loads[j], pool.load_on if loads[j] > 0.0 else replicas)
+            if r < 0:
+                return j
+            replicas[pool.server[r]] += 1.0
     return -1
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Iterable, Mapping
+import warnings
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,8 @@ with extra("traffic"):
 
 DEFAULT_CAPACITY = 1000.0
 """Default capacity of a link, as in published runs on Topology Zoo graphs."""
+_SHOWN = 5
+"""Largest number of names in a warning."""
 
 _POSITIONS = (("Longitude", "Latitude"), ("lon", "lat"), ("x", "y"))
 
@@ -144,7 +147,8 @@ class Topology:
         ----------
         graph : networkx graph
             Graph, in which an undirected link becomes one in each direction, parallel links become one with
-            the sum of the given capacities, and links from a node to itself are omitted.
+            the sum of the given capacities, or one of 1000 if none is given, and links from a node to itself
+            are omitted.
         name : str, optional
             Name of the network; default: that of the graph.
         capacity : float, optional
@@ -155,6 +159,12 @@ class Topology:
         Topology
             Largest strongly connected component; nodes keep their order.
 
+        Warns
+        -----
+        UserWarning
+            Parallel links without a capacity became one, or nodes are not in the component; the warning names
+            them.
+
         Raises
         ------
         TopologyError
@@ -162,16 +172,22 @@ class Topology:
         """
         name = str(graph.graph.get("name") or "network") if name is None else name
         given: dict[tuple[Hashable, Hashable], float | None] = {}
+        alike: dict[str, None] = {}
         for tail, head, own in graph.to_directed().edges(data="capacity"):
             if tail != head:
                 amount = None if own is None or capacity is not None else _capacity(name, tail, head, own)
                 before = given.get((tail, head))
+                if amount is before is None and (tail, head) in given:
+                    alike[f"{tail} -> {head}"] = None
                 given[tail, head] = amount if before is None else before + (amount or 0.0)
         kept = _largest_component(name, graph.nodes, given)
         number = {node: k for k, node in enumerate(kept)}
         ends = [(tail, head) for tail, head in given if tail in number and head in number]
         default = DEFAULT_CAPACITY if capacity is None else capacity
         values = [default if (amount := given[link]) is None else amount for link in ends]
+        left_out = tuple((place, str(node)) for place, node in enumerate(graph.nodes) if node not in number)
+        _warn(name, f"parallel links without capacities became one with {default:g}", alike)
+        _warn(name, "left out, because no links lead there and back", [node for _, node in left_out])
         return cls(
             name,
             [str(node) for node in kept],
@@ -179,7 +195,7 @@ class Topology:
             np.array([number[head] for _, head in ends], np.int32),
             np.array(values, np.float64),
             _positions(graph, kept),
-            tuple((place, str(node)) for place, node in enumerate(graph.nodes) if node not in number),
+            left_out,
         )
 
 
@@ -268,6 +284,14 @@ def _capacity(name: str, tail: Hashable, head: Hashable, value: object) -> float
         why = f"capacity = {value!r}: must be a number, finite and not negative"
         raise TopologyError(f"topology {name!r}: link {tail} -> {head}: {why}")
     return number
+
+
+def _warn(name: str, what: str, items: Collection[str]) -> None:
+    """Warn about nodes or parallel links of a source, if there are any."""
+    if items:
+        shown = ", ".join([*items][:_SHOWN])
+        shown += f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+        warnings.warn(f"topology {name!r}: {shown}: {what}", stacklevel=3)
 
 
 def _largest_component(

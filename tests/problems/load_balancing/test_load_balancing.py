@@ -1,6 +1,7 @@
 """LoadBalancer: its program against the relaxation in shares, its placements against branch and bound."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -259,3 +260,14 @@ def test_the_heuristic_moves_the_hottest_that_fits_from_most_to_least_loaded():
     placement = greedy(fleet, last)
     assert placement.server.tolist() == [1, 0, 0, 0]
     assert imbalance(fleet, placement) == 0.0
+
+
+def test_new_shards_without_load_are_spread_by_number():
+    balancer = LoadBalancer(tolerance=0.1)
+    for server in "abc":
+        balancer.add_server(server, memory=20)
+    balancer.add_shards([f"hot {k}" for k in range(3)], 9.0)
+    balancer.add_shards([f"cold {k}" for k in range(12)], 0.0)
+    balancer.round(make_solver("copter"))
+    on = Counter(server for k in range(12) for server in balancer.shares(f"cold {k}"))
+    assert sorted(on.values()) == [4, 4, 4]

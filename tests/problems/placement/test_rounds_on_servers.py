@@ -226,6 +226,35 @@ def test_a_drained_server_is_empty_as_soon_as_moves_allow():
     assert not rounds.round(moves=1).moved
 
 
+def test_a_group_leaves_a_drained_server_at_once_and_for_a_server_that_fits_it():
+    gpus = np.array([4, 4, 2, 4])
+    servers = Servers(
+        tuple("abcd"), np.full(4, 64000), np.full(4, 10**6), gpus, np.zeros(4, np.int64), ("A",)
+    )
+    rounds = PlacementRounds(servers, [TaskKind(1, 1, 1, 1000, ())])
+    rounds.drain("c")
+    rounds.submit("xyz", 0, Together("g"))
+    rounds.round()
+    rounds.restore("c")
+    (home,) = {rounds.running.place_of(task).server for task in "xyz"}
+    others = [server for server in (0, 1, 3) if server != home]
+    rounds.adopt(range(4), [0] * 4, [others[0]] * 4, [1, 2, 4, 8])  # full, and the tightest has 2 of 3 GPUs
+    rounds.drain([servers.names[home]])
+    assert not rounds.round(moves=2).moved
+    check(rounds)
+    assert set(rounds.round(moves=3).moved) == set("xyz")
+    assert {rounds.running.place_of(task).server for task in "xyz"} == {others[1]}
+    check(rounds)
+    rounds.restore([servers.names[home]])
+    rounds.submit(["w"], 0)
+    rounds.round()
+    rounds.finish(range(4))
+    rounds.fail([servers.names[others[0]], servers.names[home]])
+    rounds.drain([servers.names[others[1]]])
+    assert not rounds.round(moves=9).moved.keys() & set("xyz")  # two GPUs are left
+    check(rounds)
+
+
 # ---- errors ----------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from copter.extras import MissingExtraError
 from copter.problems.traffic import Topology, TopologyError, load_topology
 
+pytestmark = pytest.mark.filterwarnings("ignore:topology")
+
 
 @st.composite
 def graphs(draw, kinds=(nx.Graph, nx.MultiGraph, nx.DiGraph, nx.MultiDiGraph)):
@@ -59,6 +61,16 @@ def test_capacities_as_given_added_up_or_replaced():
     assert by_name == {"a -> b": 7.5, "b -> a": 7.5, "b -> c": 1000.0, "c -> b": 1000.0}
     assert (Topology.from_networkx(graph, capacity=20).capacity == 20).all()
     assert (load_topology(graph).capacity == topology.capacity).all()
+
+
+def test_what_a_network_leaves_out_is_named():
+    graph = nx.MultiDiGraph([("a", "b"), ("a", "b"), ("b", "a"), ("b", "one-way")])
+    with pytest.warns(UserWarning) as told:
+        Topology.from_networkx(graph)
+    assert [str(one.message) for one in told] == [
+        "topology 'network': a -> b: parallel links without capacities became one with 1000",
+        "topology 'network': one-way: left out, because no links lead there and back",
+    ]
 
 
 @pytest.mark.parametrize("capacity", [-1, float("nan"), float("inf"), "wide"])

@@ -342,9 +342,8 @@ class PlacementRounds:
         apart = running.grouped(slots)
         moved: dict[Hashable, Place] = {}
         for slot in slots[apart].tolist():
-            place = self._start_alone(slot) if len(moved) < moves and not over() else None
-            if place is not None:
-                moved[running.ids(np.array([slot]))[0]] = place
+            if not over():
+                moved |= self._leave_with_group(slot, moves - len(moved))
         slots, moves = slots[~apart], moves - len(moved)
         slots = slots[np.argsort(running.kinds_of(slots), kind="stable")]
         demand = np.bincount(running.kinds_of(slots), minlength=self.values.size)
@@ -356,6 +355,43 @@ class PlacementRounds:
         slots = slots[begins + np.arange(begins.size) - np.searchsorted(found.kinds, found.kinds)]
         running.start(slots, found.servers, found.gpus)
         return moved | self._places(slots, found)
+
+    def _leave_with_group(self, slot: int, moves: int) -> dict[Hashable, Place]:
+        """Move a task of a group off a drained server, alone, or together with those that must be near it."""
+        running, alone = self.running, np.array([slot])
+        server = int(running.places_of(alone)[0][0])
+        if moves < 1 or running.usable[server]:  # it has moved together with another task
+            return {}
+        place = self._start_alone(slot)
+        if place is not None:
+            return {running.ids(alone)[0]: place}
+        slots = running.together(slot)
+        if not 1 < slots.size <= moves or not self._start_together(slots):
+            return {}
+        ids = running.ids(slots)
+        return {id: place for id in ids if (place := running.place_of(id)) is not None}
+
+    def _start_together(self, slots: Ints) -> bool:
+        """Move the tasks of a group to where all of them fit, by best fit of the first; False if nowhere."""
+        running, before = self.running, self.running.places_of(slots)
+        first, kind = slots[:1], int(running.kinds_of(slots[:1])[0])
+        running.stop(slots)
+        allowed = running.servers_for(int(first[0]))
+        while allowed.any():
+            server = int(tightest_server(running.free, running.fleet, allowed, kind, self._most))
+            if server < 0:
+                break
+            allowed[server] = False
+            gpus = int(tightest_on(running.free, running.fleet, kind, server))
+            running.start(first, np.array([server]), np.array([gpus]))
+            done = 1
+            while done < slots.size and self._start_alone(int(slots[done])) is not None:
+                done += 1
+            if done == slots.size:
+                return True
+            running.stop(slots[:done])
+        running.start(slots, *before)
+        return False
 
     def _open(self, demand: Ints) -> Ints:
         """Return servers that fit part of a demand, fullest first; set the demand of other kinds to 0."""

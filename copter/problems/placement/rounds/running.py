@@ -13,7 +13,7 @@ from copter.arrays import Flags, Ints
 from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.place import Place, PlacementError, check
-from copter.problems.placement.rounds.groups import Closeness, TaskGroup
+from copter.problems.placement.rounds.groups import Closeness, TaskGroup, Together
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import TaskKind, Tasks
 
@@ -226,6 +226,15 @@ class Running:
             self._closeness.count(group, server, 1)
         return servers
 
+    def together(self, slot: int) -> Ints:
+        """Return the slots of a running task and of those that it must be near; none without such."""
+        group = self._group[slot]
+        if not isinstance(group, Together):
+            return np.empty(0, np.int64)
+        others = ((each, its) for each, its in self._group.items() if isinstance(its, Together))
+        slots = np.array([each for each, its in others if its.group == group.group], np.int64)
+        return slots[self._server[slots] >= 0]
+
     def grouped(self, slots: Ints) -> Flags:
         """Return which tasks have a group; (t,)."""
         return np.array([slot in self._group for slot in slots.tolist()], np.bool_)
@@ -246,11 +255,7 @@ class Running:
         `slots`, `servers`, `gpus` (t,): of each task; the tasks must fit together.
         """
         self._leave(slots)
-        if self._before is not None:
-            for slot, server, bits in zip(
-                slots.tolist(), self._server[slots], self._gpus[slots], strict=True
-            ):
-                self._before.setdefault(slot, (int(server), int(bits)))
+        self._remember(slots)
         for slot in slots[self._server[slots] == _WAITS].tolist():
             kind = self._kind[slot]
             del self._queue[kind][slot]
@@ -261,12 +266,22 @@ class Running:
     def stop(self, slots: Ints) -> None:
         """Return running tasks to the front of the queues of their kinds."""
         self._leave(slots)
+        self._remember(slots)
         self._server[slots] = _WAITS
         kinds = self._kind[slots]
         np.add.at(self.waiting, kinds, 1)
         for kind in np.unique(kinds).tolist():
             first = dict.fromkeys(slots[kinds == kind].tolist())
             self._queue[kind] = first | self._queue[kind]
+
+    def _remember(self, slots: Ints) -> None:
+        """Record the places of tasks for the end of a trial."""
+        if self._before is not None:
+            places = zip(
+                slots.tolist(), self._server[slots].tolist(), self._gpus[slots].tolist(), strict=True
+            )
+            for slot, *place in places:
+                self._before.setdefault(slot, (place[0], place[1]))
 
     def numbers(self, servers: Iterable[str], what: str) -> Ints:
         """Return the indices of servers by name."""
