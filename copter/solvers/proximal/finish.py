@@ -57,7 +57,7 @@ class HighsFallback:
         self.successes, self.gave_up = 0, False
         self._attempts = self._columns = 0
         self._asked = False
-        self._allowed = allowed and not program.store.terms
+        self._allowed = allowed
 
     def can(self) -> bool:
         """Return whether HiGHS will get the next small set; True at most once in a solve."""

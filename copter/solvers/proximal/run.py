@@ -6,7 +6,7 @@ import enum
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -113,24 +113,25 @@ class SolveContext:
         cache: IndexCache,
         engines: Engines | None,
     ) -> None:
-        self.program, self.options, self.starts = program, options, starts
+        self.program, self.starts = program, starts
+        # HiGHS solves no set with convex terms
+        self.options = replace(options, fall_back=False) if program.store.terms else options
         self.given = self.state = state
         self.cache, self.engines = cache, engines
         self.budget = options.budget(clock)
         self.why = state.full_pass
         self.stay_active: FullPass | None = None
-        self.holds = False
         self.repair: Callable[[ContinualProgram, SparseX, NDArray[np.float64]], SparseX] | None
         self.repair = program.primal_repair
         self.incumbent: Iterate | None = None
-        self.engine, self.simplex_iterations = Engine.PROXIMAL, 0
+        self.engine, self.simplex_iterations, self.holds = Engine.PROXIMAL, 0, False
         self.compiled = compile_seconds()
 
     @property
     def simplex_can(self) -> bool:
         """True if simplex can solve the program, and the options permit it."""
-        store, options = self.program.store, self.options
-        return options.inner == "auto" and options.fall_back and not store.terms and store.executor.local
+        options = self.options
+        return options.inner == "auto" and options.fall_back and self.program.store.executor.local
 
     @cached_property
     def begin(self) -> WarmStart:

@@ -181,7 +181,7 @@ def _on_rows(
     sigma. Columns that prices y hold at a bound stay there if possible.
     """
     closeness = tuning.steps.feasible * budget.tolerance
-    for hold in (True, False) if sigma and not store.terms else (False,):
+    for hold in (True, False) if sigma else (False,):
         limit = min(most, budget.iteration_limit - budget.iterations)
         if limit <= 0:
             break
