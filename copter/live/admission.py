@@ -27,7 +27,7 @@ from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import Placement
-from copter.problems.cluster.rounds import can_run
+from copter.problems.cluster.rounds import can_run, fits
 
 _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
 """Mean rate at which the reports of a run are accepted, and how many are accepted at once.
@@ -149,9 +149,10 @@ class Admission:
         policy, whole = self._rounds.policy, record.state.file.cluster()
         job = LiveJob(file, names[0], state.timer, whole, policy.kind)
         if not can_run(policy, job, whole):
-            raise RefusedError(
-                422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
-            )
+            why = "no configuration of this cluster can run the job: see gpus, min_gpus and types"
+            if fits(job, whole):
+                why = f"policy {policy.name!r} never gives a job {job.gpus} GPUs here; 'queue' does"
+            raise RefusedError(422, why)
         if job.submission.reserved and not self._has_room([job] * len(names), whole):
             raise RefusedError(
                 422, "reserved: the whole cluster has no room for this job and the other reserved jobs"

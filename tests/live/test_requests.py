@@ -269,6 +269,12 @@ def test_a_dry_run_is_refused_as_the_submission(service, changes, status):
     assert str(dry.value) == str(real.value) and dry.value.status == real.value.status == status
 
 
+def test_a_refusal_by_the_rule_of_a_policy_names_the_policy_and_another(tmp_path, service):
+    with pytest.raises(RefusedError, match="policy 'sia' never gives a job 3 GPUs here; 'queue' does"):
+        service.admission.submit(named(RIGID, "three", gpus=3))
+    make_service(tmp_path / "queue", policy="queue").admission.submit(named(RIGID, "three", gpus=3))
+
+
 def test_on_the_command_line(tmp_path, service, command):
     file = tmp_path / "job.toml"
     file.write_text('command = ["true"]\nname = "new"\ngpus = 2\n')

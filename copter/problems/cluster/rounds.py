@@ -187,8 +187,11 @@ class ClusterRounds(Generic[_AnyJob]):
 def can_run(policy: Policy, job: Job, cluster: Cluster) -> bool:
     """Return whether a policy can ever give a job GPUs of a cluster that can run it."""
     admits = getattr(policy, "admits", None)
-    if admits is not None and not admits(job, cluster):
-        return False
+    return (admits is None or admits(job, cluster)) and fits(job, cluster)
+
+
+def fits(job: Job, cluster: Cluster) -> bool:
+    """Return whether a cluster can run a job, whatever the policy."""
     if job.gpus is not None:
         return any(
             job.profile.curve(cluster.packed(type.name, job.gpus))[0] > 0
