@@ -134,4 +134,4 @@ def all_cases(profile: Profile, inputs: Inputs) -> list[Case]:
     for entry in installed(_GROUP).values():
         found.extend(case for case in entry.load()(inputs) if profile in case.profiles)
     rank = {family: number for number, family in enumerate(FAMILIES)}
-    return sorted(found, key=lambda case: (rank[case.family], case.step_of, case.columns))
+    return sorted(found, key=lambda case: (rank.get(case.family, len(rank)), case.step_of, case.columns))

@@ -5,8 +5,8 @@ program, the edits of the rounds after it, and the state of the solver at the en
 the journal reads the snapshot and applies these edits again, and the solver continues from its state. The
 next solution equals, in all bits, the solution of a process that never ended.
 
-When the edits take more bytes than the snapshot, a new snapshot replaces both. A round or a snapshot is
-written in one transaction.
+When the edits take more bytes than the snapshot, and at least 16 MiB, a new snapshot replaces both. A round
+or a snapshot is written in one transaction.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ class Journal(WrittenProgram):
     def compact(self) -> None:
         """Complete the round and take a new snapshot, so that the journal opens fast.
 
-        :meth:`commit` also takes a snapshot when the edits take more bytes than the last one.
+        :meth:`commit` also takes a snapshot when the edits take more bytes than the last one, and at least 16
+        MiB.
 
         Raises
         ------

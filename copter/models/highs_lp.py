@@ -1,7 +1,8 @@
 """A linear program that is kept in HiGHS: differences, starts, runs, and the check of HiGHS' claims.
 
 The LP is in HiGHS in the user's own numbers. Another state of it is compared with the numbers that HiGHS has,
-in one pass over the arrays, and only what differs is passed on. HiGHS keeps its basis.
+in one pass over the arrays, and only what differs is passed on. After rows or columns came or went, HiGHS
+gets the model again, with the basis of those that remain.
 
 Start of a run: without a basis HiGHS presolves, and simplex has as many iterations as there are rows and
 columns. An LP that takes more, such as QAP12, is solved by an interior-point method with crossover. From a

@@ -101,10 +101,10 @@ def sum_rows_of(
     """Return the sum rows of many requests.
 
     A total of None, for all or in a list, means no sum row. The relation is "<=" or "==", or a sequence with
-    one for each request. With `old`, the table of requests and their slots, a relation of None and totals of
-    KEEP stay as they are. The first value says which sum rows are equations, None if each request keeps its
-    sum row; a total is infinite for a request without one. Raise EditError, with the request, the field and
-    the value, if one is invalid.
+    one for each request. With `old`, the table of requests and their slots, totals of KEEP stay as they are,
+    and so does a relation of None, while the request has a total. Return which sum rows are equations, None
+    if each request keeps its relation, and the totals, infinite for a request without one, None if new
+    requests have none. Raise EditError, with the request, the field and the value, if one is invalid.
     """
     if old is None and isinstance(totals, (float, int, np.ndarray)) and isinstance(relation, str):
         return is_exact(label, relation, has_total=True), _amounts(label, ids, totals)

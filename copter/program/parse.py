@@ -1,6 +1,7 @@
 """Parser of the arguments of edit methods into one edit (:class:`copter.store.edit.Edit`).
 
-The parser checks all arguments and does not change the program. An invalid argument raises an EditError that
+The parser checks all arguments and does not change the program. That all columns are bounded after an edit is
+checked when it is applied (:mod:`copter.program.bounded`). An invalid argument raises an EditError that
 names the request or resource, the field and the value.
 """
 

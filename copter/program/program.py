@@ -884,7 +884,7 @@ class ContinualProgram:
         self.apply(Edit(f"remove_{index.kind}s", slots=index.slots(ids, name), ids=plain(ids)))
 
     def apply(self, edit: Edit) -> Any:
-        """Apply a checked edit to the program; every edit method ends in this call.
+        """Apply a parsed edit to the program, if its columns stay bounded; every edit method ends here.
 
         Return the handle if the edit registers shared columns, else None.
         """

@@ -7,22 +7,23 @@ For an allocation x and dual prices y (y_i > 0 for an upper bound of row i, y_i 
                      optimum of the LP and of the MILP, in exact arithmetic
     primal residual  the largest violation of a row, a sum row or a box, each relative to its own size; or
                      the violations of rows times |y|, relative to the gap's denominator, if that is larger
-    gap              (objective - bound) / denominator
+    gap              (objective - bound) / denominator; the difference is summed as losses
+                     (:mod:`copter.proof.measure`), in which no large numbers cancel
 
 Let f be the constant cost of every allocation (:mod:`copter.proof.pricing`). Without convex terms the
-denominator of the gap is max(|objective - f|, |bound - f|), for objective >= bound. With convex terms it is
-max(a, |a - gap|) with the gap objective - bound and a = |c'x - f| + sum_q |phi_q'(t) t|, t = a_q'x_q. The
-values of convex terms may cancel, but the summands of a do not. If the denominator is negligible, one of two
-substitutes replaces it (:class:`GapDenominator`): a thousandth of the least cost range of any request, or ten
-million times the rounding error of the terms of objective and bound. So the gap is defined even if every
-optimum costs 0, and costs that cancel do not increase the denominator.
+denominator of the gap is max(|objective - f|, |bound - f|). With convex terms it is max(a, |a - gap|) with
+the gap objective - bound and a = |c'x - f| + sum_q |phi_q'(t) t|, t = a_q'x_q. The values of convex terms may
+cancel, but the summands of a do not. If the denominator is negligible, the larger of two substitutes replaces
+it (:class:`GapDenominator`): a thousandth of the least cost range of any request, or ten million times the
+rounding error of the terms of objective and bound. So the gap is defined even if every optimum costs 0, and
+costs that cancel do not increase the denominator.
 
-No figure depends on units, on a bound that is not used, or on a cost that a request's own sum row forces.
-(PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a
-single large bound makes the feasibility test meaningless.)
+No relative figure depends on units, on a bound that is not used, or on a cost that a request's own sum row
+forces. (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so
+that a single large bound makes the feasibility test meaningless.)
 
 A price of the wrong sign, for an infinite bound, counts as 0. Every column has a finite bound or a total, so
-the bound is finite at any prices.
+the bound is finite at any prices, or infinite if bounds and total of a request contradict each other.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class GapDenominator(enum.StrEnum):
     """Kind of the denominator of a gap."""
 
     OBJECTIVE = "the objective, without what every allocation costs"
-    COST_RANGE = "a thousandth of the least cost_range of any request"
+    COST_RANGE = "a thousandth of the least cost range of any request"
     ROUNDING = "ten million times the rounding error of the objective"
 
 

@@ -1,11 +1,11 @@
 """Some columns of a store on workers, in the form that kernels read.
 
-A view has the columns that were requested since the last edit, ascending for each request, with the numbers
-of their part: costs without scale, upper bounds of their own, and entries. So kernels that read columns in
-this order do the same arithmetic as on the whole store.
+A view has the columns that were requested since the last edit, ascending for each request, with the data that
+their parts store: costs without scale, upper bounds of their own, and entries. So kernels that read columns
+in this order do the same arithmetic as on the whole store. ``n_columns`` counts the fetched columns.
 
-In the view, every request has a usage of its own. The pointers of all usages are one array: the entries of
-column k of the view begin at ``pointer[k]``.
+In the view, every request with fetched columns has a usage of its own. The pointers of all usages are one
+array: the entries of column k of the view begin at ``pointer[k]``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FetchedColumns:
     def with_all(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
     ) -> tuple[StoreView, NDArray[np.int64]]:
-        """Return a view that has given columns, and their positions; see :class:`Executor`."""
+        """Return a view, and the positions of columns; see :meth:`copter.store.executor.Executor.columns`."""
         lists = []
         for owner, some in ((slot, column), *more):
             absent = (self._places(owner, some) < 0) & (some >= 0)
@@ -153,7 +153,7 @@ def _joined(pieces: list[_Fetched], order: NDArray[np.int64]) -> _Fetched:
 def _filled(
     pieces: list[tuple[int, NDArray[np.float64]]], blank: float, order: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the numbers of pieces in an order, `blank` for pieces without numbers; empty if all are."""
+    """Return the numbers of pieces in an order, `blank` for pieces without; empty if no piece has any."""
     if not any(values.size for _, values in pieces):
         return np.empty(0)
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]

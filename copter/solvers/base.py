@@ -36,7 +36,7 @@ SolverState: TypeAlias = dict[str, Any]
 
 
 class Shim(Protocol):
-    """A rounding method that turns a solution into an integral allocation."""
+    """A rounding method that turns a solution into a feasible answer."""
 
     def round(self, program: ContinualProgram, solution: Solution) -> Any:
         """Round a solution of the program in its present state."""

@@ -3,9 +3,9 @@
 There are three tables:
 
 ``requests``
-    Each request is a block of columns. Its slot has the position of its costs, its usage, its sum row, its
-    upper bounds and the scale of its costs. A free slot has ``n_columns == 0``. The few convex terms and
-    their images are stored separately in ``terms``.
+    Each request is a block of columns. Its slot has the position of its costs, its usage, the total of its
+    sum row (``exact`` if the sum equals it), its upper bounds and the scale of its costs. A free slot has
+    ``n_columns == 0``. The few convex terms and their images are stored separately in ``terms``.
 ``usages``
     Coupling columns A_q in compressed form (pointers, rows, coefficients). Requests with shared columns refer
     to the same usage, so that they store only their costs. If all coefficients are 1, for example for paths

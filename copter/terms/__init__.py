@@ -2,4 +2,9 @@
 
 Read `convex.py` first, which has the base class and `LogTerm`. `compiled.py` compiles the functions of a
 class. `phi.py` calls them from kernels. `batch.py` packs all terms of a program.
+
+Programs with terms differ from others in these places: ``proof/tangents`` prices the requests, and
+``proof/measure`` and ``proof/certificate`` add their values. In ``solvers/proximal``, passes keep all columns
+(``columns``), other inner solvers step on them (``steps``), no request becomes inactive (``incremental``),
+and HiGHS solves no set (``run``).
 """

@@ -121,11 +121,11 @@ def test_a_search_that_is_cut_short_goes_on_soon_and_one_that_begins_again_waits
             raise Interrupted  # HiGHS had to be abandoned
 
     monkeypatch.setattr("copter.models.highs.HighsEngine.run_hot", cut)
-    began, solved = fastest.Engines.began, fastest.Engines.solved
-    monkeypatch.setattr(fastest.Engines, "began", lambda self, _: began(self, 4.0))
-    monkeypatch.setattr(fastest.Engines, "solved", lambda self, engine, _, **late: solved(self, engine, 1.0))
-    searched, point = [], fastest.Engines.point
-    monkeypatch.setattr(fastest.Engines, "point", lambda *these: searched.append(number) or point(*these))
+    began, solved = fastest.EngineTimes.began, fastest.EngineTimes.solved
+    monkeypatch.setattr(fastest.EngineTimes, "began", lambda self, _: began(self, 4.0))
+    monkeypatch.setattr(fastest.EngineTimes, "solved", lambda self, by, _, **late: solved(self, by, 1.0))
+    searched, point = [], fastest.EngineTimes.point
+    monkeypatch.setattr(fastest.EngineTimes, "point", lambda *these: searched.append(number) or point(*these))
     program, change = binding()
     solver = make_solver("copter")
     for number in range(20):
@@ -141,13 +141,13 @@ def test_rounds_by_simplex_do_not_count_as_search(at_once, monkeypatch):
     monkeypatch.setattr(
         fastest, "Clock", lambda limit, parent: limits.append(limit) or real(limit, parent=parent)
     )
-    monkeypatch.setattr(fastest.Engines, "began", lambda self, _: setattr(self, "_spent", 4e3))
+    monkeypatch.setattr(fastest.EngineTimes, "began", lambda self, _: setattr(self, "_spent", 4e3))
     program, change = binding()
     solver, used = make_solver("copter"), []
     for number in range(40):
         change()
         if number == 30:
-            solver._engines.has_model, solver._engines._model = False, None
+            solver._times.has_model, solver._times._model = False, None
         used.append(solver.solve(program).details["engine"])
     assert used[1] == "proximal" and used[30] != "proximal" and used.count("proximal") < 8
     first, again = limits[0], limits[used[2:30].count("dual_simplex") + used[2:30].count("primal_simplex")]
@@ -210,7 +210,7 @@ def test_a_copy_makes_a_model_of_its_own(at_once, how):
         assert mine.is_optimal(1e-6) and its.is_optimal(1e-6)
         assert mine.details["engine"] is not PROXIMAL
         used.append(its.details["engine"])
-    assert twin._engines is not solver._engines and set(used) - {PROXIMAL}
+    assert twin._times is not solver._times and set(used) - {PROXIMAL}
 
 
 def test_another_program_begins_without_a_history(at_once):
@@ -257,7 +257,7 @@ def test_a_round_without_an_optimum_and_one_without_time_are_no_failures_of_simp
 
 
 def test_rounds_with_few_edits_leave_the_model_for_the_others():
-    choice = fastest.Engines()
+    choice = fastest.EngineTimes()
     choice.has_model, choice._model = True, object()
     records = {PROXIMAL: Record((9.0,), wait=9), DUAL: Record((1.0,)), PRIMAL: Record((2.0,), wait=9)}
     choice._choices[False] = Choice(records)
@@ -283,13 +283,13 @@ def test_a_given_start_is_used(at_once):
 
 def test_a_trial_that_fails_is_not_repeated_in_the_next_round(at_once, monkeypatch):
     program, change = binding()
-    solver, tried, real = make_solver("copter"), [], fastest.Engines.point
+    solver, tried, real = make_solver("copter"), [], fastest.EngineTimes.point
 
     def point(self, run, engine):
         tried.append(engine)
         return None if engine is PRIMAL else real(self, run, engine)
 
-    monkeypatch.setattr(fastest.Engines, "point", point)
+    monkeypatch.setattr(fastest.EngineTimes, "point", point)
     for _ in range(12):
         change()
         assert solver.solve(program).is_optimal(1e-6)

@@ -1,4 +1,4 @@
-"""Replicas of shards on servers as linked lists, and load that flows along them; kernels of the spread shim.
+"""Replicas of shards on servers as linked lists, and load that flows along them; kernels of ReplicaShim.
 
 Servers are nodes.  Two servers with replicas of the same shard are joined, because load of that shard can
 move between them without a new replica.  So the best balance of existing replicas is a maximum flow, found by

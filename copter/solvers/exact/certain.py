@@ -14,8 +14,8 @@ only lengthen the search.  A node that cannot be decided keeps the bound of its 
 Columns without a bound get one from the rows and the best known objective, in rational arithmetic.
 
 Tests: ``tests/solvers/test_exact_integers.py`` has programs with coefficients of 1e7 and more next to 1
-(``scaled``, ``switch``, ``big_m``). ``tests/solvers/general/test_milp_kinds.py`` (seed 12) needs
-:func:`completed`: its points violate a row by less than HiGHS' tolerance.
+(``scaled``, ``switch``, ``big_m``). Points that violate a row by less than HiGHS' tolerance need
+:func:`completed`.
 
 Source: Neumaier and Shcherbina (2004), "Safe bounds in linear and mixed-integer linear programming".
 """

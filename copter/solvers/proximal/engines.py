@@ -3,7 +3,8 @@
     active requests   a round with few changes reads the active requests only
                       (:mod:`copter.solvers.proximal.incremental`)
     nothing           the last solution, if nothing was edited since
-    small simplex     a small program from the last allocation (:mod:`copter.solvers.inner.small_simplex`)
+    small simplex     a small program from the last allocation (:mod:`copter.solvers.inner.small_simplex`),
+                      for a solver with ``engine="fastest"``
     fastest           the proximal-point method (:mod:`copter.solvers.proximal.loop`), or HiGHS' simplex if
                       that was faster in earlier rounds (:mod:`copter.solvers.proximal.fastest`)
 
@@ -34,7 +35,7 @@ from copter.store.slabs import every_column
 if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.program.program import ContinualProgram
-    from copter.solvers.proximal.fastest import Engines
+    from copter.solvers.proximal.fastest import EngineTimes
     from copter.store.edit import Starts
 
 _EXACT = 0.1
@@ -50,16 +51,16 @@ def solve(
     clock: Clock,
     starts: Starts,
     cache: IndexCache | None = None,
-    engines: Engines | None = None,
+    times: EngineTimes | None = None,
 ) -> Answer:
     """Solve a program from the state of the last solve, until it is solved or the clock has run out.
 
     The given state is not changed. `starts`: initial values given with edits, by request slot. `cache` saves
-    time if it was also given to the last solve; the solution does not depend on it. `engines`: choice of the
-    engine by the times of earlier rounds; None for the proximal-point method. Return the solution of the best
-    completed pass, and the state for the next solve. If no pass was completed, it is the given state.
+    time if it was also given to the last solve; the solution does not depend on it. `times`: times of the
+    engines in earlier rounds; None to use no simplex. Return the solution of the best completed pass, and the
+    state for the next solve. The state is the given one if no pass was completed.
     """
-    run = SolveContext(program, state, options, clock, starts, cache or IndexCache(), engines)
+    run = SolveContext(program, state, options, clock, starts, cache or IndexCache(), times)
     with one_blas_thread(program.store.rows.size):
         try:
             for engine in ENGINES:
@@ -81,7 +82,7 @@ def _by_small_simplex(run: SolveContext) -> Answer | None:
     """Return the warm start of a small program if it is optimal, or the optimum by the simplex for it."""
     store, tuning, begin = run.program.store, run.options.tuning, run.begin
     small = run.simplex_can and suits(store.rows.size, len(run.program), store.n_variables)
-    if run.engines is None or not small or run.budget.clock.over():
+    if run.times is None or not small or run.budget.clock.over():
         return None
     if begin.how.warm:  # an allocation that is still within the tolerance does not change
         end = accept_first(run, run.certify(begin.x, begin.y))
@@ -105,9 +106,9 @@ def _by_small_simplex(run: SolveContext) -> Answer | None:
 
 def _by_fastest(run: SolveContext) -> Answer:
     """Return the answer of the engine that was fastest in earlier rounds, or of the proximal-point method."""
-    if run.engines is None or run.starts or run.why is FullPass.START_GIVEN:
+    if run.times is None or run.starts or run.why is FullPass.START_GIVEN:
         return _answer(run, by_steps(run))  # HiGHS begins from its last basis, not from a start
-    return _answer(run, by_fastest(run, run.engines))
+    return _answer(run, by_fastest(run, run.times))
 
 
 ENGINES: tuple[Callable[[SolveContext], Answer | None], ...] = (
@@ -120,7 +121,7 @@ ENGINES: tuple[Callable[[SolveContext], Answer | None], ...] = (
 
 
 def _answer(run: SolveContext, end: End) -> Answer:
-    """Return the solution at an end that read all columns, and the state for the next solve."""
+    """Return the solution at an end, and the state for the next solve; not for rounds by active requests."""
     if end.best is None:
         return _solution(run, end), run.given
     left = run.state.after(run.program, end.best, run.screening.slack)

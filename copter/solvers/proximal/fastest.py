@@ -1,22 +1,22 @@
 """Choice between the proximal-point method and HiGHS' simplex from a kept basis, by measured times.
 
 The proximal-point method is faster if few resources bind or few requests change.  If many resources bind, a
-few simplex iterations from the last basis may be faster.  A solver with ``engine="fastest"`` measures it:
-when a warm round of the proximal-point method took longer than :data:`WORTH`, a HiGHS model is made, and the
-next rounds are solved by dual and by primal simplex.  From then on the engine that was fastest in its last
-rounds solves; the others are tried again after 16, 64, 256, ... rounds.  :class:`Choice` holds the measured
-seconds, and the next engine depends on nothing else.
+few simplex iterations from the last basis may be faster.  A solver with ``engine="fastest"`` measures it, for
+programs of 1,000 to 200,000 columns in this process: when a warm round of the proximal-point method took
+longer than :data:`WORTH`, a HiGHS model is made, and the next rounds are solved by dual and by primal
+simplex.  From then on the engine that was fastest in its last rounds solves; the others are tried again after
+16, 64, 256, ... rounds.  :class:`Choice` holds the measured seconds, from which the next engine follows.
 
 The first optimum of a model may take many rounds' time.  The search for it gets the time of the program's
-cold rounds, usually one, and half of that of its warm rounds, but in one round at most 20 times that of the
+cold rounds, usually one, and half the time of its warm rounds, but in one round at most 20 times that of the
 proximal-point method.  A search that is cut short goes on from its basis when the time of all rounds has
 grown by a quarter; one that has to begin again waits until that time has doubled.  If the proximal-point
 method misses the deadline, simplex gets most of each round.  ``Solution.details["engine"]`` names the engine
-of a round.
+of a round that reads all columns.
 
-Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time, and the best
-engine continues the round.  If that is simplex and it has no certified optimum within its limit either, the
-proximal-point method solves the round.
+Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time and 10 ms, and
+the best engine continues the round.  If that is simplex and it has no certified optimum within its limit
+either, the proximal-point method solves the round.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LEAST_COLUMNS, _MOST_COLUMNS = 1_000, 200_000
 _KEPT = 3
 """Number of last rounds of an engine whose least time counts, which keeps out other load on the machine."""
 _PATIENCE, _LEAST = 1.5, 0.01
-"""A trial may take this many times the best engine's time, and at least these seconds."""
+"""A trial may take this many times the best engine's time, and these seconds."""
 _INVESTED = 0.5
 """Share of the time of all warm rounds that the first optimum of a model may take."""
 _GROWN, _DOUBLED = 1.25, 2.0
@@ -128,8 +128,8 @@ class Choice:
         return after
 
 
-class Engines:
-    """The engines of one solver: the choice between them, and HiGHS' model of the program.
+class EngineTimes:
+    """Times of the engines of one solver, the choice by them, and HiGHS' model of the program.
 
     There are two choices, for rounds with few edited requests and for others, because an engine may be the
     best in one kind of round only.  A copy keeps the choices and makes a model of its own.
@@ -154,8 +154,8 @@ class Engines:
         self._program: ContinualProgram | None = None
         self._model: KeptModel | None = None
 
-    def __reduce__(self) -> tuple[type[Engines], tuple[dict[bool, Choice]]]:
-        return Engines, (dict(self._choices),)
+    def __reduce__(self) -> tuple[type[EngineTimes], tuple[dict[bool, Choice]]]:
+        return EngineTimes, (dict(self._choices),)
 
     def next(self, run: SolveContext, few: bool) -> Engine:
         """Return the engine of a round that reads all columns; `few`: few requests were edited."""
@@ -281,35 +281,35 @@ class Engines:
         self.solved(Engine.PROXIMAL, seconds)
 
 
-def by_fastest(run: SolveContext, engines: Engines) -> End:
+def by_fastest(run: SolveContext, times: EngineTimes) -> End:
     """Return the end by the engine that was fastest in earlier rounds; others continue if it fails."""
     few = run.stay_active is None or (
         run.stay_active is FullPass.WAITING and few_edits(run.program, run.state, run.options)
     )
-    clock, engine = run.budget.clock, engines.next(run, few)
-    limit = engines.patience(engine)
+    clock, engine = run.budget.clock, times.next(run, few)
+    limit = times.patience(engine)
     while True:
         begin, compiled = clock(), compile_seconds()
         if engine is Engine.PROXIMAL:
             end = _by_steps_within(run, limit)
         else:
-            end = _by_simplex(run, engines, engine)
+            end = _by_simplex(run, times, engine)
         if end is not None:
             break
-        engines.failed(engine)
-        engine, limit = engines.other(engine), math.inf
+        times.failed(engine)
+        engine, limit = times.other(engine), math.inf
     run.engine, late = engine, end.status is Status.DEADLINE
     seconds = clock() - begin - (compile_seconds() - compiled)
     if not run.begin.how.warm:
-        engines.began(seconds)
+        times.began(seconds)
     elif late or end.status is Status.OPTIMAL:
-        engines.solved(engine, seconds, late=late)
+        times.solved(engine, seconds, late=late)
     return end
 
 
-def _by_simplex(run: SolveContext, engines: Engines, engine: Engine) -> End | None:
+def _by_simplex(run: SolveContext, times: EngineTimes, engine: Engine) -> End | None:
     """Return the end by a simplex engine; None without a certified optimum within its limit."""
-    point = engines.point(run, engine)
+    point = times.point(run, engine)
     end = None if point is None else accept(run, run.certify(*point))
     return end if end is not None and end.status is Status.OPTIMAL else None
 

@@ -9,9 +9,9 @@
               allocation is optimal now
 
 These steps are repeated until the certificate is within the tolerance and no request became active.  Then
-each request with a single optimal allocation becomes inactive.  With fixed requests only the active ones
-change, to satisfy the rows at the last prices, while the loss is within the tolerance.  If this fails,
-:mod:`copter.solvers.proximal.engines` tries the engines that read all columns, and
+each request with a single optimal allocation becomes inactive.  A fixed request keeps its allocation at a
+known loss: then prices stay, and only the active requests change, to satisfy the rows, while the loss is
+within the tolerance.  If this fails, :mod:`copter.solvers.proximal.engines` tries the other engines, and
 :class:`copter.solvers.proximal.full_pass.FullPass` gives the reason.
 
 The proof is in :mod:`copter.solvers.proximal.inactive` and :mod:`copter.proof.margins`.
@@ -145,13 +145,16 @@ def few_edits(program: ContinualProgram, state: State, options: SolveOptions) ->
 
 
 def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
-    """Return whether requests have their own columns and rows are many, so that prices concern all."""
+    """Return whether most requests have columns of their own in many rows: a price concerns nearly all."""
     many = len(program.resource_slots) > tuning.rows_for_own
     return many and 2 * program.store.usages.in_use > len(program)
 
 
 def make_inactive(run: SolveContext, state: State) -> State:
-    """Return the state after an optimum, with all possible requests inactive if there is time."""
+    """Return the state after an optimum, with all possible requests inactive if there is time.
+
+    None becomes inactive if too many would stay active.
+    """
     assert state.x is not None and state.y is not None and state.proof is not None
     program, options = run.program, run.options
     best, tuning = state.proof[1], options.tuning.lazy
@@ -183,12 +186,12 @@ def make_inactive(run: SolveContext, state: State) -> State:
 
 
 def by_active_requests(run: SolveContext) -> Answer | None:
-    """Return the answer by the active requests; None if all columns must be read, which prepares for it."""
+    """Return the answer by the active requests; None, with `run` prepared, if all columns must be read."""
     clock = run.budget.clock
     begin, found = clock(), _solved(run)
     if not isinstance(found, FullPass):
-        if run.engines is not None:
-            run.engines.solved_few(run.program, clock() - begin)
+        if run.times is not None:
+            run.times.solved_few(run.program, clock() - begin)
         return found
     run.why, run.state, run.budget = found, run.state.whole(), run.options.budget(clock)
     run.holds = can_hold(run.program, run.options)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.program.program import ContinualProgram
     from copter.proof.pricing import Pricing
-    from copter.solvers.proximal.fastest import Engines
+    from copter.solvers.proximal.fastest import EngineTimes
     from copter.solvers.proximal.incremental import IndexCache
     from copter.store.allocation import SparseX
     from copter.store.edit import Starts
@@ -39,7 +39,10 @@ Answer: TypeAlias = tuple[Solution, State]
 
 
 class Engine(enum.StrEnum):
-    """Engine of a solution: the proximal-point method, HiGHS' simplex, or that for small programs."""
+    """Engine of a solution: the proximal-point method, HiGHS' simplex, or that for small programs.
+
+    Solutions by active requests name none.
+    """
 
     PROXIMAL = "proximal"
     DUAL = "dual_simplex"
@@ -73,15 +76,15 @@ class SolveContext:
     program : ContinualProgram
         Program to solve.
     given, state : State
-        State of the last solve, and the same with the allocation of all requests if all columns are read.
+        State at the start, and the same without inactive requests, from when all columns must be read.
     options : SolveOptions
-        Options of the solve.
+        Options of the solve, without ``fall_back`` if the program has convex terms.
     starts : Starts
         Initial values given with edits, by request slot.
     cache : IndexCache
         Index of inactive requests from the last solve.
-    engines : Engines, optional
-        Choice of the engine by the times of earlier rounds; None for the proximal-point method.
+    times : EngineTimes, optional
+        Times of the engines in earlier rounds; None to use no simplex.
     budget : Budget
         Time and iterations of the solve.
     why : FullPass
@@ -89,8 +92,7 @@ class SolveContext:
     stay_active : FullPass, optional
         Reason why no request may become inactive after this solve; None if requests may.
     holds : bool
-        True if projections keep columns at their bounds, because a request between its bounds cannot become
-        inactive.
+        True if projections keep columns at their bounds, so that more requests can become inactive.
     repair : callable, optional
         ``program.primal_repair``; None after a failure.
     incumbent : Iterate, optional
@@ -111,13 +113,13 @@ class SolveContext:
         clock: Clock,
         starts: Starts,
         cache: IndexCache,
-        engines: Engines | None,
+        times: EngineTimes | None,
     ) -> None:
         self.program, self.starts = program, starts
         # HiGHS solves no set with convex terms
         self.options = replace(options, fall_back=False) if program.store.terms else options
         self.given = self.state = state
-        self.cache, self.engines = cache, engines
+        self.cache, self.times = cache, times
         self.budget = options.budget(clock)
         self.why = state.full_pass
         self.stay_active: FullPass | None = None

@@ -40,7 +40,7 @@ from copter.program.program import ContinualProgram
 from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
 from copter.solvers.proximal.engines import solve
-from copter.solvers.proximal.fastest import Engines
+from copter.solvers.proximal.fastest import EngineTimes
 from copter.solvers.proximal.incremental import IndexCache, is_large
 from copter.solvers.proximal.run import SolveOptions
 from copter.solvers.proximal.state import State
@@ -93,7 +93,7 @@ class ProximalPoint(ClockedSolver):
         method (:mod:`copter.solvers.proximal.fastest`). This is measured, so that another run of the same
         rounds may have other solutions within the tolerance. ``make_solver("copter")`` has "fastest".
     **common
-        ``tolerance``: relative primal residual, dual residual and gap of an optimal solution. ``deadline``:
+        ``tolerance``: relative primal residual and gap of an optimal solution. ``deadline``:
         seconds after which the solver returns the best solution so far with its gap. ``threads``: number of
         threads for pricing passes; the solution does not depend on it.
 
@@ -159,10 +159,10 @@ class ProximalPoint(ClockedSolver):
         self.engine = engine
         self._state = State()
         self._cache = IndexCache()
-        self._engines = Engines()
+        self._times = EngineTimes()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_engines": copy(self._engines)}  # two solvers cannot use one model
+        return vars(self) | {"_times": copy(self._times)}  # two solvers cannot use one model
 
     @property
     def goal(self) -> float:
@@ -172,7 +172,7 @@ class ProximalPoint(ClockedSolver):
     def reset(self) -> None:
         """Forget the last solution."""
         self._state = State()
-        self._engines = Engines()
+        self._times = EngineTimes()
 
     def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
         """Solve small programs that use all code of a round, so that it is compiled before the first round.
@@ -247,8 +247,8 @@ class ProximalPoint(ClockedSolver):
         pending, left = program.take_starts(), self._state
         try:
             starts = self._state.starts(program, pending)
-            engines = self._engines if self.engine == "fastest" else None
-            solution, left = solve(program, self._state, options, clock, starts, self._cache, engines)
+            times = self._times if self.engine == "fastest" else None
+            solution, left = solve(program, self._state, options, clock, starts, self._cache, times)
         finally:
             if left is self._state:  # no pass was completed: the next solve uses the starts
                 program.return_starts(pending)
