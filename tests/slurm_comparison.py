@@ -151,7 +151,7 @@ def main() -> None:
         finally:
             schedulers.kill()
     found: dict[str, Any] = {
-        **{"cluster": "slurm", "sizes": "trace", "seed": given.seed, "span": given.span},
+        **{"cluster": "schedule", "sizes": "trace", "seed": given.seed, "span": given.span},
         "jobs": [asdict(job) for job in jobs],
         "queue": {"average_jct": theirs.mean, "makespan": theirs.makespan, "jct": theirs.jct},
         "copter": {"average_jct": ours.mean, "makespan": ours.makespan, "jct": ours.jct},

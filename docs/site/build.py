@@ -124,7 +124,11 @@ the report has all modes.
 
 ![Seconds of a round over columns: copter warm and cold, HiGHS in its fastest mode](round.svg)
 """
-QUEUES = {"slurm": "Slurm's backfill", "ray": "first come first served on Ray"}
+QUEUES = {
+    "slurm": "Slurm's backfill",
+    "schedule": "Slurm's backfill and `copter schedule`",
+    "ray": "first come first served on Ray",
+}
 LIVE = """# Live figures
 
 Written by `make benchmarks` from `bench/results/live`: do not edit. Slurm and Ray run with four
@@ -136,9 +140,14 @@ the speeds that were measured for GPUs: four T4 on each of two nodes, four A100 
 Both runs use the same script and the same work. The queue gives each job the number of GPUs that its user
 requested, of any free type, until the job ends. With sizes "trace" this is the number of Microsoft's trace,
 with a proportional batch; with "tuned" it is a number tuned to the job. copter, with Sia, gets jobs without a
-size. The lines of Slurm's backfill are of a version of the service that submitted its runs to Slurm.
+size.
+
+The lines of Slurm's backfill alone are of a version of the service that submitted its runs to Slurm. The line
+with `copter schedule` is of jobs that sleep through their paced steps. A resize takes 8 s, because a requeued
+job of Slurm waits 5 s.
 
 ```sh
+python tests/slurm_comparison.py --seed 2 --json bench/results/live/schedule-2.json
 python tests/live_comparison.py ray --seed 2 --json bench/results/live/ray-2.json
 ```
 """
