@@ -140,7 +140,7 @@ def test_a_job_that_slurm_does_not_start_waits_again(slurm, monkeypatch, schedul
     slurm.stuck.add(stuck)
     steps(slurm, one, 2)
     assert not slurm.jobs[stuck]["held"] and slurm.running() == {}
-    monkeypatch.setattr(schedule, "LATE_SECONDS", -1.0)
+    monkeypatch.setattr(act, "LATE_SECONDS", -1.0)
     slurm.stuck.clear()
     slurm.full = True
     steps(slurm, one)
@@ -177,6 +177,19 @@ def test_a_rigid_job_stays_on_a_drained_node_and_a_flexible_one_may_leave(slurm,
     slurm.down = {"t1"}
     steps(slurm, scheduler("sia", round_seconds=1.0), 5)
     assert slurm.running() == {rigid: {"t1": 2}}
+
+
+def test_a_mark_is_not_changed_while_another_scheduler_moves_the_job(slurm, scheduler):
+    """The first one is killed, or waits, between its mark and its requeue."""
+    grows = slurm.submit("gres:gpu:1", comment=FLEXIBLE, work=20.0)
+    first, second = (scheduler("sia", round_seconds=1.0) for _ in range(2))
+    steps(slurm, first)
+    slurm.call("scontrol", "update", f"JobId={grows}", "AdminComment=[copter: placed]")
+    steps(slurm, second)
+    assert slurm.marks()[grows] == "[copter: placed]"
+    slurm.call("scontrol", "requeuehold", grows)
+    steps(slurm, second, 40)
+    assert not slurm.open()
 
 
 def test_a_hold_by_hand_is_left_alone(slurm, scheduler):
