@@ -332,6 +332,9 @@ class Launcher:
     async def _launch(self) -> None:
         """Launch the jobs whose GPUs are free."""
         record, state = self._record, self._record.state
+        if all(job.target is None or job.run is not None for job in state.jobs.values()):
+            return
+        await self._ask(check_shared, self._jobs)
         if record.deciding:
             return
         now, free, launched = record.now(), state.free(), list[tuple[LiveJob, Launched]]()
@@ -358,7 +361,6 @@ class Launcher:
             launched.append((job, event))
         if not launched:
             return
-        await self._ask(check_shared, self._jobs)
         record.write(*(event for _, event in launched))
         for job, event in launched:
             active = job.run

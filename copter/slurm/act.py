@@ -10,7 +10,7 @@ marked after its release.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from copter.slurm.commands import call
@@ -33,6 +33,12 @@ end of its former run there, and the job fails.  So this must exceed the differe
 """
 
 
+LATE_SECONDS = 60.0
+"""Seconds after which a released job that Slurm has not started is held again."""
+_MARKED_SECONDS = 2.0
+"""Seconds after which the scheduler that has released a job has also marked it."""
+
+
 @dataclass(frozen=True)
 class Action:
     """Commands for one job, in their order; `text` says what they do."""
@@ -47,10 +53,10 @@ class Action:
             call("scontrol", *command)
 
 
-def actions(seen: Snapshot, world: World, late: frozenset[str]) -> Iterator[Action]:
+def actions(seen: Snapshot, world: World, released: Mapping[str, float]) -> Iterator[Action]:
     """Yield the actions that lead from a snapshot to the targets of a world.
 
-    `late`: released jobs that Slurm has not started for too long.
+    `released`: seconds for which Slurm has not started a released job, by the job.
     """
     free = Counter({node.host: 0 if node.down else node.gpus for node in seen.nodes})
     free.subtract(seen.used)
@@ -59,7 +65,8 @@ def actions(seen: Snapshot, world: World, late: frozenset[str]) -> Iterator[Acti
     for job in seen.jobs:
         now = standing(job, seen.time)
         if now is Standing.STARTING and job.mark is not Mark.NONE:
-            if job.key in late or down & set(job.pinned):
+            waited = released.get(job.key, 0.0)
+            if waited > LATE_SECONDS or (waited > _MARKED_SECONDS and down & set(job.pinned)):
                 yield _take_back(job)
                 continue
             for host in job.pinned:
@@ -83,8 +90,9 @@ def _running(job: SlurmJob, seen: Snapshot, world: World, down: set[str]) -> Ite
     if job.held and job.mark is Mark.PLACED:  # it was started while copter took it back
         yield Action(job, "is running", _release(job))
         return
-    if job.mark is not Mark.STARTED and not job.held:
+    if job.mark is Mark.NONE and not job.held:
         yield Action(job, "is running", (_mark(job, Mark.STARTED),))
+        return  # a move would race with this of another scheduler
     if job.key not in world.jobs or not is_flexible(job) or not job.requeues or job.held:
         return
     if seen.time < job.began + _LEAST_RUN * world.jobs[job.key].file.restart_seconds:

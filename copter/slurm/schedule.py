@@ -24,8 +24,6 @@ from copter.slurm.read import Mark, Snapshot, read
 
 _log = logging.getLogger("copter.slurm")
 
-LATE_SECONDS = 60.0
-"""Seconds after which a released job that Slurm has not started is held again."""
 _DECISION_SECONDS = 60.0
 _LOCK_SECONDS = 0.5
 
@@ -95,7 +93,7 @@ class Scheduler:
             await self._ask(seen)
         if self._decider.world is None:
             return
-        for action in actions(seen, self._decider.world, self._late(seen)):
+        for action in actions(seen, self._decider.world, self._waiting(seen)):
             try:
                 action.run()
             except SlurmError as error:  # the job has changed since it was read; the next pass sees it
@@ -143,8 +141,8 @@ class Scheduler:
         self._decider.forget()
         self._known = None
 
-    def _late(self, seen: Snapshot) -> frozenset[str]:
-        """Return the jobs that Slurm has not started for too long after their release."""
+    def _waiting(self, seen: Snapshot) -> dict[str, float]:
+        """Return for how many seconds Slurm has not started each released job."""
         now = self._clock()
         waiting = {
             job.key
@@ -152,7 +150,7 @@ class Scheduler:
             if job.mark is not Mark.NONE and standing(job, seen.time) is Standing.STARTING
         }
         self._released = {key: self._released.get(key, now) for key in waiting}
-        return frozenset(key for key, since in self._released.items() if now - since > LATE_SECONDS)
+        return {key: now - since for key, since in self._released.items()}
 
     def _report(self, trouble: str) -> None:
         """Say a trouble once, and its end."""

@@ -73,7 +73,7 @@ def _decided(seen: Snapshot, job: SlurmJob, decider: Decider) -> Iterator[str]:
     target = world.target(job.key)
     given = ", ".join(f"{gpus} of {host}" for host, gpus in target)
     yield f"A policy that begins now would give it {given or 'no GPUs'}."
-    if target and not any(one.job.key == job.key for one in actions(seen, world, frozenset())):
+    if target and not any(one.job.key == job.key for one in actions(seen, world, {})):
         yield "Slurm has these GPUs for it already, or they are not free yet."
     if isinstance(decider.policy, Explains):
         yield from (words(str(one), MOST_SENTENCE) for one in decider.policy.why(job.key))

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import threading
+from functools import partial
 
 import pytest
 
@@ -140,7 +142,7 @@ def test_a_job_that_slurm_does_not_start_waits_again(slurm, monkeypatch, schedul
     slurm.stuck.add(stuck)
     steps(slurm, one, 2)
     assert not slurm.jobs[stuck]["held"] and slurm.running() == {}
-    monkeypatch.setattr(schedule, "LATE_SECONDS", -1.0)
+    monkeypatch.setattr(act, "LATE_SECONDS", -1.0)
     slurm.stuck.clear()
     slurm.full = True
     steps(slurm, one)
@@ -177,6 +179,19 @@ def test_a_rigid_job_stays_on_a_drained_node_and_a_flexible_one_may_leave(slurm,
     slurm.down = {"t1"}
     steps(slurm, scheduler("sia", round_seconds=1.0), 5)
     assert slurm.running() == {rigid: {"t1": 2}}
+
+
+def test_a_mark_is_not_changed_while_another_scheduler_moves_the_job(slurm, scheduler):
+    """The first one is killed, or waits, between its mark and its requeue."""
+    grows = slurm.submit("gres:gpu:1", comment=FLEXIBLE, work=20.0)
+    first, second = (scheduler("sia", round_seconds=1.0) for _ in range(2))
+    steps(slurm, first)
+    slurm.call("scontrol", "update", f"JobId={grows}", "AdminComment=[copter: placed]")
+    steps(slurm, second)
+    assert slurm.marks()[grows] == "[copter: placed]"
+    slurm.call("scontrol", "requeuehold", grows)
+    steps(slurm, second, 40)
+    assert not slurm.open()
 
 
 def test_a_hold_by_hand_is_left_alone(slurm, scheduler):
@@ -237,6 +252,33 @@ def test_kills_between_any_two_commands(slurm, seed, scheduler):
     assert killed > 1 and slurm.most_used == {"a1": 4, "t1": 4}
     rigid = [one for one in slurm.jobs.values() if not one["comment"]]
     assert all(one["starts"] == 1 for one in rigid), "a rigid job is started once"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_schedulers_whose_commands_are_mixed(slurm, scheduler, seed):
+    """While one acts, the other one makes whole passes between any two commands; no job is left held."""
+    draw = random.Random(seed)
+    for number in range(10):
+        flexible = {"comment": FLEXIBLE, "work": draw.uniform(10.0, 40.0)}
+        slurm.submit("gres:gpu:1", **(flexible if number % 2 else {"work": draw.uniform(2.0, 9.0)}))
+    made = [scheduler("sia", round_seconds=1.0), scheduler("sia", round_seconds=1.0)]
+    mixed = 0
+
+    def other(one):
+        nonlocal mixed
+        if draw.random() < 0.3:
+            mixed += 1
+            thread = threading.Thread(target=lambda: asyncio.run(one.step()))
+            thread.start()
+            thread.join()
+
+    for number in range(300):
+        if not slurm.open():
+            break
+        slurm.before = partial(other, made[1 - number % 2])
+        steps(slurm, made[number % 2])
+    assert not slurm.open() and mixed > 5, slurm.jobs
+    assert sum(one["restart_cnt"] for one in slurm.jobs.values()) > 0
 
 
 def test_without_a_scheduler_released_jobs_are_started(slurm, scheduler):

@@ -10,13 +10,15 @@ from support.slurm_answers import job_fields
 class ModelOfSlurm:
     """Jobs with a priority, nodes with GPUs; `pass_time` starts what can be started, and lets jobs run.
 
-    `kill_after` is the number of commands after which the caller is killed; None for no kill.
+    `kill_after` is the number of commands after which the caller is killed; None for no kill.  `before` is
+    called before each command, for example to let another scheduler act in between.
     """
 
     def __init__(self, nodes):
         self.nodes, self.jobs, self.time = nodes, {}, 1000.0
         self.others, self.down, self.stuck = {}, set(), set()
         self.full, self.kill_after, self.most_used = False, None, Counter()
+        self.before = lambda: None
 
     def submit(self, request, comment="", work=1e9):
         """Submit a held job; return its number."""
@@ -70,6 +72,9 @@ class ModelOfSlurm:
 
     def call(self, *command):
         """Do what `scontrol` does."""
+        before, self.before = self.before, lambda: None  # what acts in between is not interrupted itself
+        before()
+        self.before = before
         if self.kill_after is not None:
             self.kill_after -= 1
             if self.kill_after < 0:
