@@ -289,13 +289,13 @@ def judged(folder, policy, rounds, seed):
     ],
 )
 def test_sentences_stay_true_on_changed_clusters(tmp_path, policy, rounds):
-    seen = judged(tmp_path, policy, rounds, seed=1)
+    seen = judged(tmp_path, policy, rounds, seed=2)  # one of the few seeds in which nodes are too scattered
     print(policy, dict(seen))
     if rounds == 100:
         kinds = ["cannot start", "got nothing", "not decided", "accepted", "refused", "free now"]
         kinds += ["short of nodes", "free", "has"]
         kinds += ["could use"] if policy != "fcfs" else []
-        kinds += ["unplaced"] if policy == "backfill" else []
+        kinds += ["unplaced"] if policy == "fcfs" else []
         kinds += ["queue: held", "queue: none enough"] if policy == "queue" else []
         kinds += [f"sia: {kind}" for kind in ("worse", "lacking", "prices", "has")] if policy == "sia" else []
         missing = [kind for kind in kinds if not seen[kind]]
