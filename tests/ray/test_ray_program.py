@@ -105,7 +105,7 @@ def test_an_edit_that_an_actor_cannot_make_is_an_error_each_time(ray_program):
     program.add_resource("a", upper=3.0)
     program.add_request("q", [-1.0, -2.0], {"a": [1.0, 2.0]}, total=1)
     _ = program.requests["q"].costs
-    program.store.executor.log(Edit("forget_columns", slots=np.array([7])), np.empty(0, np.int64))
+    program.store.executor.log(Edit("forget_columns", slots=np.array([7])))
     for _ in range(2):
         with pytest.raises(UnusableError, match="actor 0 does not have all edits .KeyError: 7"):
             _ = program.requests["q"].costs
