@@ -262,7 +262,6 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
     with service.client(patience=60.0) as client:
         while left := client.jobs():
             assert time.monotonic() < deadline, [job["name"] for job in left]
-            cluster.tend()
             time.sleep(1.0)
     return acknowledged, killer.killed
 
