@@ -172,7 +172,7 @@ def serve(
     from copter.live.folder import TOKEN, make_folder
     from copter.live.http import make_app
     from copter.live.service import Service
-    from copter.problems.cluster.cli import parse_value
+    from copter.problems.cluster.cli import policy_settings
     from copter.problems.cluster.registry import make_policy
 
     with extra("live"):
@@ -180,13 +180,8 @@ def serve(
 
     if backend not in BACKENDS:
         raise typer.BadParameter(f"{backend!r}: must be one of {', '.join(BACKENDS)}", param_hint="--backend")
-    settings: dict[str, Any] = {}
-    for text in sets or []:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r}: must be SETTING=VALUE, such as p=-1", param_hint="--set")
-        settings[name.replace("-", "_")] = parse_value(value)
     file = read_toml(cluster, ClusterFile)
+    settings = policy_settings(sets)
     made = make_policy(policy, **settings)
     if round_seconds is not None and made.round_seconds is None:
         raise typer.BadParameter(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -107,13 +107,7 @@ def why(
 
 def _decider(policy: str, sets: list[str] | None, round_seconds: float | None) -> Decider:
     """Return a policy with its settings, and its world."""
-    from copter.problems.cluster.cli import parse_value
+    from copter.problems.cluster.cli import policy_settings
     from copter.slurm.decide import Decider
 
-    settings: dict[str, Any] = {}
-    for text in sets or []:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"{text!r}: must be SETTING=VALUE, such as p=-1", param_hint="--set")
-        settings[name.replace("-", "_")] = parse_value(value)
-    return Decider(policy, settings, round_seconds)
+    return Decider(policy, policy_settings(sets), round_seconds)

@@ -90,6 +90,17 @@ def _settings(given: list[str]) -> list[str]:
     return given
 
 
+def policy_settings(texts: list[str] | None) -> dict[str, Any]:
+    """Return the settings of a policy from texts such as ``p=-1``; raise BadParameter if one is invalid."""
+    settings: dict[str, Any] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r}: must be SETTING=VALUE, such as p=-1", param_hint="--set")
+        settings[name.replace("-", "_")] = parse_value(value)
+    return settings
+
+
 def parse_value(text: str) -> Any:
     """Return the value of a setting as typed: a number, true or false, none, or a string."""
     words = {"true": True, "false": False, "none": None}
