@@ -28,6 +28,7 @@ from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.policy import Allocation, ClusterState, Placement
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds, Decision
+from copter.problems.cluster.workload import Kind
 from copter.slurm.declared import declared, is_flexible
 from copter.slurm.read import Mark, SlurmJob, SlurmNode, Snapshot
 from copter.slurm.reports import Reports
@@ -36,19 +37,23 @@ _log = logging.getLogger("copter.slurm")
 
 
 class Standing(Enum):
-    """What a job is to copter."""
+    """State of a job with respect to copter; the value is a sentence for users."""
 
     QUEUED = "copter may start it"
     STARTING = "it was released, and Slurm has not started it"
     RUNNING = "it has its nodes"
     MOVING = "it was requeued, and its processes end"
     LEAVING = "its processes end"
-    HELD = "somebody else holds it"
+    HELD = "it is held, and not by copter"
     WAITING = "it waits for a time or for other jobs"
 
 
+SHOWN = (Standing.QUEUED, Standing.STARTING, Standing.RUNNING, Standing.MOVING)
+"""Standings of the jobs that a policy sees."""
+
+
 def standing(job: SlurmJob, now: float) -> Standing:
-    """Return what a job is to copter at a time in seconds since the epoch."""
+    """Return the state of a job with respect to copter, at a time in seconds since the epoch."""
     if job.state == "COMPLETING":
         return Standing.MOVING if job.held and job.mark is Mark.PLACED else Standing.LEAVING
     if job.state != "PENDING":
@@ -65,11 +70,12 @@ def standing(job: SlurmJob, now: float) -> Standing:
 class World:
     """Jobs and nodes of a partition, as :class:`copter.problems.cluster.rounds.World`.
 
-    `hosts` has the names of the nodes of each type; the policy knows a node by its position there.
+    `kind`: kind of jobs that the policy schedules.  `hosts` has the names of the nodes of each type; the
+    policy knows a node by its position there.
     """
 
-    def __init__(self, nodes: Iterable[SlurmNode], epoch: float) -> None:
-        self.hosts = _by_type(nodes)
+    def __init__(self, nodes: Iterable[SlurmNode], epoch: float, kind: Kind) -> None:
+        self.hosts, self._kind = _by_type(nodes), kind
         self.timer, self.epoch = Timer(), epoch
         self.cluster = self.whole
         self.jobs: dict[str, LiveJob] = {}
@@ -116,13 +122,13 @@ class World:
 
     # ---- Slurm's present state ---------------------------------------------------------------------
 
-    def update(self, seen: Snapshot, policy: ClusterRounds[LiveJob]) -> None:
+    def update(self, seen: Snapshot) -> None:
         """Make the world that of a snapshot; places that were decided and are not reached yet stay."""
         self.timer.time = max(self.timer.time, seen.time - self.epoch)
         self._use_nodes(seen.nodes)
         shown = set[str]()
         for job in seen.jobs:
-            if job.gpus and standing(job, seen.time) in _SHOWN and self._update_job(job, seen, policy):
+            if job.gpus and standing(job, seen.time) in SHOWN and self._update_job(job, seen):
                 shown.add(job.key)
         taken = defaultdict(int, seen.others)
         for job in seen.jobs:
@@ -131,7 +137,7 @@ class World:
         for host, gpus in taken.items():
             place = self.place([(host, gpus)])
             if place is not None:
-                shown.add(self._take(host, gpus, place, policy))
+                shown.add(self._take(host, gpus, place))
         for name in [name for name in self.jobs if name not in shown]:
             self._remove(name)
 
@@ -148,7 +154,7 @@ class World:
             if counts[type] != working:
                 self.cluster.set_nodes(type, working)
 
-    def _update_job(self, job: SlurmJob, seen: Snapshot, policy: ClusterRounds[LiveJob]) -> bool:
+    def _update_job(self, job: SlurmJob, seen: Snapshot) -> bool:
         """Add or change a job; return False if the policy is not to see it."""
         now, has = standing(job, seen.time), bool(job.hosts)
         per_host = job.gpus // max(len(job.pinned), 1)
@@ -167,7 +173,7 @@ class World:
         there = self.jobs.get(job.key)
         if there is None or there.file != file:
             self._remove(job.key)
-            there = self._add(job.key, file, job.submitted - self.epoch, policy)
+            there = self._add(job.key, file, job.submitted - self.epoch)
         if fixed or (place is not None and there.target is None and now is not Standing.MOVING):
             self._give(there, place, job.began - self.epoch)
         elif there.target is not None and self.place(self.target(job.key)) is None:
@@ -200,20 +206,20 @@ class World:
         finally:
             self.timer.time = now
 
-    def _take(self, host: str, gpus: int, place: Place, policy: ClusterRounds[LiveJob]) -> str:
+    def _take(self, host: str, gpus: int, place: Place) -> str:
         """Show the GPUs of a node that other jobs have as a job that keeps them; return its name."""
         name = f"others-{place[0]}-{place[1][0][0]}"
         there = self.jobs.get(name)
         if there is None or there.gpus != gpus:
             self._remove(name)
             file = JobFile(command=("others",), gpus=gpus, types=(place[0],), preemptible=False)
-            there = self._add(name, file, self.timer.time, policy)
+            there = self._add(name, file, self.timer.time)
         self._give(there, place, self.timer.time)
         return name
 
-    def _add(self, name: str, file: JobFile, time: float, policy: ClusterRounds[LiveJob]) -> LiveJob:
+    def _add(self, name: str, file: JobFile, time: float) -> LiveJob:
         with self._at(time):
-            job = self.jobs[name] = LiveJob(file, name, self.timer, self.cluster, policy.policy.kind)
+            job = self.jobs[name] = LiveJob(file, name, self.timer, self.cluster, self._kind)
         self._arrived.append(job)
         return job
 
@@ -249,9 +255,6 @@ class World:
         job.give(None)
 
 
-_SHOWN = (Standing.QUEUED, Standing.STARTING, Standing.RUNNING, Standing.MOVING)
-
-
 class Decider:
     """A policy and its world, both made again when the nodes of the partition are others.
 
@@ -279,7 +282,7 @@ class Decider:
             if self.world is not None:
                 self.forget()
             epoch = min([seen.time, *(job.submitted for job in seen.jobs)])
-            self.world = World(seen.nodes, epoch)
+            self.world = World(seen.nodes, epoch, self.policy.kind)
             self._rounds = ClusterRounds(
                 self.policy,
                 self.world,
@@ -289,7 +292,7 @@ class Decider:
             )
         rounds = self._rounds
         assert rounds is not None
-        self.world.update(seen, rounds)
+        self.world.update(seen)
         now = look_at(rounds)
         return lambda: rounds.decide(now)
 

@@ -19,7 +19,7 @@ from copter.errors import FileError
 from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
 from copter.slurm.act import actions
 from copter.slurm.commands import SlurmError
-from copter.slurm.decide import Decider, Standing, standing
+from copter.slurm.decide import SHOWN, Decider, Standing, standing
 from copter.slurm.read import Mark, Snapshot, read
 
 _log = logging.getLogger("copter.slurm")
@@ -104,7 +104,7 @@ class Scheduler:
     def _is_due(self, seen: Snapshot) -> bool:
         """Return whether a round is to begin."""
         known = (
-            frozenset((job.key, standing(job, seen.time) in _PRESENT, job.comment) for job in seen.jobs),
+            frozenset((job.key, standing(job, seen.time) in SHOWN, job.comment) for job in seen.jobs),
             seen.nodes,
             frozenset(seen.others.items()),
         )
@@ -157,9 +157,6 @@ class Scheduler:
         if trouble != self._trouble:
             self._say(trouble or "the trouble is over")
         self._trouble = trouble
-
-
-_PRESENT = (Standing.QUEUED, Standing.STARTING, Standing.RUNNING, Standing.MOVING)
 
 
 def lock_path(partition: str) -> Path:
