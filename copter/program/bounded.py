@@ -31,11 +31,9 @@ def check_bounded(store: ConstraintStore, requests: Index, names: NameTable, edi
     if _all_bounded(edit) or (edit.upper is None and edit.totals is None and edit.usage is None):
         return
     slots = np.arange(len(edit.ids)) if new else edit.slots
-    if new:
-        total = np.inf if edit.totals is None else edit.totals
-    else:
-        total = store.requests.total[slots] if edit.totals is None else edit.totals
-    summed = np.broadcast_to(np.asarray(total) < np.inf, slots.shape)
+    before = np.inf if new else store.requests.total[slots]
+    total = np.asarray(before if edit.totals is None else edit.totals)
+    summed = np.broadcast_to(total < np.inf, slots.shape)
     if summed.all():
         return
     if isinstance(edit.upper, Runs):

@@ -64,19 +64,19 @@ class FetchedColumns:
             if absent.any():
                 lists.append(owner[absent] * self._width + some[absent])
         if lists:
-            self._fetch(np.unique(np.concatenate(lists)))
+            self._add(np.unique(np.concatenate(lists)))
         return self._view, self._places(slot, column)
 
     def _places(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of columns in their requests in the view; negative if they are not in it."""
-        found: NDArray[np.int64] = _places(self._start, self._column, slot, column)
+        found: NDArray[np.int64] = _find(self._start, self._column, slot, column)
         return found
 
-    def _fetch(self, key: NDArray[np.int64]) -> None:
+    def _add(self, key: NDArray[np.int64]) -> None:
         """Add columns, which are not here yet, to the view."""
         slot, column = np.divmod(key, self._width)
         own = cut(slot, self.workers.parts)
-        given = self.workers.each(_fetch, (), [(slot[k], column[k]) for k in own])
+        given = self.workers.each(_columns_of, (), [(slot[k], column[k]) for k in own])
         every = np.concatenate([self._key, *(key[k] for k in own)])
         order = np.argsort(every, kind="stable")
         self._key, self._held = every[order], _joined([self._held, *given], order)
@@ -115,7 +115,7 @@ def _view(store: ConstraintStore, start: NDArray[np.int64], held: _Fetched) -> S
 
 
 @kernel(allocates=True)
-def _places(start, held, slot, column):  # type: ignore[no-untyped-def]
+def _find(start, held, slot, column):  # type: ignore[no-untyped-def]
     """Return the positions of columns in their requests in the view; negative if they are not in it.
 
     The position after the previous one is tried first, then bisection.
@@ -159,7 +159,7 @@ def _filled(
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]
 
 
-def _fetch(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Fetched:
+def _columns_of(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Fetched:
     """Return columns of a part, by slot of the program."""
     store, slot = part.store, part.local(slot)
     view, table = view_of(store), store.requests
