@@ -172,7 +172,7 @@ class LiveJob(Job):
 
     @property
     def present_seconds(self) -> float:
-        """Time since the launch of the present run; 0 without one.  Each run of a rigid job begins anew."""
+        """Time since the launch of the run; 0 without one.  A restart loses the work of a rigid job."""
         return 0.0 if self.run is None else self._timer.time - self.run.launched
 
     def used_seconds(self, now: float) -> float:

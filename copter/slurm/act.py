@@ -1,6 +1,6 @@
 """Commands that make Slurm's jobs what the policy decided.
 
-Every action is right whoever does it: it follows from Slurm's present state and the decision alone, Slurm
+Two schedulers may do the same action: it follows from Slurm's present state and the decision alone, Slurm
 refuses an update of a job that has been started in the meantime, and the next pass repairs what a kill left
 undone.  The mark of a job is written so that a kill between two commands leaves a state which the next pass
 understands: a held job that copter has chosen nodes for is marked before it is held, and a released job is
@@ -122,7 +122,7 @@ def _start(job: SlurmJob, hosts: tuple[tuple[str, int], ...]) -> Action:
 
 def _size(job: SlurmJob, nodes: int, each: int) -> list[str]:
     """Return the changes that give a job GPUs on each of its nodes, with one task for each GPU."""
-    type = f":{job.gpu_type}" if job.gpu_type else ""  # Slurm refuses a type if there was none
+    type = f":{job.gpu_type}" if job.gpu_type else ""  # Slurm refuses a type for a request without one
     if job.per_node:
         request = [f"TresPerNode=gres:gpu{type}:{each}"]
     elif job.per_job:

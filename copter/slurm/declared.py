@@ -1,4 +1,4 @@
-"""What a job declares to the policy, in its Slurm request and in its comment.
+"""Fields of a job for the policy, from its Slurm request and its comment.
 
     sbatch --hold --gres=gpu:1 --comment='copter: gpus=1..8 kind=adaptive work=20000 batch_size=128' train.sh
 

@@ -34,9 +34,9 @@ _MOST_TASKS = 1000
 
 
 class Mark(Enum):
-    """What copter has noted in the `AdminComment` of a job.
+    """Mark of copter in the `AdminComment` of a job.
 
-    A job that is held and marked `STARTED` was held by somebody else after copter had released it.
+    A job that is held and marked `STARTED` was held by a user after copter had released it.
     """
 
     NONE = ""

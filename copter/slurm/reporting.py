@@ -1,4 +1,4 @@
-"""How a job of Slurm reports its speed and its gradient noise to `copter schedule`: in a file.
+"""Reports of a job of Slurm to `copter schedule`: its speed and its gradient noise, in a file.
 
     from copter.slurm.reporting import write_report
 
@@ -34,7 +34,7 @@ def write_report(
     variance: float | None = None,
     folder: str | Path = ".",
 ) -> Path:
-    """Write the report of the present job, which replaces the one before.
+    """Write the report of the present job, which replaces its last one.
 
     Parameters
     ----------
