@@ -8,12 +8,14 @@ from copter.program.program import SharedColumns as SharedColumns
 from copter.proof.certificate import Certificate as Certificate
 from copter.proof.certificate import certify as certify
 from copter.rounds.choose_one import ChooseOneDomain as ChooseOneDomain
+from copter.rounds.counts import CountDomain as CountDomain
 from copter.rounds.domain import Domain as Domain
 from copter.rounds.flow import FlowDomain as FlowDomain
 from copter.rounds.record import Move as Move
 from copter.rounds.record import RoundRecord as RoundRecord
 from copter.rounds.rounds import Rounds as Rounds
 from copter.shims.choose_one import ChooseOneShim as ChooseOneShim
+from copter.shims.counts import CountShim as CountShim
 from copter.shims.flow import FlowShim as FlowShim
 from copter.shims.flow import UtilisationShim as UtilisationShim
 from copter.solution import Allocation as Allocation

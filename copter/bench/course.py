@@ -20,11 +20,12 @@ from copter.bench.settings import Record, SolverSettings
 from copter.program.program import ContinualProgram
 from copter.proof.integer import integer_figures
 from copter.ray.distributed import DistributedProgram
+from copter.solution import Solution
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
     from copter.bench.result_files import SolverResult
-    from copter.solution import Solution
+    from copter.rounds.record import RoundRecord
     from copter.solvers.base import Solver
 
 COMPLETE = "complete"
@@ -157,6 +158,15 @@ class RoundTimes(NamedTuple):
     shim: float
     store: float
     certify: float
+
+    @classmethod
+    def of(cls, played: RoundRecord, solver: Solver) -> RoundTimes:
+        """Return the seconds of a round of :class:`copter.Rounds` that count for its solver."""
+        assert isinstance(played.solution, Solution)
+        seconds = played.seconds
+        model, solve = solver.seconds(played.solution, seconds.solve)
+        edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
+        return cls(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
 
 
 def solved_record(

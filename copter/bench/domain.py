@@ -19,7 +19,6 @@ from copter.bench.settings import Record
 from copter.rounds.named import domain_named, fresh
 from copter.rounds.rounds import Rounds, drawn_events
 from copter.solution import Solution, Status
-from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -90,9 +89,7 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
     seconds, missed = played.seconds, played.path == "fallback"
     program = rounds.domain.program
     if isinstance(played.solution, Solution) and program is not None:
-        model, solve = solver.seconds(played.solution, seconds.solve)
-        edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
-        times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
+        times = RoundTimes.of(played, solver)
         measured = solved_record(solver.name, played.number, program, played.solution, times)
     else:
         measured = method_round(

@@ -173,20 +173,23 @@ def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
     return cost_between(costs_at(view, x.slot, place), x.value)
 
 
-def answer_gap(solution: Solution, objective: float) -> float:
+def answer_gap(solution: Solution, objective: float, bound: float = -math.inf) -> float:
     """Return the relative gap (objective - bound) / denominator of an integral allocation.
+
+    The bound is that of the solution's certificate, or `bound` if that is larger.
 
     The denominator is max(|objective - f|, |bound - f|) with the constant cost f, or at least the solution's
     ``gap_denominator`` if this is a substitute for a negligible objective. `objective` is the cost to be
     minimised, infinite without an allocation.
     """
     proof = solution.certificate
-    if not math.isfinite(objective) or not math.isfinite(proof.bound):
+    bound = min(max(bound, proof.bound), objective)
+    if not math.isfinite(objective) or not math.isfinite(bound):
         return math.inf
     floor = 0.0 if solution.gap_denominator_kind is GapDenominator.OBJECTIVE else solution.gap_denominator
     forced = proof.constant_cost if math.isfinite(proof.constant_cost) else 0.0
-    size = max(abs(objective - forced), abs(proof.bound - forced), floor)
-    return gap_between(objective, proof.bound, size)
+    size = max(abs(objective - forced), abs(bound - forced), floor)
+    return gap_between(objective, bound, size)
 
 
 def integrality_loss(objective: float, bound: float) -> float:

@@ -443,11 +443,18 @@ def violations(domain: Any, answer: Any) -> Iterator[str]:
         yield from own(answer)
         return
     program: ContinualProgram = domain.program
-    yield from overdrawn(program, _amounts(program, answer))
+    yield from overdrawn(program, _amounts(program, answer), getattr(answer, "short", None))
 
 
-def overdrawn(program: ContinualProgram, amounts: Mapping[Hashable, Mapping[int, float]]) -> Iterator[str]:
-    """Yield descriptions of the resources and requests that amounts of columns exceed."""
+def overdrawn(
+    program: ContinualProgram,
+    amounts: Mapping[Hashable, Mapping[int, float]],
+    short: Mapping[Hashable, float] | None = None,
+) -> Iterator[str]:
+    """Yield descriptions of the resources and requests that amounts of columns exceed.
+
+    If an answer says what is `short`, lower bounds must be met but for that.
+    """
     used: dict[Hashable, float] = dict.fromkeys(program.resource_ids, 0.0)
     for request, columns in amounts.items():
         if request not in program:
@@ -469,9 +476,12 @@ def overdrawn(program: ContinualProgram, amounts: Mapping[Hashable, Mapping[int,
                 v * columns.get(k, 0.0) for k, v in zip(at.tolist(), value, strict=True)
             )
     bounds = program.resources[:]
-    for resource, upper in zip(bounds.ids, bounds.upper.tolist(), strict=True):
+    for resource, lower, upper in zip(bounds.ids, bounds.lower.tolist(), bounds.upper.tolist(), strict=True):
         if used[resource] > upper + _FEASIBLE * max(1.0, abs(upper)):
             yield f"resource {resource!r}: {used[resource]:g} is used, and at most {upper:g} is allowed"
+        lacks = lower - used[resource]
+        if short is not None and lacks > short.get(resource, 0.0) + _FEASIBLE * max(1.0, abs(lower)):
+            yield f"resource {resource!r}: {used[resource]:g} is used, and at least {lower:g} is needed"
 
 
 def _amounts(program: ContinualProgram, answer: Any) -> dict[Hashable, dict[int, float]]:

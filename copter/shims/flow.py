@@ -39,7 +39,7 @@ from copter.shims.flow_coefficients import column, least_coefficient
 from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
 from copter.solution import check_roundable
 from copter.store.allocation import NOTHING, SparseX
-from copter.store.reading import row_uppers
+from copter.store.reading import row_uppers, unchanged
 from copter.store.store import ConstraintStore
 
 if TYPE_CHECKING:
@@ -79,13 +79,6 @@ class Flows:
     def nonzeros(self) -> SparseX:
         """Columns with flow, by request slot."""
         return self.flow.nonzeros
-
-    def still(self, store: ConstraintStore) -> SparseX:
-        """Return the flows of the requests that still have the same columns."""
-        x, table = self.nonzeros, store.requests
-        slot = np.minimum(x.slot, max(table.size - 1, 0))
-        same = (table.generation[slot] <= self.clock) & (table.n_columns[slot] > 0) & (x.slot < table.size)
-        return x.where(same)
 
 
 class _Made(NamedTuple):
@@ -302,7 +295,7 @@ class FlowShim(_Repair):
             For the reason given in :meth:`near`.
         """
         store = program.store
-        x = NOTHING if last is None else last.still(store)
+        x = NOTHING if last is None else unchanged(store, last.nonzeros, last.clock)
         return self.near(program, x, np.zeros(store.rows.size))
 
     def primal_repair(self, program: ContinualProgram, x: SparseX, y: Floats) -> SparseX:
@@ -397,7 +390,7 @@ class UtilisationShim(_Repair):
             For the reasons given in :meth:`round`.
         """
         store = program.store
-        x = NOTHING if last is None else last.still(store)
+        x = NOTHING if last is None else unchanged(store, last.nonzeros, last.clock)
         return self._served(program, x, np.zeros(store.rows.size), -math.inf, 1.0)
 
     def _served(self, program: ContinualProgram, x: SparseX, y: Floats, lower: float, size: float) -> Flows:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.store.allocation import SparseX
 from copter.store.edit import Runs
 from copter.store.executor import Part, cut
 from copter.store.slabs import slice_indices
@@ -28,6 +29,14 @@ class ColumnBlock:
     counts: NDArray[np.int64]
     row: NDArray[np.int32]
     value: NDArray[np.float64]
+
+
+def unchanged(store: ConstraintStore, x: SparseX, clock: int) -> SparseX:
+    """Return the part of an allocation made at a revision whose requests still have the same columns."""
+    table = store.requests
+    slot = np.minimum(x.slot, max(table.size - 1, 0))
+    same = (table.generation[slot] <= clock) & (table.n_columns[slot] > 0) & (x.slot < table.size)
+    return x.where(same)
 
 
 def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:

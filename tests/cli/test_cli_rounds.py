@@ -99,9 +99,9 @@ def test_a_name_that_is_wrong(name: str, why: str) -> None:
 @pytest.mark.parametrize("command", ["run", "check", "bench"])
 def test_a_domain_that_needs_arguments_or_has_no_events(tmp_path: Path, command: str) -> None:
     (tmp_path / "silent_domain.py").write_text(SILENT)
-    shards = "copter.problems.load_balancing.balancer:ShardDomain"
+    network = "copter.problems.traffic.model:TrafficEngineering"
     for name, why in (
-        (shards, "ShardDomain: must be callable without arguments: missing"),
+        (network, "TrafficEngineering: must be callable without arguments: missing"),
         (f"{tmp_path}/silent_domain.py:Silent", "must have events(rng)"),
     ):
         result = CliRunner().invoke(app, [command, name])

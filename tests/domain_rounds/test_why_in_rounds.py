@@ -16,17 +16,12 @@ from copter import Rounds, make_solver
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.load_balancing.balancer import LoadBalancer
-from copter.problems.load_balancing.example import ExampleShards
-from copter.problems.placement.rounds.example import ExamplePlacement
 from copter.problems.placement.rounds.rounds import PlacementRounds
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import TaskKind
-from copter.problems.shockwave.example import ExampleMarket
 from copter.problems.shockwave.scheduler import Planner, Settings, make_relaxation
-from copter.problems.sia.example import ExampleSia
 from copter.problems.sia.interface import SiaJob
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.traffic.example import ExampleTraffic
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
@@ -39,7 +34,7 @@ SOLVED_AGAIN = 1e-9
 """Tolerance of the solver that looks for increases that are enough."""
 
 
-class Jobs(ExampleSia):
+class Jobs(SiaPolicy):
     """Sia with jobs of every kind, among them some that never fit."""
 
     def events(self, rng):
@@ -51,16 +46,16 @@ class Jobs(ExampleSia):
             yield "submit", SiaJob(name, ReplicaProfile(name, 60.0, 1e6, speeds), self.now, **kind)
 
 
-class Network(ExampleTraffic):
+class Network(TrafficEngineering):
     """Traffic engineering with more links that fail, so that some pairs have no path."""
 
     def events(self, rng):
         yield from super().events(rng)
-        links = self.traffic.topology.n_links
+        links = self.topology.n_links
         yield "fail_links", rng.choice(links, int(rng.integers(0, links // 3)), replace=False)
 
 
-class Market(ExampleMarket):
+class Market(Planner):
     """The market on a cluster whose GPUs fail and return."""
 
     def events(self, rng):
@@ -70,7 +65,7 @@ class Market(ExampleMarket):
 
 def sia(rng):
     types = [GpuType("T4", 4, int(rng.integers(1, 5))), GpuType("A100", 8, int(rng.integers(0, 3)))]
-    return Jobs(SiaPolicy(Cluster(types)))
+    return Jobs(Cluster(types))
 
 
 def shards(rng):
@@ -78,19 +73,19 @@ def shards(rng):
     for server in range(int(rng.integers(3, 6))):
         balancer.add_server(f"server {server}", 40.0)
     balancer.add_shards([f"shard {k}" for k in range(count)], rng.integers(1, 30, count).astype(float))
-    return ExampleShards(balancer)
+    return balancer
 
 
 def traffic(rng, objective):
     graph = nx.random_regular_graph(3, int(rng.choice([6, 8, 10])), seed=int(rng.integers(1 << 30)))
     topology = Topology.from_networkx(graph, name="example", capacity=float(rng.uniform(1.0, 4.0)))
     paths = k_shortest_paths(topology, None, 3, cache=False)
-    return Network(TrafficEngineering(topology, paths, objective))
+    return Network(topology, paths, objective)
 
 
 def shockwave(rng):
     settings = Settings(rounds=int(rng.integers(4, 16)), lam=float(rng.uniform(0.0, 5.0)), shim_seconds=0.1)
-    return Market(Planner(settings, make_relaxation("copter", tolerance=float(10.0 ** -rng.integers(4, 8)))))
+    return Market(settings, make_relaxation("copter", tolerance=float(10.0 ** -rng.integers(4, 8))))
 
 
 def placement(rng):
@@ -114,7 +109,7 @@ def placement(rng):
             strict=True,
         )
     ]
-    return ExamplePlacement(PlacementRounds(servers, kinds, gap=1e-6), moves=4)
+    return PlacementRounds(servers, kinds, gap=1e-6, moves=4)
 
 
 DOMAINS = {

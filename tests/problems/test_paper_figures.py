@@ -54,7 +54,7 @@ def test_links_carry_the_share_of_the_volume_that_they_should():
         assert len(set(fitted.topology.capacity)) == 1
         model = TrafficEngineering(fitted.topology, fitted.paths, "max-flow")
         model.set_volumes(fitted.volumes[0])
-        flow = model.round(make_solver("highs-simplex")).flows.extras["total_flow"]
+        flow = model.play(make_solver("highs-simplex")).flows.extras["total_flow"]
         assert flow / fitted.volumes[0].sum() == pytest.approx(carried, abs=0.02)
 
 

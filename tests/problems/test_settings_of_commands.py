@@ -20,7 +20,7 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
             SiaRunOptions(),
             "workload profiles gpus jobs_per_day hours max_hours solver p lam round_seconds exact " + SOLVING,
         ),
-        (SiaBenchOptions(), f"gpus jobs rounds exact record actors {BENCH}"),
+        (SiaBenchOptions(), f"gpus jobs rounds exact actors {BENCH}"),
         (
             BalancingRunOptions(),
             f"workload shards servers mode rounds memory balance solver environment {SOLVING}",

@@ -32,7 +32,7 @@ def test_traffic(objective, case, unit):
         scaled = topology.with_capacity(topology.capacity * unit)
         traffic = TrafficEngineering(scaled, paths, objective)
         traffic.set_volumes(volume * unit)
-        return traffic.round(make_solver("copter")).flows
+        return traffic.play(make_solver("copter")).flows
 
     one, other = carried(1.0), carried(unit)
     power = unit if objective == "max-flow" else 1.0
@@ -56,7 +56,7 @@ def test_load_balancing(seed, load, size):
         balancer.add_shards(range(20), rng.uniform(1, 9, 20) * load, sizes * size, places)
         solver, done = make_solver("copter"), []
         for _ in range(3):
-            done.append(balancer.round(solver))
+            done.append(balancer.play(solver))
             balancer.set_loads(rng.uniform(1, 9, 20) * load)
         return done
 
@@ -96,7 +96,7 @@ def test_sia(seed, unit):
             speed = rng.uniform(1.0, 9.0, 2) * unit
             replica = {"A": (1, speed[0]), "B": (2, speed[1])}
             policy.submit(SiaJob(f"j{k}", ReplicaProfile(f"m{k}", 30.0, 1e6 * unit, replica)))
-        return [policy.round(make_solver("copter"), 60.0 * (k + 1)) for k in range(2)]
+        return [policy.play(make_solver("copter"), ("at", 60.0 * (k + 1))) for k in range(2)]
 
     for one, other in zip(chosen(1.0), chosen(unit), strict=True):
         assert other.rounded.objective == pytest.approx(one.rounded.objective, rel=1e-6)

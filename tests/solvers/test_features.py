@@ -73,7 +73,7 @@ def test_a_wrapped_solver_is_offered_a_start_as_the_one_inside_is(name, offered)
         placements = []
         for balancer, solver in zip(balancers, (bare, wrapped), strict=True):
             balancer.set_loads(loads)
-            placements.append(balancer.round(solver).placement)
+            placements.append(balancer.play(solver).placement)
         assert (placements[0].share == placements[1].share).all()
     assert abs(wrapped.offered - offered) <= 1  # in a first round there may be nothing to offer
     if not offered:

@@ -103,7 +103,7 @@ def test_sia_with_its_shim():
         replay = SteadyReplay(512, 60, 3, solver, seed=2)
         for _ in zip(range(3), replay.simulator.run(), strict=False):
             decided = replay.scheduler.last
-            seen.append((answer(decided.solution), rounded(decided.rounded)))
+            seen.append((answer(decided.solution), rounded(decided.answer.rounded)))
         return seen
 
     assert len(same_for_all(play, parts=(4,))) == 3
@@ -122,7 +122,7 @@ def test_traffic_with_its_shim(objective):
         rng, solver = np.random.default_rng(0), ProximalPoint(tuning=PARTIAL)
         for _ in range(3):
             traffic.set_volumes(rng.uniform(0.1, 2.0, size))
-            done = traffic.round(solver)
+            done = traffic.play(solver)
             nonzeros = (part.tobytes() for part in done.flows.nonzeros)
             seen.append((answer(done.solution), *nonzeros, done.flows.objective, done.flows.gap))
         return seen

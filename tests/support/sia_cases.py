@@ -42,7 +42,8 @@ def table(goodput, cluster=PAIR, *, seconds=0.0, name="m"):
 
 def force(policy, now, **wanted):
     """A round in which each job gets the configuration named, or None."""
-    policy.apply(now)
+    policy.at(now)
+    policy.prepare()
     choice = {}
     for job in policy.program.request_ids:
         configuration = wanted.get(job)

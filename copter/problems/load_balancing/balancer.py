@@ -37,8 +37,8 @@ limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -66,8 +66,8 @@ from copter.problems.load_balancing.shim import (
     among,
 )
 from copter.program.program import ContinualProgram, SharedColumns
+from copter.rounds.events import EventDomain, event
 from copter.rounds.record import Move
-from copter.rounds.rounds import Rounds
 from copter.solution import Solution, check_found
 from copter.solvers.base import Solver
 from copter.store.allocation import SparseX
@@ -92,8 +92,10 @@ _GAP = 0.1
 _INFEASIBLE = 2
 
 
-class LoadBalancer:
+class LoadBalancer(EventDomain):
     """Shards with loads and sizes, servers with memory, and the placement of the last round.
+
+    It is a domain of :class:`copter.Rounds`.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ class LoadBalancer:
     ...     balancer.add_server(server, memory=3)
     >>> for shard, load in {"hot": 60, "warm": 25, "cold": 15}.items():
     ...     balancer.add_shard(shard, load, server="a")
-    >>> done = balancer.round(make_solver("copter"))
+    >>> done = balancer.play(make_solver("copter"))
     >>> done.movements, done.imbalance <= 0.1
     (1, True)
     """
@@ -141,6 +143,7 @@ class LoadBalancer:
         self._sent = _Sent()
         self._carried: tuple[ShardFleet, ShardPlacement, Carried] | None = None
         self._prices = np.empty(0)
+        self._proven: BalancingRound | None = None
 
     # ---- what is there ---------------------------------------------------------------------------
 
@@ -194,6 +197,7 @@ class LoadBalancer:
 
     # ---- events ----------------------------------------------------------------------------------
 
+    @event
     def add_server(self, server: Hashable, memory: float) -> None:
         """Add a server.
 
@@ -219,6 +223,7 @@ class LoadBalancer:
             self._memory = np.append(self._memory, memory)
         self._live = np.append(self._live, self._columns[server])
 
+    @event
     def remove_server(self, server: Hashable) -> None:
         """Remove a server with its replicas; shards without other replicas are placed in the next round.
 
@@ -233,6 +238,7 @@ class LoadBalancer:
         self._shard, self._column, self._share = self._shard[keep], self._column[keep], self._share[keep]
         self._renormalise()
 
+    @event
     def set_memory(self, server: Hashable, memory: float) -> None:
         """Change the memory of a server.
 
@@ -249,6 +255,7 @@ class LoadBalancer:
         column = self._columns[self._known_server(server)]
         self._memory[column] = amount(f"server {server!r}: memory", memory)
 
+    @event
     def add_shard(
         self, shard: Hashable, load: float, size: float = 1.0, server: Hashable | None = None
     ) -> None:
@@ -271,6 +278,7 @@ class LoadBalancer:
         load, size = amount(f"shard {shard!r}: load", load), amount(f"shard {shard!r}: size", size)
         self.add_shards([shard], load, size, [server])
 
+    @event
     def add_shards(
         self,
         shards: Iterable[Hashable],
@@ -326,6 +334,7 @@ class LoadBalancer:
         if server is not None:
             self._known_server(server)
 
+    @event
     def remove_shard(self, shard: Hashable) -> None:
         """Remove a shard and its replicas.
 
@@ -346,6 +355,7 @@ class LoadBalancer:
         else:
             self._arrived.remove(shard)
 
+    @event
     def set_load(self, shard: Hashable, load: float) -> None:
         """Change the load of a shard.
 
@@ -361,6 +371,7 @@ class LoadBalancer:
         """
         self._loads[self._shard_index(shard)] = amount(f"shard {shard!r}: load", load)
 
+    @event
     def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
         """Change the loads of the named shards, or of all in the order of :attr:`shards`; all or none.
 
@@ -383,6 +394,7 @@ class LoadBalancer:
                 amount(f"shard {self._names[worst]!r}: load", float(fresh[worst]))
         self._loads = fresh
 
+    @event
     def set_size(self, shard: Hashable, size: float) -> None:
         """Change the size of a shard.
 
@@ -477,7 +489,7 @@ class LoadBalancer:
         placement = done.placement
         self._shard, self._share = placement.shard.copy(), placement.share.copy()
         self._column = self._live[placement.server]
-        self._prices = done.prices
+        self._prices, self._proven = done.prices, None
         self.number += 1
 
     def take(
@@ -489,28 +501,6 @@ class LoadBalancer:
         return done
 
     # ---- a round ---------------------------------------------------------------------------------
-
-    def round(self, solver: Solver, *, deadline: float | None = None) -> BalancingRound:
-        """Play a round (:class:`copter.Rounds`): update the program, solve it, and place the replicas.
-
-        Parameters
-        ----------
-        deadline : float, optional
-            Seconds of the round. A late round keeps the last placement if the memory allows it, and a shard
-            without a server gets one.
-
-        Raises
-        ------
-        LoadBalancingError
-            The memory cannot hold the shards; the error names the shard, or the totals. The last placement is
-            kept.
-        """
-        record = Rounds(ShardDomain(self), solver, deadline=deadline).play()
-        seconds = record.seconds
-        done: BalancingRound = record.answer
-        return replace(
-            done, edit_seconds=seconds.edit, solve_seconds=seconds.solve, rounding_seconds=seconds.round
-        )
 
     def proven(self) -> BalancingRound | None:
         """Return the answer of a round with few changes without the program, if its cost is proven least.
@@ -540,7 +530,16 @@ class LoadBalancer:
         return None if placement is None else self.measure(placement, carried.needed)
 
     def prepare(self) -> None:
-        """Turn all events since the last round into edits of changed parts of the program."""
+        """Turn all events since the last round into edits of changed parts of the program.
+
+        If an answer is proven best without the program (:meth:`proven`), the program is left as it is.
+        """
+        self._proven = self.proven()
+        if self._proven is None:
+            self.update_program()
+
+    def update_program(self) -> None:
+        """Turn all events since the program was updated last into edits of its changed parts."""
         self.check()
         fleet = self.fleet()
         self._choose_units(fleet)
@@ -562,8 +561,10 @@ class LoadBalancer:
         If they suffice, nothing need move, at prices of 0, and the solver's first pass confirms it. If they
         do not, the rows that they violate show the solver which columns are worth using, also in a first
         round, which has no prices. The result is None in a first round with many moves, because the replicas
-        are then far from an answer, and if no shard has a replica.
+        are then far from an answer, if no shard has a replica, and if the answer is known.
         """
+        if self._proven is not None:
+            return None
         fleet, _, carried = self._carry()
         there = carried.placement
         many = carried.needed > _MANY * fleet.sizes.sum()
@@ -586,7 +587,11 @@ class LoadBalancer:
             self._carried = fleet, last, self._shim.carry(fleet, last)
         return self._carried
 
-    def place(self, solution: Solution) -> BalancingRound:
+    def solve(self, solver: Solver) -> Solution | BalancingRound:
+        """Solve the program, unless the answer is known."""
+        return self._proven or solver.solve(self.program)
+
+    def round(self, solution: Solution | BalancingRound) -> BalancingRound:
         """Return the answer from rounding a solution of :attr:`program`; change nothing.
 
         If the shim's search finds no place for a shard, branch and bound has 10 seconds, or what is left of
@@ -595,7 +600,7 @@ class LoadBalancer:
         Parameters
         ----------
         solution : Solution
-            Solution of the program after :meth:`prepare`.
+            Solution of the program after :meth:`prepare`, or the answer if it was known.
 
         Raises
         ------
@@ -604,6 +609,8 @@ class LoadBalancer:
         LoadBalancingError
             The memory cannot hold the shards; the error names a shard.
         """
+        if isinstance(solution, BalancingRound):
+            return solution
         check_found(solution)
         fleet, last, carried = self._carry()
         if carried.enough:
@@ -618,7 +625,7 @@ class LoadBalancer:
         bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
         return self.measure(placement, bound, solution=solution)
 
-    def keep(self) -> BalancingRound:
+    def fallback(self) -> BalancingRound:
         """Return the last placement within the memory, with all shards served; change nothing.
 
         Raises
@@ -676,6 +683,51 @@ class LoadBalancer:
             why = f"found no packing by moving replicas or in {seconds:.3g} s of branch and bound"
         name = self._names[shard]
         raise LoadBalancingError(f"shard {name!r}: must fit in the memory of a server: {why}; {totals}")
+
+    def figures(self, answer: BalancingRound) -> dict[str, float]:
+        """Return the figures of a round for reports."""
+        names = ("movements", "imbalance", "balanced", "in_band", "memory", "replicas", "proven")
+        return {name: getattr(answer, name) for name in names}
+
+    def violations(self, answer: BalancingRound) -> Iterator[str]:
+        """Yield servers whose memory is exceeded, and shards that are not fully served."""
+        fleet, placement = self.fleet(), answer.placement
+        used, served = (
+            dict.fromkeys(range(fleet.memory.size), 0.0),
+            dict.fromkeys(range(fleet.loads.size), 0.0),
+        )
+        for shard, server, share in zip(placement.shard, placement.server, placement.share, strict=True):
+            used[int(server)] += float(fleet.sizes[shard])
+            served[int(shard)] += float(share)
+        for server, memory in enumerate(fleet.memory.tolist()):
+            if used[server] > memory * (1 + 1e-9):
+                yield (f"server {self.servers[server]!r} uses {used[server]:g}: at most {memory:g}")
+        for shard, share in served.items():
+            if abs(share - 1.0) > 1e-9:
+                yield f"shard {self.shards[shard]!r} is served to {share:.3%}: must be 100%"
+
+    def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+        """Yield random changes of loads, and occasionally a shard or server that is added or removed."""
+        shards, servers = self.shards, self.servers
+        if rng.random() < 0.2:
+            yield "set_loads", rng.zipf(1.5, len(shards)).clip(0, 1000).astype(float)
+        else:
+            for k in rng.choice(len(shards), 3, replace=False).tolist():
+                yield "set_load", shards[k], float(rng.uniform(0, 20))
+        name = f"{self.number}-{int(rng.integers(1 << 30))}"
+        match int(rng.integers(8)):
+            case 0 if len(shards) < 48:
+                yield "add_shard", name, float(rng.uniform(0, 20)), float(rng.integers(1, 4))
+            case 1 if len(shards) > 12:
+                yield "remove_shard", shards[int(rng.integers(len(shards)))]
+            case 2 if len(servers) < 10:
+                yield "add_server", name, 40.0
+            case 3 if len(servers) > 5:
+                yield "remove_server", servers[int(rng.integers(len(servers)))]
+            case 4:
+                yield "set_memory", servers[int(rng.integers(len(servers)))], float(rng.integers(35, 60))
+            case 5:
+                yield "set_size", shards[int(rng.integers(len(shards)))], float(rng.integers(1, 4))
 
     # ---- inside ----------------------------------------------------------------------------------
 
@@ -870,79 +922,3 @@ def _assign(counts: Ints, group: Ints, home: Ints) -> Ints:
         waiting = np.flatnonzero((group == size) & (server < 0))
         server[waiting] = np.repeat(np.arange(left.shape[1]), left[size])
     return server
-
-
-EVENTS = (
-    "add_server",
-    "remove_server",
-    "set_memory",
-    "add_shard",
-    "add_shards",
-    "remove_shard",
-    "set_load",
-    "set_loads",
-    "set_size",
-)
-"""Methods of :class:`LoadBalancer` that are events: an event is a tuple of a name and its arguments."""
-
-
-class ShardDomain:
-    """Domain of a balancer's rounds.
-
-    `balancer`: used with its present state; its methods may still be called between rounds.
-    """
-
-    def __init__(self, balancer: LoadBalancer) -> None:
-        self.balancer = balancer
-        self._proven: BalancingRound | None = None
-
-    @property
-    def program(self) -> ContinualProgram:
-        """The balancer's program."""
-        return self.balancer.program
-
-    def apply(self, event: tuple[Any, ...]) -> None:
-        """Apply an event: a name of :data:`EVENTS`, and the arguments of that method."""
-        name, *arguments = event
-        if name not in EVENTS:
-            raise LoadBalancingError(f"event = {name!r}: must be one of {', '.join(EVENTS)}")
-        getattr(self.balancer, name)(*arguments)
-
-    def prepare(self) -> None:
-        """Update the program, unless an answer is proven optimal without it."""
-        self._proven = self.balancer.proven()
-        if self._proven is None:
-            self.balancer.prepare()
-
-    def start(self) -> Any:
-        """Return the start from last round's replicas."""
-        return None if self._proven is not None else self.balancer.start()
-
-    def solve(self, solver: Solver) -> Solution | BalancingRound:
-        """Solve the program, unless the answer is known."""
-        return self._proven or solver.solve(self.program)
-
-    def round(self, solution: Solution | BalancingRound) -> BalancingRound:
-        """Return the placement of a solution."""
-        return solution if isinstance(solution, BalancingRound) else self.balancer.place(solution)
-
-    def fallback(self) -> BalancingRound:
-        """Return the last placement within the memory."""
-        return self.balancer.keep()
-
-    def accept(self, answer: BalancingRound) -> None:
-        """Replace the last placement."""
-        self.balancer.accept(answer)
-        self._proven = None
-
-    def figures(self, answer: BalancingRound) -> dict[str, float]:
-        """Return the figures of a round for reports."""
-        return {
-            "movements": answer.movements,
-            "imbalance": answer.imbalance,
-            "balanced": answer.balanced,
-            "in_band": answer.in_band,
-            "memory": answer.memory,
-            "replicas": answer.replicas,
-            "proven": answer.proven,
-        }

@@ -20,7 +20,6 @@ from copter.bench.domain import records_of
 from copter.bench.settings import Record
 from copter.bench.solvers import REBALANCER
 from copter.problems.load_balancing import METHODS, BalancingRound, ShardPop, greedy, solve_exact
-from copter.problems.load_balancing.balancer import ShardDomain
 from copter.problems.load_balancing.rebalancer import Rebalancer
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.pop import pop_name
@@ -81,7 +80,7 @@ class Balancing(Course):
         if name not in (*METHODS, EXACT) and pop_name(name) is None:
             solver, balancer = settings.make(), self.scenario.balancer()
             events = ((("set_loads", loads),) for loads in self.scenario.loads())
-            records = records_of(ShardDomain(balancer), solver, events)
+            records = records_of(balancer, solver, events)
             return Play(records, solver.stopping(), balancer.program)
         scenario = self.scenario
         pop = pop_name(name)

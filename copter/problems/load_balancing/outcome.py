@@ -60,8 +60,6 @@ class BalancingRound:
         Servers whose band is binding in the fractional answer, with their prices.
     prices : (row slots,) ndarray
         Prices of the solution.
-    edit_seconds, solve_seconds, rounding_seconds : float
-        Durations of the steps in seconds.
     """
 
     number: int
@@ -79,9 +77,6 @@ class BalancingRound:
     moves: tuple[Move, ...] = ()
     binding: Mapping[Hashable, float] = field(default_factory=dict)
     prices: Floats = field(default_factory=lambda: np.empty(0), repr=False)
-    edit_seconds: float = 0.0
-    solve_seconds: float = 0.0
-    rounding_seconds: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"solution": None}  # it contains the state of the program at that time

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,8 @@ from copter.clock import time_left
 from copter.errors import CopterError
 from copter.problems.shockwave.exact import prove
 from copter.problems.shockwave.forecast import POWER, Forecast, forecast
-from copter.problems.shockwave.interface import RoundState, pack
+from copter.problems.shockwave.generator import generate
+from copter.problems.shockwave.interface import MarketJob, RoundState, pack
 from copter.problems.shockwave.plan import SCATTER, Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
@@ -38,6 +39,8 @@ from copter.solvers.base import Solver
 from copter.solvers.proximal.solver import ProximalPoint
 
 _SECOND = 1.0
+_GPUS, _JOBS, _SECONDS = 8, 10, 120.0
+"""GPUs, approximate number of jobs, and seconds of a round in random events."""
 _SOLVE_EVERY = 8
 """Largest number of rounds between two plans."""
 _HORIZON = 120
@@ -215,12 +218,20 @@ def urgency(window: Window) -> Floats:
     return window.weights / np.maximum(window.remaining, 1.0)
 
 
+class MarketError(CopterError, ValueError):
+    """An invalid state of the cluster, with the reason."""
+
+
 class Planner:
-    """Planner that makes plans and follows them.
+    """Planner that makes plans and follows them: a domain of :class:`copter.Rounds`.
+
+    An event is the state of the cluster at the start of a round; an answer is an order of jobs.
 
     `solver`: function from a window to its relaxation; default: water-filling. `solves`: the plans made so
     far.
     """
+
+    program = None
 
     def __init__(
         self, settings: Settings | None = None, solver: RelaxationSolver = solve_waterfilling
@@ -228,6 +239,7 @@ class Planner:
         self.settings = Settings() if settings is None else settings
         self.solver = solver
         self.solves: list[Solve] = []
+        self.now = RoundState(-1, 0.0, 1.0, 1, ())
         self._names: tuple[str, ...] = ()
         self._regimes: tuple[int, ...] = ()
         self._runs: Flags = np.zeros((0, 0), bool)
@@ -242,13 +254,32 @@ class Planner:
         Jobs of the plan come first, then the others. `deadline`: seconds of the round; a late round follows
         the last plan.
         """
-        market = MarketDomain(self)
-        answer: MarketRound = Rounds(market, ProximalPoint(), deadline=deadline).play(now).answer
+        answer: MarketRound = Rounds(self, ProximalPoint(), deadline=deadline).play(now).answer
         return list(answer.order)
 
-    def relax(self, now: RoundState) -> Relaxed | None:
+    def apply(self, event: RoundState) -> None:
+        """Set the state of the cluster at the start of a round."""
+        if not isinstance(event, RoundState):
+            raise MarketError(f"event = {event!r}: must be a RoundState")
+        if not (event.index > self.now.index and event.time >= self.now.time):
+            last = f"the last was round {self.now.index} at {self.now.time:g} s"
+            raise MarketError(f"round {event.index} at {event.time:g} s: {last}")
+        if event.gpus < 1 or not event.seconds > 0:
+            raise MarketError(f"round {event.index}: {event.gpus} GPUs for {event.seconds} s")
+        names = [state.name for state in event.jobs]
+        if len(set(names)) < len(names):
+            raise MarketError(f"round {event.index}: job names must be unique")
+        for state in event.jobs:
+            if not (state.run_seconds >= 0 and state.waited_seconds >= 0 and state.contention >= 1):
+                raise MarketError(
+                    f"round {event.index}: job {state.name!r}: must have seconds >= 0, contention >= 1"
+                )
+        self.now = event
+
+    def solve(self, solver: Solver) -> Relaxed | None:  # noqa: ARG002 - the planner has its own
         """Solve the relaxation of a new plan, and return it; None if no new plan is due.  Change nothing."""
-        if not self._due(now):
+        now = self.now
+        if not now.jobs or not self._due(now):
             return None
         settings, rng = self.settings, copy.deepcopy(self._rng)
         seen = forecast(now.jobs, settings.predictor, self._error(rng, len(now.jobs)))
@@ -263,13 +294,14 @@ class Planner:
         )
         return Relaxed(window, self.solver(window), told, rng)
 
-    def decide(self, now: RoundState, relaxed: Relaxed | None) -> MarketRound:
+    def round(self, solution: Relaxed | None) -> MarketRound:
         """Return the order of a round, by a new plan from a relaxation or by the last plan; change nothing.
 
         The improvement of the plan ends with the round (:mod:`copter.clock`), or as the settings say.
         """
+        relaxed, now = solution, self.now
         if relaxed is None:
-            return self._followed(now)
+            return self.fallback()
         settings, window = self.settings, relaxed.window
         seconds = min(settings.shim_seconds, time_left())
         plan = make_plan(
@@ -281,28 +313,62 @@ class Planner:
         solve = Solve(now.index, len(window), replace(relaxed.relaxation, solution=None), plan)
         return MarketRound(order, solve, relaxed, _moves(now, order))
 
-    def keep(self, now: RoundState) -> MarketRound:
-        """Return the order of a round by the last plan; change nothing."""
-        return self._followed(now)
-
-    def accept(self, now: RoundState, done: MarketRound) -> None:
+    def accept(self, done: MarketRound) -> None:
         """Replace the last plan by the plan of an accepted round, if it has one."""
         if done.solve is None or done.relaxed is None:
             return
         window = done.relaxed.window
         self.solves.append(done.solve)
-        self._names, self._runs, self._made = window.names, done.solve.plan.runs, now.index
-        self._regimes = _begun(now)
+        self._names, self._runs, self._made = window.names, done.solve.plan.runs, self.now.index
+        self._regimes = _begun(self.now)
         self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
         self._told, self._rng = done.relaxed.told, done.relaxed.rng
 
-    def _followed(self, now: RoundState) -> MarketRound:
+    def fallback(self) -> MarketRound:
         """Return the order of a round by the last plan; jobs that are not in it come last."""
-        at = now.index - self._made
+        now, at = self.now, self.now.index - self._made
         known = 0 <= at < self._runs.shape[1]
         runs = dict(zip(self._names, self._runs[:, at], strict=True)) if known else {}
         order = _order(now, runs, self._remaining)
         return MarketRound(order, None, None, _moves(now, order))
+
+    def figures(self, answer: MarketRound) -> dict[str, float]:
+        """Return the figures of a round for reports."""
+        by_name = {state.name: state for state in self.now.jobs}
+        runs = pack([by_name[name] for name in answer.order if name in by_name], self.now.gpus)
+        used = sum(by_name[name].gpus for name in runs)
+        return {"jobs": len(by_name), "running": len(runs), "gpus": used, "planned": answer.solve is not None}
+
+    def violations(self, answer: MarketRound) -> Iterator[str]:
+        """Yield an order that does not have the round's jobs, and rounds of the plan with too many GPUs."""
+        names = [state.name for state in self.now.jobs]
+        if sorted(answer.order) != sorted(names):
+            yield f"order {answer.order}: must have the jobs {names}"
+        if answer.solve is not None:
+            gpus = [state.gpus for state in self.now.jobs]
+            for k, column in enumerate(answer.solve.plan.runs.T.tolist()):
+                used = sum(g for g, runs in zip(gpus, column, strict=True) if runs)
+                if used > self.now.gpus:
+                    yield f"round {k} of the plan uses {used} GPUs: must be at most {self.now.gpus}"
+
+    def events(self, rng: np.random.Generator) -> Iterator[RoundState]:
+        """Yield the random state of the next round: jobs run or wait, some end, others arrive."""
+        last = self.now
+        time, index = last.time + _SECONDS, last.index + 1
+        jobs = []
+        for state in last.jobs:
+            runs = bool(rng.random() < 0.6)
+            ran = state.run_seconds + (_SECONDS if runs else 0.0)
+            if ran < state.job.seconds and rng.random() < 0.97:
+                waited = state.waited_seconds + (0.0 if runs else _SECONDS)
+                jobs.append(replace(state, run_seconds=ran, waited_seconds=waited, running=runs))
+        for k in range(int(rng.integers(0, 3)) if len(jobs) < _JOBS else 0):
+            (job,) = generate(1, seed=int(rng.integers(1 << 30)), arrival_seconds=0.0)
+            if job.gpus <= _GPUS:
+                jobs.append(
+                    MarketJob(replace(job, name=f"job {index}-{k}", arrival=time), 0.0, 0.0, 1.0, False)
+                )
+        yield RoundState(index, time, _SECONDS, _GPUS, tuple(jobs))
 
     def _due(self, now: RoundState) -> bool:
         """Return whether a new plan is due."""
@@ -373,62 +439,3 @@ def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
 def _begun(now: RoundState) -> tuple[int, ...]:
     """Return the number of regimes of each job that have begun."""
     return tuple(len(state.seen) for state in now.jobs)
-
-
-class MarketError(CopterError, ValueError):
-    """An invalid state of the cluster, with the reason."""
-
-
-class MarketDomain:
-    """Domain of a planner's rounds.
-
-    `planner`: used with its present state.
-    """
-
-    program = None
-
-    def __init__(self, planner: Planner) -> None:
-        self.planner = planner
-        self._now = RoundState(-1, 0.0, 1.0, 1, ())
-
-    def apply(self, event: RoundState) -> None:
-        """Set the state of the cluster at the start of a round."""
-        if not isinstance(event, RoundState):
-            raise MarketError(f"event = {event!r}: must be a RoundState")
-        if not (event.index > self._now.index and event.time >= self._now.time):
-            last = f"the last was round {self._now.index} at {self._now.time:g} s"
-            raise MarketError(f"round {event.index} at {event.time:g} s: {last}")
-        if event.gpus < 1 or not event.seconds > 0:
-            raise MarketError(f"round {event.index}: {event.gpus} GPUs for {event.seconds} s")
-        names = [state.name for state in event.jobs]
-        if len(set(names)) < len(names):
-            raise MarketError(f"round {event.index}: job names must be unique")
-        for state in event.jobs:
-            if not (state.run_seconds >= 0 and state.waited_seconds >= 0 and state.contention >= 1):
-                raise MarketError(
-                    f"round {event.index}: job {state.name!r}: must have seconds >= 0, contention >= 1"
-                )
-        self._now = event
-
-    def solve(self, solver: Solver) -> Relaxed | None:  # noqa: ARG002 - the planner has its own
-        """Solve the relaxation of a new plan, if one is due."""
-        return self.planner.relax(self._now) if self._now.jobs else None
-
-    def round(self, solution: Relaxed | None) -> MarketRound:
-        """Return the order of the round by an integral plan."""
-        return self.planner.decide(self._now, solution)
-
-    def fallback(self) -> MarketRound:
-        """Return the order of the round by the last plan."""
-        return self.planner.keep(self._now)
-
-    def accept(self, answer: MarketRound) -> None:
-        """Store the plan of an accepted round."""
-        self.planner.accept(self._now, answer)
-
-    def figures(self, answer: MarketRound) -> dict[str, float]:
-        """Return the figures of a round for reports."""
-        by_name = {state.name: state for state in self._now.jobs}
-        runs = pack([by_name[name] for name in answer.order if name in by_name], self._now.gpus)
-        used = sum(by_name[name].gpus for name in runs)
-        return {"jobs": len(by_name), "running": len(runs), "gpus": used, "planned": answer.solve is not None}

@@ -9,7 +9,7 @@ configurations with costs, and the requests in the program.  `scheduler.py` is t
 :mod:`copter.problems.cluster`, and `pop.py` the baseline POP.  `replay.py` and `steady.py` play the policy;
 `generator.py` and `files.py` make or read workloads; `example.py` plays them as a domain.  `cli.py`,
 `report.py`, `lines.py` and `course.py` are commands and benchmarks.  `reproductions.py`, `solve_times.py` and
-`reproductions.toml` are figures of the thesis. `durability.py` measures snapshots and journals.
+`reproductions.toml` are figures of the thesis.
 """
 
 from copter.lazy import attach

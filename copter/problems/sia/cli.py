@@ -190,18 +190,12 @@ def _warm_up(solver: Solver) -> None:
 class SiaBenchOptions(Proving, OverActors, BenchOptions):
     """Time Sia rounds with each solver: 2% of the jobs leave in each round, and nearly all costs change.
 
-    Rounds are recorded once and replayed with every solver. With more than 100 million columns, or
-    with --no-record, every solver drives its own cluster instead. Then nothing is written, and
-    rounds after the first depend on the solver's answers.
+    Rounds are recorded once and replayed with every solver.
     """
 
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster, of 7 types.")] = 1024
     jobs: Annotated[int, typer.Option(min=1, help="Number of jobs in the cluster at any time.")] = 200
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; the first is a cold start.")] = 5
-    record: Annotated[
-        bool | None,
-        typer.Option("--record/--no-record", help="Record the rounds first; default: unless too large."),
-    ] = None
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
@@ -210,32 +204,18 @@ def _bench_sia(options: SiaBenchOptions) -> None:
     """Record or prepare the rounds, and time the solvers."""
     from copter.bench.case import Case
     from copter.cli.bench import bench
-    from copter.problems.sia.course import worth_recording
     from copter.problems.sia.generator import builtin_cluster
 
     _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
-    small = worth_recording(options.gpus, options.jobs)
-    recorded = small if options.record is None else options.record
     case = Case(
         "sia",
         "exact" if options.exact else "sia",
         f"Sia, {options.gpus} GPUs, {options.jobs} jobs",
-        partial(_recorded if recorded else _closed, options),
+        partial(_recorded, options),
         x={"gpus": options.gpus, "jobs": options.jobs},
         checker="proof" if options.exact else "certificate",
-        own_rounds=not recorded,
     )
     bench(case, options)
-
-
-def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
-    """Return rounds that each solver plays on its own cluster."""
-    from copter.problems.sia.course import ClosedSia, Size
-
-    rounds = f"{options.rounds} rounds of {options.jobs} jobs on {options.gpus} GPUs"
-    say(f"{rounds}, not recorded: each solver plays its own")
-    size = Size(options.gpus, options.jobs, options.rounds)
-    return ClosedSia(size, options.seed)
 
 
 def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:

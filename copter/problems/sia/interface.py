@@ -85,14 +85,6 @@ class SiaRound:
     solution, rounded
         Answers of the solver and of the shim.  `rounded` is None in a missed round, and `solution` is None
         before the first solve.
-    edit_seconds, solve_seconds, shim_seconds : float
-        Times on the solver's clock (:meth:`copter.solvers.base.Solver.seconds`).  For copter's solvers the
-        edit is `store_seconds`, and the solve includes the certificate.  For a baseline they are the update
-        of its own model and the run of its solver.
-    store_seconds : float
-        Seconds of turning events into edits of the program.
-    certify_seconds : float
-        Seconds that do not count for a solver: reading and certifying a baseline's answer.
     churn : float
         Integral churn: share of the jobs of the last round whose configuration changed; NaN without such
         jobs.
@@ -109,11 +101,6 @@ class SiaRound:
     released: list[Hashable]
     solution: Solution | None
     rounded: Rounded | None
-    edit_seconds: float = 0.0
-    solve_seconds: float = 0.0
-    shim_seconds: float = 0.0
-    store_seconds: float = 0.0
-    certify_seconds: float = 0.0
     churn: float = math.nan
     moves: tuple[Move, ...] = ()
     binding: Mapping[Hashable, float] = field(default_factory=dict)

@@ -28,8 +28,8 @@ Source: Sia, thesis sections 3.3.4 and 4.4.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,25 +37,24 @@ import numpy as np
 from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.sia.columns import JobChoices, Objective, RowCache, Sources
 from copter.problems.sia.interface import InfeasibleRoundError, JobShim, SiaError, SiaJob, SiaRound
 from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, losers, modes
 from copter.problems.sia.requests import JobRequests, Pick
 from copter.program.program import ContinualProgram
+from copter.rounds.events import EventDomain, event
 from copter.rounds.record import Move, binding_of
-from copter.rounds.rounds import Rounds
 from copter.shims.choose_one import Choice, ChooseOneShim, Rounded
-from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
     from copter.solution import Solution
-    from copter.solvers.base import Solver
 
 _LEVELS = 1 << 32
 
 
-class SiaPolicy:
-    """Sia's choice of configurations, which events keep up to date.
+class SiaPolicy(EventDomain):
+    """Sia's choice of configurations, which events keep up to date: a domain of :class:`copter.Rounds`.
 
     Parameters
     ----------
@@ -80,7 +79,7 @@ class SiaPolicy:
     >>> policy = SiaPolicy(Cluster([GpuType("T4", gpus_per_node=4, nodes=2)]))
     >>> profile = ReplicaProfile("inference", 60.0, 1e6, {"T4": (1, 400.0)})
     >>> policy.submit(SiaJob("a", profile, submitted=0.0))
-    >>> policy.round(make_solver("copter"), now=60.0).allocation
+    >>> policy.play(make_solver("copter"), ("at", 60.0)).allocation
     {'a': Configuration(nodes=1, gpus=1, type='T4')}
     """
 
@@ -143,6 +142,7 @@ class SiaPolicy:
 
     # ---- events ----------------------------------------------------------------------------------
 
+    @event
     def submit(self, job: SiaJob) -> None:
         """Add a job that arrived.
 
@@ -163,6 +163,7 @@ class SiaPolicy:
         table.preemptible[slot], table.reserved[slot] = job.preemptible, job.reserved
         self._arrived.append(slot)
 
+    @event
     def complete(self, job: Hashable) -> None:
         """Remove a job that is complete or was withdrawn."""
         slot = self._slot(job)
@@ -176,6 +177,7 @@ class SiaPolicy:
         self._sources.release(int(self._table.source[slot]))
         self._table.remove(slot)
 
+    @event
     def update(
         self, job: Hashable, *, level: int | None = None, restarting_until: float | None = None
     ) -> None:
@@ -186,6 +188,7 @@ class SiaPolicy:
         if restarting_until is not None:
             self._table.restart_until[slot] = restarting_until
 
+    @event
     def update_levels(self, jobs: Sequence[Hashable], levels: Sequence[int] | Ints) -> None:
         """Set the levels that many jobs have reached; jobs with a fixed batch size have one level only."""
         slots = np.array([self._slot(job) for job in jobs], np.int64)
@@ -196,6 +199,7 @@ class SiaPolicy:
             raise SiaError(f"job {jobs[at]!r}: level = {values[at]}: must be a level of its profile")
         self._table.level[slots] = values
 
+    @event
     def update_profile(self, job: Hashable, profile: Profile) -> None:
         """Set a new profile of a job; the job keeps its level, or gets the last level if that is lower.
 
@@ -212,6 +216,7 @@ class SiaPolicy:
         self._set_source(slot, self._sources.take(profile, "adaptive", *limits))
         self._sources.release(old)
 
+    @event
     def update_penalties(self, jobs: Sequence[Hashable], penalties: Floats) -> None:
         """Set costs of leaving some jobs without GPUs, which replace lambda.
 
@@ -226,6 +231,7 @@ class SiaPolicy:
             raise SiaError(f"penalties = {penalties}: must be finite and not negative")
         self._table.penalty[[self._slot(job) for job in jobs]] = penalties
 
+    @event
     def report(
         self, job: Hashable, configuration: Configuration | None, restarts: int, restarting_until: float
     ) -> None:
@@ -245,6 +251,7 @@ class SiaPolicy:
         table.current[slot], table.restarts[slot] = held, restarts
         table.restart_until[slot] = restarting_until
 
+    @event
     def set_nodes(self, type: str, nodes: int) -> None:
         """Set the number of nodes of a GPU type from the next round on."""
         if type not in self.cluster.names:
@@ -253,49 +260,16 @@ class SiaPolicy:
             raise SiaError(f"GPU type {type!r}: nodes = {nodes}: must not be negative")
         self._nodes[type] = nodes
 
+    @event
+    def at(self, seconds: float) -> None:
+        """Set the time of the next round in seconds, on the clock of :attr:`SiaJob.submitted`."""
+        if not seconds >= self.now:
+            raise SiaError(f"at = {seconds}: must be at least {self.now:g}")
+        self.now = float(seconds)
+
     # ---- a round ---------------------------------------------------------------------------------
 
-    def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> SiaRound:
-        """Play a round (:class:`copter.Rounds`): every job gets its configuration.
-
-        If the solver has no answer in time, the round is missed: its ``rounded`` is None, and jobs keep their
-        configurations, as far as their nodes still exist.
-
-        Parameters
-        ----------
-        solver : Solver
-            Solver of the program; use the same one in every round for warm starts.
-        now : float
-            Time in seconds on the clock of :attr:`SiaJob.submitted`; it must not decrease.
-        deadline : float, optional
-            Seconds of the round.
-
-        Returns
-        -------
-        SiaRound
-            The configurations, with the answers and times of solver and shim.
-
-        Raises
-        ------
-        InfeasibleRoundError
-            If jobs that must have GPUs do not fit.
-        """
-        record = Rounds(SiaDomain(self), solver, deadline=deadline).play(("at", now))
-        decided: SiaRound = record.answer
-        assert record.solution is not None  # every solver returns one, in time or not
-        model, solve = solver.seconds(record.solution, record.seconds.solve)
-        store = record.seconds.edit
-        return replace(
-            decided,
-            solution=record.solution,
-            edit_seconds=model + (store if Feature.IN_PLACE in solver.features else 0.0),
-            solve_seconds=solve,
-            shim_seconds=record.seconds.round,
-            store_seconds=store,
-            certify_seconds=record.seconds.solve - model - solve,
-        )
-
-    def decide(self, solution: Solution) -> SiaRound:
+    def round(self, solution: Solution) -> SiaRound:
         """Return the configurations for a solution of the program, without changes of the policy.
 
         Raises
@@ -311,7 +285,7 @@ class SiaPolicy:
         rounded = self.shim.round(self.program, solution)
         return self._decided(self._picked(rounded.choice), solution, rounded)
 
-    def keep(self) -> SiaRound:
+    def fallback(self) -> SiaRound:
         """Return a missed round: jobs keep configurations whose nodes exist; the policy is not changed."""
         table, slots = self._table, self._order()
         picked = table.current[slots].copy()
@@ -373,13 +347,8 @@ class SiaPolicy:
         """The policy's shim."""
         return self._shim
 
-    def apply(self, now: float) -> None:
+    def prepare(self) -> None:
         """Turn all events since the last round into edits of the program.
-
-        Parameters
-        ----------
-        now : float
-            As for :meth:`round`.
 
         Raises
         ------
@@ -387,10 +356,9 @@ class SiaPolicy:
             If non-preemptible or reserved jobs do not fit.  The program is unchanged then, and the events
             remain for the next call.
         """
-        self.now = now
         if self._nodes:
             self._apply_nodes()
-        table, slots = self._table, self._table.slots()
+        table, slots, now = self._table, self._table.slots(), self.now
         mode, released = modes(table, slots, self.cluster, now)
         self._released = [self._ids[slot] for slot in released.tolist()]
         limit = limits(table, slots, self.cluster, self.scale_up_limit)
@@ -427,6 +395,36 @@ class SiaPolicy:
             job = self._ids[int(slots[unmet[0]])]
             raise InfeasibleRoundError(f"job {job!r} must have GPUs and got none at {self.now:g} s")
         return self._requests.configurations(slots, column)
+
+    def figures(self, answer: SiaRound) -> dict[str, float]:
+        """Return the figures of an answer for reports."""
+        running = sum(configuration is not None for configuration in answer.allocation.values())
+        return {"jobs": len(answer.allocation), "running": running, "integral_churn": answer.churn}
+
+    def violations(self, answer: SiaRound) -> Iterator[str]:
+        """Yield GPU types with too many allocated GPUs, counted job by job."""
+        used: Counter[str] = Counter()
+        for configuration in answer.allocation.values():
+            if configuration is not None:
+                used[configuration.type] += configuration.gpus
+        for type, gpus in used.items():
+            if gpus > self.cluster.capacity[type]:
+                yield f"GPU type {type!r}: {gpus} GPUs: must be at most {self.cluster.capacity[type]}"
+
+    def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+        """Yield random arrivals and ends of jobs, and changes of the number of nodes."""
+        yield "at", self.now + 60.0
+        jobs = list(self.allocation)
+        for _ in range(int(rng.integers(0, 3)) if len(jobs) < 16 else 0):
+            name = f"job {int(rng.integers(1 << 40))}"
+            speeds = {
+                type: (int(2 ** rng.integers(3)), float(rng.uniform(50, 400))) for type in ("T4", "A100")
+            }
+            yield "submit", SiaJob(name, ReplicaProfile(name, 60.0, 1e6, speeds), self.now)
+        if len(jobs) > 4 and rng.random() < 0.5:
+            yield "complete", jobs[int(rng.integers(len(jobs)))]
+        if rng.random() < 0.3:
+            yield "set_nodes", str(rng.choice(["T4", "A100"])), int(rng.integers(1, 5))
 
     # ---- internal methods ------------------------------------------------------------------------
 
@@ -495,69 +493,3 @@ def _move(job: Hashable, was: Configuration | None, now: Configuration | None) -
     """Return the move of a job between configurations; the amount is its GPUs."""
     held = was if now is None else now
     return Move(job, was, now, 0.0 if held is None else float(held.gpus))
-
-
-EVENTS = (
-    "submit",
-    "complete",
-    "update",
-    "update_levels",
-    "update_profile",
-    "update_penalties",
-    "report",
-    "set_nodes",
-)
-"""Methods of :class:`SiaPolicy` that are events: an event is a tuple of the name and its arguments.
-
-``("at", seconds)`` is another event: the time of the round.
-"""
-
-
-class SiaDomain:
-    """A policy as a domain of :class:`copter.Rounds`.
-
-    `policy`: used in its present state; its methods may still be called between rounds.
-    """
-
-    def __init__(self, policy: SiaPolicy) -> None:
-        self.policy = policy
-        self.now = policy.now
-
-    @property
-    def program(self) -> ContinualProgram:
-        """The policy's program."""
-        return self.policy.program
-
-    def apply(self, event: tuple[Any, ...]) -> None:
-        """Apply an event: a name of :data:`EVENTS` and the arguments of that method, or the time."""
-        name, *arguments = event
-        if name == "at":
-            (now,) = arguments
-            if not now >= self.policy.now:
-                raise SiaError(f"at = {now}: must be at least {self.policy.now:g}")
-            self.now = float(now)
-        elif name in EVENTS:
-            getattr(self.policy, name)(*arguments)
-        else:
-            raise SiaError(f"event = {name!r}: must be one of at, {', '.join(EVENTS)}")
-
-    def prepare(self) -> None:
-        """Apply all events to the program."""
-        self.policy.apply(self.now)
-
-    def round(self, solution: Solution) -> SiaRound:
-        """Return the configuration of each job for a solution."""
-        return self.policy.decide(solution)
-
-    def fallback(self) -> SiaRound:
-        """Return the jobs' present configurations, as far as their nodes exist."""
-        return self.policy.keep()
-
-    def accept(self, answer: SiaRound) -> None:
-        """Set the jobs' configurations."""
-        self.policy.accept(answer)
-
-    def figures(self, answer: SiaRound) -> dict[str, float]:
-        """Return the figures of an answer for reports."""
-        running = sum(configuration is not None for configuration in answer.allocation.values())
-        return {"jobs": len(answer.allocation), "running": running, "integral_churn": answer.churn}

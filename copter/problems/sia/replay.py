@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from copter.bench.course import RoundTimes, solved_record
 from copter.problems.cluster.nodes import NodeChange
 from copter.problems.cluster.results import ClusterRecord, JobRecord
 from copter.problems.cluster.simulation.simulator import Simulator
@@ -24,7 +25,6 @@ from copter.problems.cluster.workload import Scenario
 from copter.problems.sia.columns import JobChoices
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
-from copter.proof.integer import integer_figures
 from copter.proof.whole import integrality_loss
 from copter.solution import Solution
 
@@ -87,6 +87,7 @@ class Replay:
         self.policy = SiaPolicy(scenario.cluster) if policy is None else policy
         self.round_seconds, self.max_hours = round_seconds, max_hours
         self.records: list[SiaRecord] = []
+        self.solver = solver
         self.simulator = self._simulator(
             Scenario(scenario.cluster, self.jobs, scenario.profiles),
             Sia(policy=self.policy, solver=solver, deadline=deadline, round_seconds=round_seconds),
@@ -109,47 +110,33 @@ class Replay:
             yield record
 
     def _record(self, played: ClusterRecord) -> SiaRecord:
-        decided = self.scheduler.last
-        assert decided is not None and decided.solution is not None
-        solution, rounded, program = decided.solution, decided.rounded, self.policy.program
-        shares = {type: played.gpus[type] / max(gpus, 1) for type, gpus in played.there.items()}
-        return SiaRecord(
-            round=played.index,
-            time=played.time,
-            arrived=played.arrived,
-            completed=played.completed,
-            restarts=played.starts + played.restarts,
-            queue=played.jobs - played.running,
-            running=played.running,
-            utilisation=sum(played.gpus.values()) / max(sum(played.there.values()), 1),
-            utilisation_by_type=shares,
-            edit_seconds=decided.edit_seconds,
-            solve_seconds=decided.solve_seconds,
-            rounding_seconds=decided.shim_seconds,
-            seconds=decided.edit_seconds + decided.solve_seconds + decided.shim_seconds,
-            store_seconds=decided.store_seconds,
-            certify_seconds=decided.certify_seconds,
-            status=str(solution.status),
-            gap=solution.gap,
-            primal_residual=solution.primal_residual,
-            answer_gap=math.nan if rounded is None else rounded.gap,
-            integrality_loss=(
+        last, program = self.scheduler.last, self.policy.program
+        assert last is not None and last.solution is not None
+        decided, rounded, solution = last.answer, last.answer.rounded, last.solution
+        times = RoundTimes.of(last, self.solver)
+        own = {
+            "round": played.index,
+            "time": played.time,
+            "arrived": played.arrived,
+            "completed": played.completed,
+            "restarts": played.starts + played.restarts,
+            "queue": played.jobs - played.running,
+            "running": played.running,
+            "utilisation": sum(played.gpus.values()) / max(sum(played.there.values()), 1),
+            "utilisation_by_type": {
+                type: played.gpus[type] / max(gpus, 1) for type, gpus in played.there.items()
+            },
+            "answer_gap": math.nan if rounded is None else rounded.gap,
+            "integrality_loss": (
                 math.nan if rounded is None else integrality_loss(rounded.objective, solution.bound)
             ),
-            objective=solution.objective,
-            bound=solution.bound,
-            answer_objective=math.nan if rounded is None else rounded.objective,
-            n_variables=program.n_variables,
-            n_rows=program.n_rows,
-            nnz=program.nnz,
-            iterations=solution.iterations,
-            churn=solution.churn,
-            integral_churn=decided.churn,
-            warm_started=solution.warm_started,
-            **integer_figures(solution.integer),
-            missed=rounded is None,
+            "answer_objective": math.nan if rounded is None else rounded.objective,
+            "integral_churn": decided.churn,
+            "missed": rounded is None,
             **self._evolution.measure(solution),
-        )
+        }
+        measured = solved_record(self.solver.name, played.index, program, solution, times) | own
+        return SiaRecord(**{field.name: measured[field.name] for field in fields(SiaRecord)})
 
     def _proven(self) -> list[float]:
         """Return whether a proof was found, for each round with a search for one."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from copter.explanation import ColumnReason, Explanation
     from copter.problems.sia.interface import SiaJob, SiaRound
     from copter.problems.sia.policy import SiaPolicy
+    from copter.rounds.record import RoundRecord
     from copter.solvers.base import Solver
 
 ROUND_SECONDS = 60.0
@@ -70,8 +71,8 @@ class Sia:
 
     Attributes
     ----------
-    last : SiaRound or None
-        Result of the last round.
+    last : RoundRecord or None
+        Record of the last round; its answer is a :class:`copter.problems.sia.interface.SiaRound`.
     figures : dict of str to number
         Statistics of the last round's program.
     """
@@ -93,7 +94,7 @@ class Sia:
         policy: SiaPolicy | None = None,
     ) -> None:
         self.round_seconds: float | None = float(round_seconds)
-        self.last: SiaRound | None = None
+        self.last: RoundRecord | None = None
         self.figures: dict[str, float] = {}
         self._settings: dict[str, Any] = {"p": p, "lam": lam, "scale_up_limit": scale_up_limit}
         self._deadline = deadline
@@ -127,9 +128,10 @@ class Sia:
         InfeasibleRoundError
             If jobs that must have GPUs do not fit.
         """
-        if self._policy is None:
-            from copter.problems.sia.policy import SiaPolicy
+        from copter.problems.sia.policy import SiaPolicy  # not before a round: see `warm_up`
+        from copter.rounds.rounds import Rounds
 
+        if self._policy is None:
             self._policy = SiaPolicy(now.cluster, **self._settings)
         policy = self._policy
         for job in now.left:
@@ -142,12 +144,13 @@ class Sia:
         self._changes(policy, now)
         if self._timeshare is not None:
             policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
-        self.last = policy.round(self._solver, now.time, deadline=self._deadline)
-        for name in self.last.changes:  # the cluster reports in the next round what these jobs really have
+        self.last = Rounds(policy, self._solver, deadline=self._deadline).play(("at", now.time))
+        decided: SiaRound = self.last.answer
+        for name in decided.changes:  # the cluster reports in the next round what these jobs really have
             self._known.pop(str(name), None)
-        self.figures = _figures(self.last, policy)
+        self.figures = self._figures(self.last, policy)
         allocation = {}
-        for name, configuration in self.last.allocation.items():
+        for name, configuration in decided.allocation.items():
             if configuration is not None:
                 allocation[str(name)] = configuration
         return allocation
@@ -168,6 +171,22 @@ class Sia:
         if solution.clock != policy.program.store.clock:
             return []
         return list(_sentences(solution.explain(job), policy.configurations_of(job)))
+
+    def _figures(self, played: RoundRecord, policy: SiaPolicy) -> dict[str, float]:
+        """Return the statistics of a round."""
+        solution, decided = played.solution, played.answer
+        assert solution is not None  # every solver returns one, in time or not
+        return {
+            "solve_seconds": self._solver.seconds(solution, played.seconds.solve)[1],
+            "gap": solution.gap,
+            "answer_gap": float("nan") if decided.rounded is None else decided.rounded.gap,
+            "variables": policy.program.n_variables,
+            "nonzeros": policy.program.nnz,
+            "iterations": solution.iterations,
+            "churn": solution.churn,
+            "integral_churn": decided.churn,
+            "missed": decided.rounded is None,
+        }
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -261,23 +280,6 @@ def _as_job(job: Job) -> SiaJob:
         min_gpus=least,
         max_gpus=most,
     )
-
-
-def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
-    """Return the statistics of a round."""
-    solution, rounded = decided.solution, decided.rounded
-    assert solution is not None  # a round that was played has one
-    return {
-        "solve_seconds": decided.solve_seconds,
-        "gap": solution.gap,
-        "answer_gap": float("nan") if rounded is None else rounded.gap,
-        "variables": policy.program.n_variables,
-        "nonzeros": policy.program.nnz,
-        "iterations": solution.iterations,
-        "churn": solution.churn,
-        "integral_churn": decided.churn,
-        "missed": rounded is None,
-    }
 
 
 class _TimeShare:

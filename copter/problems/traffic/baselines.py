@@ -211,7 +211,7 @@ def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[Floats, fl
             break
     else:
         raise SolverError(f"{lp} on {part.volume.size} demands: {solution.status}: {solution.reason}")
-    rounded = engineering.repair(solution).flows
+    rounded = engineering.round(solution).flows
     return engineering.path_flows(rounded), spent + rounded.seconds
 
 

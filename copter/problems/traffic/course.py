@@ -30,7 +30,7 @@ from copter.problems.pop import pop_name
 from copter.problems.traffic import CHANGES, DRIFTS, MAX_MIN, Drift, Objective, PathKind
 from copter.problems.traffic.baselines import is_method, run_method
 from copter.problems.traffic.fairness import MaxMinFlows, accuracy_of
-from copter.problems.traffic.model import TrafficDomain, TrafficEngineering
+from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
 from copter.problems.traffic.state import TrafficState
@@ -149,7 +149,7 @@ class TrafficEvent:
     restored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def told(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the changes as events of :class:`.model.TrafficDomain`."""
+        """Yield the changes as events of :class:`.model.TrafficEngineering`."""
         if self.restored.size:
             yield "restore_links", self.restored
         if self.failed.size:
@@ -252,7 +252,7 @@ class TrafficCourse(Course):
     def _rounds(
         self, traffic: TrafficEngineering, events: Iterator[tuple[str, TrafficEvent]], solver: Solver
     ) -> Iterator[Record]:
-        rounds = Rounds(TrafficDomain(traffic), solver)
+        rounds = Rounds(traffic, solver)
         for change, event in events:
             record = record_round(rounds, *event.told())
             if self.on_loads is not None:

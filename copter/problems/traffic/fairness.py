@@ -272,7 +272,7 @@ class MaxMinFlows(TrafficState):
         """Return as much of the rates as fits."""
         model, left = self._max_flow, clock.left()
         model.set_volumes(rates)
-        done = model.round(self._solvers[0], deadline=left if left < math.inf else None)
+        done = model.play(self._solvers[0], deadline=left if left < math.inf else None)
         return _Routing(model.path_flows(done.flows), done.solution)
 
     def _by_min_mlu(self, rates: Floats, clock: Clock) -> _Routing:
@@ -283,7 +283,7 @@ class MaxMinFlows(TrafficState):
             self._min_mlu.fail_links(np.flatnonzero(~self.up))
         model, left = self._min_mlu, clock.left()
         model.set_volumes(rates)
-        done = model.round(self._solvers[1], deadline=left if left < math.inf else None)
+        done = model.play(self._solvers[1], deadline=left if left < math.inf else None)
         flows = model.path_flows(done.flows)
         return _Routing(flows / max(1.0, self.check(flows).mlu), done.solution)
 

@@ -21,7 +21,7 @@ Source: thesis section 5.1.2; program (11) there is max-flow.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,8 +37,8 @@ from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.program.program import ContinualProgram
+from copter.rounds.events import EventDomain, event
 from copter.rounds.record import Move, binding_of, moves_between
-from copter.rounds.rounds import Rounds
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
 from copter.solution import Allocation, Solution
 from copter.solvers.base import takes_start
@@ -50,6 +50,8 @@ _PAIRS_AT_ONCE = 32_768
 """Number of demands added in one call, so that its temporary arrays are small compared with the program."""
 _FEW = 0.001
 """Largest share of changed demands with which a solver can find a start by itself."""
+_OVER = 1e-9
+"""Largest relative excess of a link or a demand in an answer."""
 _SMALL = 1_000
 """Number of columns up to which a solver needs no more time than making a start for it."""
 
@@ -99,8 +101,8 @@ class TrafficRound:
         return binding_of(self.solution)
 
 
-class TrafficEngineering(TrafficState):
-    """Demands over path sets, as a program that is edited in place.
+class TrafficEngineering(TrafficState, EventDomain):
+    """Demands over path sets, as a program that is edited in place; a domain of :class:`copter.Rounds`.
 
     Parameters
     ----------
@@ -155,6 +157,7 @@ class TrafficEngineering(TrafficState):
 
     # ---- demands ---------------------------------------------------------------------------------
 
+    @event
     def remove_demands(self, pairs: ArrayLike) -> None:
         """Remove demands and their columns from the program.
 
@@ -270,17 +273,10 @@ class TrafficEngineering(TrafficState):
 
     # ---- a round ---------------------------------------------------------------------------------
 
-    def round(self, solver: Solver, *, deadline: float | None = None) -> TrafficRound:
-        """Play a round (:class:`copter.Rounds`): solve the present program, and make the flow feasible.
-
-        Parameters
-        ----------
-        deadline : float, optional
-            Seconds of the round. A late round has last round's flows, reduced to present links and demands,
-            then increased where possible.
-        """
-        done: TrafficRound = Rounds(TrafficDomain(self), solver, deadline=deadline).play().answer
-        return done
+    def solve(self, solver: Solver) -> Solution:
+        """Solve the program, from the solver's last flows made feasible."""
+        self.offer(solver)
+        return solver.solve(self.program)
 
     def offer(self, solver: Solver) -> None:
         """Set a warm solver's start to its last flows, made feasible (max-flow).
@@ -306,11 +302,11 @@ class TrafficEngineering(TrafficState):
                 flows = self.shim.near(self.program, *start)
                 solver.start_from(self.program, flows.nonzeros, start[1])
 
-    def repair(self, solution: Solution) -> TrafficRound:
+    def round(self, solution: Solution) -> TrafficRound:
         """Return feasible flows near a solution of the present program; change nothing."""
         return self._answer(self.shim.round(self.program, solution), solution)
 
-    def keep(self) -> TrafficRound:
+    def fallback(self) -> TrafficRound:
         """Return the last flows as far as links and demands permit; change nothing."""
         last = None if self._last is None else self._last.flows
         return self._answer(self.shim.repair(self.program, last), None)
@@ -324,6 +320,37 @@ class TrafficEngineering(TrafficState):
     def _answer(self, flows: Flows, solution: Solution | None) -> TrafficRound:
         before = None if self._last is None else self._last.x
         return TrafficRound(solution, flows, Allocation.of(self.program, flows.nonzeros), before)
+
+    def figures(self, answer: TrafficRound) -> dict[str, float]:
+        """Return the figures of a round for reports."""
+        return {
+            **answer.flows.extras,
+            "overload": self.overload(self.link_loads(answer.flows)),
+        }
+
+    def violations(self, answer: TrafficRound) -> Iterator[str]:
+        """Yield the violations of flows, computed from the paths only."""
+        found = self.check(self.path_flows(answer.flows))
+        if found.excess > _OVER * max(1.0, float(self.volume.max(initial=0.0))):
+            yield f"a demand is exceeded by {found.excess:g}"
+        if self.objective == "max-flow" and found.overload > _OVER:
+            yield f"a link carries {found.overload:g} too much"
+        lack = found.lack - float(self.volume[self.cut].sum())
+        if self.objective == "min-mlu" and lack > _OVER * max(1.0, float(self.volume.sum())):
+            yield f"demands with a path lack {lack:g}"
+
+    def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+        """Yield random changes of volumes and capacities, and links that fail and return."""
+        pairs = rng.choice(self.paths.n_pairs, 6, replace=False)
+        yield "set_volumes", rng.uniform(0, 3, 6) * (rng.random(6) < 0.8), pairs
+        down = np.flatnonzero(~self.up)
+        if down.size:
+            yield "restore_links", down[: int(rng.integers(1, 1 + down.size))]
+        if rng.random() < 0.4:
+            yield "fail_links", rng.choice(self.topology.n_links, 2, replace=False)
+        if rng.random() < 0.2:
+            links = rng.choice(self.topology.n_links, 3, replace=False)
+            yield "set_capacities", rng.uniform(0, 4, 3), links
 
     def path_flows(self, flows: Flows) -> Floats:
         """Return the flow on each path of the path set.
@@ -384,53 +411,3 @@ def _has_path(first, pointer, link, down):  # type: ignore[no-untyped-def]
                 served[pair] = True
                 break
     return served
-
-
-EVENTS = ("set_volumes", "set_capacities", "fail_links", "restore_links", "remove_demands")
-"""Methods of :class:`TrafficEngineering` that are events: tuples of the name and its arguments."""
-
-
-class TrafficDomain:
-    """Domain of a network's rounds.
-
-    `traffic`: used with its present state; its methods may still be called between rounds.
-    """
-
-    def __init__(self, traffic: TrafficEngineering) -> None:
-        self.traffic = traffic
-
-    @property
-    def program(self) -> ContinualProgram:
-        """The network's program."""
-        return self.traffic.program
-
-    def apply(self, event: tuple[Any, ...]) -> None:
-        """Apply an event: a name of :data:`EVENTS`, and the arguments of that method."""
-        name, *arguments = event
-        if name not in EVENTS:
-            raise EditError("traffic", "event", name, f"must be one of {', '.join(EVENTS)}")
-        getattr(self.traffic, name)(*arguments)
-
-    def solve(self, solver: Solver) -> Solution:
-        """Solve the program, from the solver's last flows made feasible."""
-        self.traffic.offer(solver)
-        return solver.solve(self.program)
-
-    def round(self, solution: Solution) -> TrafficRound:
-        """Return feasible flows near a solution."""
-        return self.traffic.repair(solution)
-
-    def fallback(self) -> TrafficRound:
-        """Return the last flows as far as links and demands permit."""
-        return self.traffic.keep()
-
-    def accept(self, answer: TrafficRound) -> None:
-        """Replace the last flows."""
-        self.traffic.accept(answer)
-
-    def figures(self, answer: TrafficRound) -> dict[str, float]:
-        """Return the figures of a round for reports."""
-        return {
-            **answer.flows.extras,
-            "overload": self.traffic.overload(self.traffic.link_loads(answer.flows)),
-        }

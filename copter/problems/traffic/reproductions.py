@@ -96,7 +96,7 @@ def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
     scale, low, high = 1.0 / float(volumes.mean()), 0.0, math.inf
     while high > 1.01 * low:
         traffic.set_volumes(volumes * scale)
-        flow = traffic.round(solver).flows.extras["total_flow"] / float(volumes.sum() * scale)
+        flow = traffic.play(solver).flows.extras["total_flow"] / float(volumes.sum() * scale)
         low, high = (scale, high) if flow > carried else (low, scale)
         scale = (math.sqrt(low * high) if low else high / 4.0) if math.isfinite(high) else 4.0 * low
     return replace(instance, topology=replace(topology, capacity=topology.capacity / scale))

@@ -17,6 +17,7 @@ from copter.errors import EditError
 from copter.problems.traffic import OBJECTIVES, Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.topology import Topology
+from copter.rounds.events import event
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class TrafficState:
 
     # ---- demands ---------------------------------------------------------------------------------
 
+    @event
     def set_volumes(self, volumes: ArrayLike, pairs: ArrayLike | None = None) -> None:
         """Set the volumes of demands; 0 ends a demand.
 
@@ -112,6 +114,7 @@ class TrafficState:
 
     # ---- links -----------------------------------------------------------------------------------
 
+    @event
     def set_capacities(self, capacities: ArrayLike, links: ArrayLike | None = None) -> None:
         """Set the capacities of links; a link that is down stays down.
 
@@ -128,6 +131,7 @@ class TrafficState:
         self.capacity[which] = capacity
         self._links_changed(which)
 
+    @event
     def fail_links(self, links: ArrayLike) -> None:
         """Take links down, so that nothing flows over them until they are restored.
 
@@ -135,6 +139,7 @@ class TrafficState:
         """
         self._set_up(links, False)
 
+    @event
     def restore_links(self, links: ArrayLike) -> None:
         """Bring links back with their previous capacity.
 

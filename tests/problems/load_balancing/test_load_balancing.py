@@ -78,7 +78,7 @@ def check(fleet, placement):
 def test_the_program_is_the_relaxation_without_memory(instance):
     fleet, last = instance
     balancer = balancer_of(fleet, last)
-    balancer.prepare()
+    balancer.update_program()
     unit = fleet.sizes.mean()
     expected = relaxation(fleet, last)
     for name in ("copter", "highs-simplex"):
@@ -93,7 +93,7 @@ def test_no_placement_is_below_the_bound_and_ours_is_no_better_than_exact(instan
     fleet, last = instance
     exact = solve_exact(fleet, last, mip_gap=0.0, threads=1)
     balancer = balancer_of(fleet, last)
-    done = balancer.round(make_solver("copter", tolerance=1e-6))
+    done = balancer.play(make_solver("copter", tolerance=1e-6))
     check(fleet, done.placement)
     assert done.gap == pytest.approx((done.cost - done.bound) / max(fleet.sizes.mean(), done.cost))
     if exact.placement is None:
@@ -150,7 +150,7 @@ def test_a_zipf_day_is_balanced_within_memory_and_moves_less_than_the_heuristic(
     solver = make_solver("copter", tolerance=1e-4)
     for loads in scenario.loads():
         balancer.set_loads(loads)
-        done = balancer.round(solver)
+        done = balancer.play(solver)
         check(balancer.fleet(), done.placement)
         assert done.imbalance <= 0.1 + 1e-9 and done.memory <= 1
         moved.append(done.movements)
@@ -195,22 +195,22 @@ def test_what_the_memory_cannot_hold_is_named():
     solver = make_solver("copter")
     balancer = LoadBalancer()
     with pytest.raises(LoadBalancingError, match="at least one server and one shard"):
-        balancer.round(solver)
+        balancer.play(solver)
     balancer.add_server("a", 3)
     balancer.add_server("b", 3)
     balancer.add_shard("large", 1, size=4)
     with pytest.raises(LoadBalancingError, match="shard 'large': size = 4: must be at most 3"):
-        balancer.round(solver)
+        balancer.play(solver)
     balancer.set_size("large", 2)
     balancer.add_shards(["x", "y", "z"], 1.0, 2.0)
     with pytest.raises(LoadBalancingError, match="shards: size = 8: must be at most 6, all memory"):
-        balancer.round(solver)
+        balancer.play(solver)
     balancer.remove_shard("z")  # 6 of 6, but three shards of 2 do not fit on two servers of 3
     with pytest.raises(
         LoadBalancingError,
         match="must fit in the memory of a server.*proven by branch and bound.*total size = 6",
     ):
-        balancer.round(solver)
+        balancer.play(solver)
     assert balancer.number == 0
 
 
@@ -223,7 +223,7 @@ def test_what_is_balanced_but_outside_the_band_is_not_proven():
     done = balancer_of(fleet, stays).take(stays, needed)
     assert done.balanced and done.cost < done.bound
     assert not done.in_band and not done.proven
-    done = balancer_of(fleet, stays).round(make_solver("copter"))
+    done = balancer_of(fleet, stays).play(make_solver("copter"))
     assert done.in_band and done.proven and done.cost == needed
 
 
@@ -233,7 +233,7 @@ def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pas
     loads = next(scenario.loads())
     for scale in (1.0, 3.0):  # the same loads in another unit
         balancer.set_loads(loads * scale)
-        done = balancer.round(solver)
+        done = balancer.play(solver)
     assert (done.movements, done.cost, done.gap) == (0, 0.0, pytest.approx(0.0, abs=1e-6))
     assert done.solution.status == "optimal" and done.solution.iterations == 0
 
@@ -268,6 +268,6 @@ def test_new_shards_without_load_are_spread_by_number():
         balancer.add_server(server, memory=20)
     balancer.add_shards([f"hot {k}" for k in range(3)], 9.0)
     balancer.add_shards([f"cold {k}" for k in range(12)], 0.0)
-    balancer.round(make_solver("copter"))
+    balancer.play(make_solver("copter"))
     on = Counter(server for k in range(12) for server in balancer.shares(f"cold {k}"))
     assert sorted(on.values()) == [4, 4, 4]

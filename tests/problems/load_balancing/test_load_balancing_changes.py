@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer, LoadBalancingError
-from copter.problems.load_balancing.balancer import ShardDomain
 from copter.problems.load_balancing.example import example
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.workload import few_changed, zipf_loads
@@ -27,11 +26,11 @@ def anew(balancer):
 
 def solved(balancer, solver):
     """A round in which the program is solved whatever changed."""
-    balancer.prepare()
+    balancer.update_program()
     start = balancer.start()
     if start is not None and takes_start(solver):
         solver.start_from(balancer.program, *start)
-    done = balancer.place(solver.solve(balancer.program))
+    done = balancer.round(solver.solve(balancer.program))
     balancer.accept(done)
     return done
 
@@ -53,22 +52,22 @@ def check(balancer, done):
 @settings(max_examples=examples(40), deadline=None)
 def test_costs_and_bounds_are_those_of_a_balancer_made_anew(seed, kept):
     rng, domain = np.random.default_rng(seed), example()
-    balancer, solver = domain.balancer, make_solver("copter", tolerance=1e-7)
+    balancer, solver = domain, make_solver("copter", tolerance=1e-7)
     for server in ("spare", "another"):
         balancer.add_server(server, 40.0)
-    balancer.round(solver)
+    balancer.play(solver)
     for _ in range(6):
         other = anew(balancer)
         events = list(domain.events(rng))
         for event in events[int(rng.integers(0, len(events) + 1)) :]:
             domain.apply(event)
-            ShardDomain(other).apply(event)
+            other.apply(event)
         balancer.tolerance = other.tolerance = float(rng.choice([0.05, 0.1, balancer.tolerance]))
         try:
             expected = solved(other, make_solver("highs-simplex", tolerance=1e-7))
         except LoadBalancingError:
             with pytest.raises(LoadBalancingError):
-                balancer.round(solver)
+                balancer.play(solver)
             return
         at_once = balancer.proven() if kept else None
         if at_once is not None:
@@ -94,7 +93,7 @@ def test_most_rounds_need_no_solver_and_all_are_as_good():
     solver, times = make_solver("copter", tolerance=1e-6), 0
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
-        done = balancer.round(solver)
+        done = balancer.play(solver)
         check(balancer, done)
         assert done.in_band
         times += done.solution is None

@@ -11,9 +11,9 @@ from copter.problems.placement.rounds.example import example
 
 def waiting_tasks() -> Any:
     """Servers with tasks that run and tasks that wait, and a drained server."""
-    placement = example().placement
+    placement = example()
     placement.submit([f"cpu {k}" for k in range(12)], [0] * 12)
-    placement.round()
+    placement.play()
     placement.submit([f"whole {k}" for k in range(4)], [2] * 4)
     placement.submit([f"pair {k}" for k in range(3)], [3] * 3)
     placement.drain(["server 0"])
@@ -39,5 +39,5 @@ def test_an_error_in_the_middle_moves_nobody(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(placement, "_start", broken)
     with pytest.raises(RuntimeError, match="in the middle"):
-        placement.round(moves=10)
+        placement.play("copter", ("limit_moves", 10))
     assert state(placement) == before

@@ -147,7 +147,7 @@ def test_a_search_that_ends_early_says_what_it_may_have_missed(nodes):
 def test_the_best_placement_is_between_a_round_s_value_and_its_bound(seed):
     rounds = busy(seed)
     best = best_placement(rounds)
-    done = rounds.round()
+    done = rounds.play()
     check(rounds)
     assert done.value <= best * (1 + 1e-6)
     assert done.bound >= best * (1 - 1e-6)
@@ -161,7 +161,7 @@ def test_tasks_that_come_and_go_leave_nothing_behind(seed):
     rounds, rng = busy(seed, tasks=80), np.random.default_rng(seed)
     there = [f"t{one}" for one in range(80)]
     for number in range(6):
-        rounds.round()
+        rounds.play()
         check(rounds)
         gone = [there.pop(int(rng.integers(len(there)))) for _ in range(15)]
         rounds.finish(gone)
@@ -179,7 +179,7 @@ def test_a_large_cluster_is_within_the_gap():
     rounds, rng = busy(11, tasks=3000, gap=0.02, n=400), np.random.default_rng(0)
     for number in range(5):
         bound = single_task_bound(rounds)
-        done = rounds.round()
+        done = rounds.play()
         check(rounds)
         assert done.gap <= 0.02
         assert done.bound <= bound * (1 + 1e-6)
@@ -194,36 +194,36 @@ def test_a_large_cluster_is_within_the_gap():
 
 def test_tasks_of_a_server_that_fails_wait_again_and_first():
     rounds = busy(6)
-    rounds.round()
+    rounds.play()
     name = rounds.running.servers.names[3]
     on = {id for id in (f"t{one}" for one in range(60)) if (rounds.running.place_of(id) or (-1,))[0] == 3}
     assert on
     assert set(rounds.fail([name])) == on
     check(rounds)
-    done = rounds.round()
+    done = rounds.play()
     check(rounds)
     assert all(place.server != 3 for place in done.placed.values())
     rounds.restore([name])
-    assert any(place.server == 3 for place in rounds.round().placed.values())
+    assert any(place.server == 3 for place in rounds.play().placed.values())
 
 
 def test_a_drained_server_is_empty_as_soon_as_moves_allow():
     servers, kinds = drawn(8)
     rounds = PlacementRounds(servers, kinds)
     rounds.submit(range(14), np.arange(14) % 12)
-    rounds.round()
+    rounds.play()
     counts = np.bincount([place.server for one in range(14) if (place := rounds.running.place_of(one))])
     server = int(counts.argmax())
     many = int(counts[server])
     assert many >= 2
     rounds.drain([servers.names[server]])
     for left in range(many - 1, -1, -1):
-        done = rounds.round(moves=1)
+        done = rounds.play("copter", ("limit_moves", 1))
         check(rounds)
         assert len(done.moved) == 1
         on = [one for one in range(14) if (rounds.running.place_of(one) or (-1,))[0] == server]
         assert len(on) == left
-    assert not rounds.round(moves=1).moved
+    assert not rounds.play("copter", ("limit_moves", 1)).moved
 
 
 def test_a_group_leaves_a_drained_server_at_once_and_for_a_server_that_fits_it():
@@ -234,24 +234,24 @@ def test_a_group_leaves_a_drained_server_at_once_and_for_a_server_that_fits_it()
     rounds = PlacementRounds(servers, [TaskKind(1, 1, 1, 1000, ())])
     rounds.drain("c")
     rounds.submit("xyz", 0, Together("g"))
-    rounds.round()
+    rounds.play()
     rounds.restore("c")
     (home,) = {rounds.running.place_of(task).server for task in "xyz"}
     others = [server for server in (0, 1, 3) if server != home]
     rounds.adopt(range(4), [0] * 4, [others[0]] * 4, [1, 2, 4, 8])  # full, and the tightest has 2 of 3 GPUs
     rounds.drain([servers.names[home]])
-    assert not rounds.round(moves=2).moved
+    assert not rounds.play("copter", ("limit_moves", 2)).moved
     check(rounds)
-    assert set(rounds.round(moves=3).moved) == set("xyz")
+    assert set(rounds.play("copter", ("limit_moves", 3)).moved) == set("xyz")
     assert {rounds.running.place_of(task).server for task in "xyz"} == {others[1]}
     check(rounds)
     rounds.restore([servers.names[home]])
     rounds.submit(["w"], 0)
-    rounds.round()
+    rounds.play()
     rounds.finish(range(4))
     rounds.fail([servers.names[others[0]], servers.names[home]])
     rounds.drain([servers.names[others[1]]])
-    assert not rounds.round(moves=9).moved.keys() & set("xyz")  # two GPUs are left
+    assert not rounds.play("copter", ("limit_moves", 9)).moved.keys() & set("xyz")  # two GPUs are left
     check(rounds)
 
 
@@ -266,13 +266,13 @@ def test_a_group_leaves_a_drained_server_at_once_and_for_a_server_that_fits_it()
         (lambda rounds: rounds.submit(["x"], 12), "kind = 12: must be in \\[0, 12\\)"),
         (lambda rounds: rounds.submit(["x", "y"], [1]), "must be \\(2,\\)"),
         (lambda rounds: rounds.finish(["t1", "nobody"]), "no task 'nobody'"),
-        (lambda rounds: rounds.round(moves=-1), "moves = -1"),
+        (lambda rounds: rounds.limit_moves(-1), "moves = -1"),
         (lambda rounds: rounds.fail(["s000", "nowhere"]), "no server 'nowhere'"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_has_changed(wrong, said):
     rounds = busy(0)
-    rounds.round()
+    rounds.play()
     before = pickle.dumps(rounds.running)
     with pytest.raises(PlacementError, match=said):
         wrong(rounds)
@@ -296,21 +296,21 @@ def test_tasks_of_a_group_are_not_on_one_server(most):
     ids = [f"g{one}" for one in range(30)]
     rounds.submit(ids[:20], kind, Apart("g", most))
     rounds.submit(["free"], kind)
-    rounds.round()
+    rounds.play()
     check(rounds)
     assert many_on(rounds, ids[:20]).max() == most
     assert rounds.running.place_of("free")
     rounds.submit(ids[20:], [number % 12 for number in range(10)], Apart("g", most))
-    rounds.round()
+    rounds.play()
     assert many_on(rounds, ids).max() == most
     runs = next(id for id in ids if rounds.running.place_of(id))
     rounds.finish([runs])
     ids.remove(runs)
-    rounds.round()
+    rounds.play()
     assert many_on(rounds, ids).max() == most
     rounds.drain([servers.names[0]])
     for _ in range(10):
-        rounds.round(moves=2)
+        rounds.play("copter", ("limit_moves", 2))
         assert many_on(rounds, ids).max() == most
     check(rounds)
 
@@ -326,7 +326,7 @@ def test_a_group_is_spread_over_zones():
     rounds = PlacementRounds(servers, [TaskKind(1000, 1024, 0, 0, ())])
     ids = [f"t{one}" for one in range(10)]
     rounds.submit(ids, 0, Apart("job", most=2, zones=zones))
-    assert len(rounds.round().placed) == 6
+    assert len(rounds.play().placed) == 6
     assert many_on(rounds, ids, lambda server: "abc".index(zones[server])).tolist() == [2, 2, 2]
     assert rounds.place("other", 0, Apart("job", most=2, zones=zones)) is None
     assert rounds.place("one more", 0, Apart("another", most=2, zones=zones)) is not None
@@ -344,7 +344,7 @@ def test_groups_run_together_on_one_server_or_in_one_zone(seed):
                 rounds.submit(ids, rng.integers(0, 4, 2), Together((name, job), its))
         alone = [("alone", count, number) for number in range(8)]
         rounds.submit(alone, rng.integers(0, 4, 8))
-        rounds.round(moves=3)
+        rounds.play("copter", ("limit_moves", 3))
         running = rounds.running
         there = {}
         for id in list(running._slot):
@@ -370,7 +370,7 @@ def plain(cpu, kinds, **options):
 def test_a_group_of_two_kinds_keeps_its_limit_within_one_round():
     rounds = plain([8000] * 3, [(1000, 1000), (1000, 1001)])
     rounds.submit(["a", "b"], [0, 1], Apart("g", 1))
-    rounds.round()
+    rounds.play()
     places = [rounds.running.place_of(id) for id in "ab"]
     assert places[0] and places[1] and places[0].server != places[1].server
 

@@ -17,7 +17,7 @@ def test_a_job_starts_with_its_smallest_and_at_most_doubles():
     policy.submit(SiaJob("J", RISING))
     seen = []
     for k in range(1, 7):
-        policy.round(milp(), 60.0 * k)
+        policy.play(milp(), ("at", 60.0 * k))
         seen.append(policy.allocation["J"].gpus)
     assert seen == [1, 2, 4, 8, 16, 16]
 
@@ -28,7 +28,8 @@ def test_a_job_without_gpus_starts_again_from_its_smallest():
     force(policy, 60.0, J=Configuration(1, 1, "B"))
     force(policy, 120.0, J=Configuration(1, 2, "A"))
     force(policy, 180.0, J=None)
-    policy.apply(240.0)
+    policy.at(240.0)
+    policy.prepare()
     assert gpus(policy, "J") == [None, ("A", 1), ("B", 1)]
     assert policy.program.requests["J"].costs == pytest.approx([LAM, 1.0, 1.0])  # no discount without GPUs
 
@@ -37,16 +38,19 @@ def test_restarting_jobs_are_pinned_until_they_run():
     policy = make(PAIR)
     policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
     force(policy, 60.0, J=Configuration(1, 1, "A"))
-    policy.apply(120.0)
+    policy.at(120.0)
+    policy.prepare()
     assert gpus(policy, "J") == [("A", 1)]
-    policy.apply(160.0)
+    policy.at(160.0)
+    policy.prepare()
     assert gpus(policy, "J") == [None, ("A", 1), ("A", 2), ("B", 1), ("B", 2)]
 
 
 def test_rigid_jobs_choose_among_types():
     policy = make(BIG)
     policy.submit(SiaJob("J", RISING, kind="rigid", gpus=8))
-    policy.apply(60.0)
+    policy.at(60.0)
+    policy.prepare()
     assert gpus(policy, "J") == [None, ("A", 8), ("B", 8)]
     assert policy.program.requests["J"].costs == pytest.approx([LAM, 8**-0.5, 8**-0.5])  # N_min is 8
 
@@ -56,7 +60,8 @@ def test_strong_scaling_jobs_are_given_their_throughput():
     profile = TrainingProfile("m", 0.0, 100.0, {"A": 1.0, "B": 2.0}, scaling)
     policy = make(BIG, p=1.0, scale_up_limit=None)
     policy.submit(SiaJob("J", profile, kind="strong-scaling"))
-    policy.apply(60.0)
+    policy.at(60.0)
+    policy.prepare()
     found = BIG.configurations
     throughput = replace(scaling, m_max=1.0).speedup(found.gpus, found.nodes, 0.0)
     throughput *= np.where(found.type_index == 0, 1.0, 2.0)
@@ -69,9 +74,10 @@ def test_reserved_jobs_are_given_gpus():
     one = Cluster([GpuType("A", 1, 1)])
     policy.submit(SiaJob("K", table([5.0], one)))
     policy.submit(SiaJob("J", table([5.0], one), reserved=True))
-    policy.apply(60.0)
+    policy.at(60.0)
+    policy.prepare()
     assert gpus(policy, "J") == [("A", 1)]
-    assert policy.round(milp(), 60.0).allocation == {"K": None, "J": Configuration(1, 1, "A")}
+    assert policy.play(milp(), ("at", 60.0)).allocation == {"K": None, "J": Configuration(1, 1, "A")}
 
 
 # ---- nodes come and go -------------------------------------------------------------------------------
@@ -85,7 +91,7 @@ def test_pins_of_restarts_are_released_when_nodes_vanish():
     force(policy, 60.0, J=Configuration(2, 8, "A"))
     force(policy, 120.0, J=Configuration(2, 8, "A"), K=Configuration(2, 8, "A"))
     policy.set_nodes("A", 2)
-    done = policy.round(milp(), 180.0)
+    done = policy.play(milp(), ("at", 180.0))
     assert done.released == ["K"]  # the younger restart
     assert done.allocation["J"] == Configuration(2, 8, "A")
     assert done.allocation["K"] != Configuration(2, 8, "A")
@@ -101,5 +107,6 @@ def test_a_pin_that_is_released_keeps_the_scale_up_limit():
     policy.update("J", restarting_until=0.0)
     force(policy, 120.0, J=Configuration(1, 2, "A"))
     policy.update("J", level=1)
-    policy.apply(180.0)  # still restarting, but its level cannot run on 2 GPUs any more
+    policy.at(180.0)
+    policy.prepare()  # still restarting, but its level cannot run on 2 GPUs any more
     assert gpus(policy, "J") == [None, ("A", 1), ("A", 4), ("B", 1), ("B", 2), ("B", 4)]

@@ -21,7 +21,7 @@ def test_the_running_example_of_section_3_3_4():
         policy = make(PAIR, p=p, scale_up_limit=None)
         policy.submit(SiaJob("J1", table([2.0, 3.0, 1.0, 2.0, 4.0])))
         policy.submit(SiaJob("J2", table([20.0, 40.0, 10.0, 15.0, 20.0])))
-        allocation = policy.round(milp(), 60.0).allocation
+        allocation = policy.play(milp(), ("at", 60.0)).allocation
         assert allocation == {"J1": Configuration(1, 4, "B"), "J2": Configuration(1, 2, "A")}
 
 
@@ -53,12 +53,13 @@ def test_a_quiet_round_is_one_bulk_update():
     for k in range(5):
         policy.submit(SiaJob(k, RISING))
     solver = milp()
-    policy.round(solver, 60.0)
+    policy.play(solver, ("at", 60.0))
     assert policy.program.verbs["add_requests"] == 1
     assert policy.program.verbs["share_columns"] == 1
-    policy.round(solver, 1000.0)
+    policy.play(solver, ("at", 1000.0))
     policy.program.verbs.clear()
-    policy.apply(1060.0)
+    policy.at(1060.0)
+    policy.prepare()
     assert policy.program.verbs == {"update_requests": 1}
 
 
@@ -113,7 +114,8 @@ def test_any_events_leave_the_program_of_the_formula(data):
         if data.draw(st.booleans()):
             policy.set_nodes("A", data.draw(st.integers(2, 6)))
         before = policy.allocation
-        policy.apply(now)
+        policy.at(now)
+        policy.prepare()
         held = {name: policy.allocation[name] for name in jobs}
         program = policy.program
         assert set(program.request_ids) == set(jobs)

@@ -1,8 +1,7 @@
-"""The replay: times by hand, figures against dense arrays, and rounds that are not recorded."""
+"""The replay: times by hand, and figures against dense arrays."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -19,10 +18,8 @@ from copter.problems.sia import (
     SteadyReplay,
     generate,
 )
-from copter.problems.sia.course import Size
 from copter.problems.sia.replay import _SAME
 from copter.solvers.registry import make_solver
-from support.commands import invoke
 from support.sia_cases import Exact
 
 
@@ -121,21 +118,3 @@ def test_shares_and_lengths_are_those_of_dense_arrays():
         if number == 25:
             break
     assert number == 25
-
-
-SMALL = Size(128, 12, 2)
-
-
-@pytest.fixture(autouse=True)
-def small_warm_up(monkeypatch):
-    monkeypatch.setattr("copter.problems.sia.course._WARM_UP", SMALL)
-
-
-def test_the_command_plays_without_a_recording(tmp_path):
-    path = tmp_path / "out.json"
-    words = "bench sia --gpus 128 --jobs 20 --rounds 3 --solvers copter --no-isolate --no-record"
-    result = invoke(*words.split(), "--json", str(path))
-    assert "not recorded" in result.output
-    records = json.loads(path.read_text())["records"]
-    assert [record["round"] for record in records] == [0, 1, 2]
-    assert np.isfinite([record["gap"] for record in records]).all()

@@ -98,7 +98,7 @@ def test_max_flow_is_scipy_s_after_any_events(case):
     topology, paths, volume, events = case
     traffic = TrafficEngineering(topology, paths)
     volume, capacity = play(traffic, volume, events)
-    done = traffic.round(make_solver("highs-simplex", **HIGHS))
+    done = traffic.play(make_solver("highs-simplex", **HIGHS))
     flows = traffic.path_flows(done.flows)
     wanted = best_flow(topology, paths, volume, capacity)
     assert done.flows.extras["total_flow"] == pytest.approx(wanted, abs=1e-6)
@@ -116,7 +116,7 @@ def test_min_mlu_is_scipy_s_after_any_events(case):
     volume, capacity = play(traffic, volume, events)
     able = servable(topology, paths, capacity)
     assert traffic.cut.tolist() == np.flatnonzero(~able & (volume > 0)).tolist()
-    done = traffic.round(make_solver("highs-simplex", **HIGHS))
+    done = traffic.play(make_solver("highs-simplex", **HIGHS))
     assert done.solution.status is Status.OPTIMAL
     wanted = least_mlu(topology, paths, np.where(able, volume, 0.0), capacity)
     assert done.flows.extras["mlu"] == pytest.approx(wanted, abs=1e-6)
@@ -131,14 +131,14 @@ def test_last_round_s_flows_are_taken_where_they_are_good_enough(monkeypatch):
     traffic, solver = TrafficEngineering(topology, paths), make_solver("copter", tolerance=1e-3)
     ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
     traffic.set_volumes([7.0, 6.0, 8.0], [ab, bc, ac])
-    assert traffic.round(solver).flows.extras["total_flow"] == pytest.approx(16.0, rel=1e-3)
+    assert traffic.play(solver).flows.extras["total_flow"] == pytest.approx(16.0, rel=1e-3)
     traffic.set_volumes([7.5, 5.5, 8.5], [ab, bc, ac])
-    done = traffic.round(solver)
+    done = traffic.play(solver)
     assert (done.solution.iterations, done.solution.status) == (0, Status.OPTIMAL)
     assert done.flows.extras["total_flow"] == pytest.approx(15.5, rel=1e-3)
     assert done.solution.churn > 0  # against the last answer, not against what was offered
     traffic.set_volumes([1.0, 1.0, 20.0], [ab, bc, ac])  # other prices: now there is something to solve
-    done = traffic.round(solver)
+    done = traffic.play(solver)
     assert done.flows.extras["total_flow"] == pytest.approx(11.0, rel=1e-3)
 
 

@@ -28,7 +28,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,10 +46,10 @@ from copter.problems.placement.rounds.groups import TaskGroup
 from copter.problems.placement.rounds.mixes import fill
 from copter.problems.placement.rounds.relaxation import Found, PatternRelaxation
 from copter.problems.placement.rounds.running import Running
-from copter.problems.placement.servers import Servers
+from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import TaskKind
+from copter.rounds.events import EventDomain, event
 from copter.rounds.record import Move
-from copter.rounds.rounds import Rounds as PlayedRounds
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver
 from copter.solvers.generation import MissingColumns, generations
@@ -89,6 +90,8 @@ class Round:
         Last solution of the program (:mod:`copter.problems.placement.rounds.relaxation`). Its resources are
         the kinds of tasks, its requests the classes of equal servers, and its columns the known patterns.
         None if no program was solved.
+    prices : (kinds,) ndarray, optional
+        Prices of the kinds of tasks, with which the next round begins.
     """
 
     placed: dict[Hashable, Place]
@@ -100,6 +103,7 @@ class Round:
     seconds: float
     moves: tuple[Move, ...] = ()
     solution: Solution | None = field(default=None, compare=False, repr=False)
+    prices: Floats | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"solution": None}  # it contains the state of the program at that time
@@ -115,8 +119,8 @@ class Round:
         return self.value
 
 
-class PlacementRounds:
-    """Placement of tasks on servers, round by round.
+class PlacementRounds(EventDomain):
+    """Placement of tasks on servers, round by round: a domain of :class:`copter.Rounds`.
 
     Parameters
     ----------
@@ -130,13 +134,18 @@ class PlacementRounds:
     gap : float
         Largest relative gap.  A round ends when its gap is proved, when no pattern has a positive reduced
         value, or after a limit of solves; :attr:`Round.gap` is the gap that was reached.
+    moves : int
+        Largest number of tasks that a round moves off drained servers.
 
     Raises
     ------
     PlacementError
-        If values are not finite and positive, or not one for each kind; `gap` is not between 0 and 1; there
-        are no servers, two have the same name, or a capacity or request is out of its range.
+        If values are not finite and positive, or not one for each kind; `gap` is not between 0 and 1; `moves`
+        is negative; there are no servers, two have the same name, or a capacity or request is out of
+        its range.
     """
+
+    program = None
 
     def __init__(
         self,
@@ -145,11 +154,13 @@ class PlacementRounds:
         *,
         values: ArrayLike | None = None,
         gap: float = GAP,
+        moves: int = 0,
     ) -> None:
         if not 0.0 < gap < 1.0:
             raise PlacementError(f"gap = {gap}: must be above 0 and below 1")
         self.running = Running(servers, kinds)
         self.gap = gap
+        self.limit_moves(moves)
         self.values = worth_of(servers, self.running.fleet, values)
         self._most = Most.of(servers)
         self._price = self.values.copy()
@@ -157,18 +168,29 @@ class PlacementRounds:
 
     # ---- changes between rounds -------------------------------------------------------------------------
 
+    @event
+    def limit_moves(self, moves: int) -> None:
+        """Set the largest number of tasks that a round moves off drained servers."""
+        if moves < 0:
+            raise PlacementError(f"moves = {moves}: must not be negative")
+        self.moves = moves
+
+    @event
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
         """Add tasks that wait for the next round; see :meth:`Running.submit`."""
         self.running.submit(ids, kinds, group)
 
+    @event
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
         """Add tasks that run already; see :meth:`Running.adopt`."""
         self.running.adopt(ids, kinds, servers, gpus)
 
+    @event
     def finish(self, ids: Iterable[Hashable]) -> None:
         """Remove running or waiting tasks; see :meth:`Running.finish`."""
         self.running.finish(ids)
 
+    @event
     def fail(self, servers: Iterable[str]) -> list[Hashable]:
         """Remove servers at once; return the tasks that ran there, which wait again.
 
@@ -183,6 +205,7 @@ class PlacementRounds:
         self.running.stop(slots)
         return self.running.ids(slots)
 
+    @event
     def drain(self, servers: Iterable[str]) -> None:
         """Stop placing tasks on some servers; rounds move running tasks away, within their limit of moves.
 
@@ -193,6 +216,7 @@ class PlacementRounds:
         """
         self.running.usable[self._mask(servers, "drain")] = False
 
+    @event
     def restore(self, servers: Iterable[str]) -> None:
         """Use servers again that failed or were drained.
 
@@ -234,44 +258,20 @@ class PlacementRounds:
         running.start(slots, np.array([server]), np.array([gpus]))
         return Place(server, gpus)
 
-    def round(self, moves: int = 0, *, deadline: float | None = None) -> Round:
-        """Play a round (:class:`copter.Rounds`): move tasks off drained servers, then place waiting tasks.
-
-        Parameters
-        ----------
-        moves : int
-            Largest number of tasks that move off drained servers.
-        deadline : float, optional
-            Seconds of the round.  At the deadline it places the tasks for which it has found places, possibly
-            none.
-
-        Returns
-        -------
-        Round
-            The placed and moved tasks, with value and bound.
-
-        Raises
-        ------
-        PlacementError
-            If `moves` is negative.
-        """
-        domain = PlacementDomain(self, moves)
-        done: Round = PlayedRounds(domain, self.solver, deadline=deadline).play().answer
-        return done
-
     @property
     def solver(self) -> Solver:
         """Solver of the placement's program."""
         return self._relaxation.solver
 
-    def find(self, moves: int) -> Round:
+    def solve(self, solver: Solver) -> Round:  # noqa: ARG002 - the placement has its own
         """Return the best result of a round within the clock's time (:mod:`copter.clock`), without changes.
 
-        `moves`: as for :meth:`round`.
+        Tasks are moved off drained servers, then waiting tasks are placed, as many as there is time for.
         """
-        begun = time.perf_counter()
-        with self.running.trial():
-            moved = self._leave_drained(moves)
+        begun, price = time.perf_counter(), self._price
+        with self.running.trial(), ExitStack() as at_the_end:
+            at_the_end.callback(setattr, self, "_price", price)
+            moved = self._leave_drained(self.moves)
             demand = self.running.waiting.copy()
             servers = self._open(demand)
             found, bound, solves, solution = self._best(demand, servers)
@@ -286,16 +286,65 @@ class PlacementRounds:
                 solves=solves,
                 seconds=time.perf_counter() - begun,
                 solution=solution,
+                prices=self._price,
             )
         places = [*done.placed.items(), *done.moved.items()]
         return replace(done, moves=tuple(Move(id, self.running.place_of(id), place) for id, place in places))
 
-    def keep(self) -> Round:
+    def round(self, solution: Round) -> Round:
+        """Return the result of :meth:`solve`, which is integral."""
+        return solution
+
+    def fallback(self) -> Round:
         """Return a result that places no task."""
         return Round({}, {}, int(self.running.waiting.sum()), 0.0, math.inf, 0, 0.0)
 
+    def figures(self, answer: Round) -> dict[str, float]:
+        """Return the figures of an answer for reports."""
+        return {"placed": len(answer.placed), "moved": len(answer.moved), "waiting": answer.waiting}
+
+    def violations(self, answer: Round) -> Iterator[str]:
+        """Yield servers and GPUs whose tasks exceed their capacity, counted task by task."""
+        tasks, servers = self.running, self.running.servers
+        cpu, memory = [0] * len(servers), [0] * len(servers)
+        gpus: dict[tuple[int, int], int] = {}
+        for id in tasks.all_ids():
+            place = answer.placed.get(id) or answer.moved.get(id) or tasks.place_of(id)
+            if place is None:
+                continue
+            kind = tasks.kinds[tasks.kind_of(id)]
+            cpu[place.server] += kind.cpu
+            memory[place.server] += kind.memory
+            used = [gpu for gpu in range(64) if place.gpus >> gpu & 1]
+            if len(used) != kind.gpus:
+                yield f"task {id!r}: {len(used)} GPUs: must be {kind.gpus}"
+            for gpu in used:
+                gpus[place.server, gpu] = gpus.get((place.server, gpu), 0) + kind.milli
+        for server, name in enumerate(servers.names):
+            if cpu[server] > servers.cpu[server] or memory[server] > servers.memory[server]:
+                yield f"server {name!r}: tasks exceed its CPU or memory"
+        for (server, gpu), milli in gpus.items():
+            if milli > MILLI or gpu >= servers.gpus[server]:
+                yield f"GPU {gpu} of server {servers.names[server]!r}: tasks exceed its capacity"
+
+    def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+        """Yield random arrivals and ends of tasks, and failures, drains and restores of servers."""
+        tasks = self.running
+        ids, names = tasks.all_ids(), list(tasks.servers.names)
+        new = [f"task {int(rng.integers(1 << 40))}" for _ in range(int(rng.integers(0, 6)))]
+        if new and len(ids) < 60:
+            yield "submit", new, rng.integers(0, len(tasks.kinds), len(new))
+        if ids and rng.random() < 0.6:
+            yield "finish", [ids[k] for k in rng.choice(len(ids), min(3, len(ids)), replace=False).tolist()]
+        if rng.random() < 0.3:
+            yield (
+                str(rng.choice(["fail", "drain", "restore", "restore"])),
+                [names[int(rng.integers(len(names)))]],
+            )
+
     def accept(self, done: Round) -> None:
         """Start and move the tasks of a result."""
+        self._price = self._price if done.prices is None else done.prices
         places = done.placed | done.moved
         servers, gpus = np.array(list(places.values()), np.int64).reshape(-1, 2).T
         self.running.start(self.running.slots(places), servers, gpus)
@@ -498,50 +547,3 @@ def _fits_one(free: Free, fleet: Fleet, kinds: Ints, usable: Flags, servers: Fla
         for kind in kinds:
             if (not servers[server] or not somewhere[kind]) and fits(free, fleet, kind, server):
                 servers[server] = somewhere[kind] = True
-
-
-EVENTS = ("submit", "adopt", "finish", "fail", "drain", "restore")
-"""Methods of a placement that are events: an event is a tuple of the name and its arguments."""
-
-
-class PlacementDomain:
-    """A placement as a domain of :class:`copter.Rounds`.
-
-    `placement`: used in its present state; its methods may still be called between rounds. `moves`: as for
-    :meth:`PlacementRounds.round`.
-    """
-
-    program = None
-
-    def __init__(self, placement: PlacementRounds, moves: int = 0) -> None:
-        if moves < 0:
-            raise PlacementError(f"moves = {moves}: must not be negative")
-        self.placement, self.moves = placement, moves
-
-    def apply(self, event: tuple[Any, ...]) -> None:
-        """Apply an event: a name of :data:`EVENTS`, and the arguments of that method."""
-        name, *arguments = event
-        if name not in EVENTS:
-            raise PlacementError(f"event = {name!r}: must be one of {', '.join(EVENTS)}")
-        owner = self.placement if hasattr(self.placement, name) else self.placement.running
-        getattr(owner, name)(*arguments)
-
-    def solve(self, solver: Solver) -> Round:  # noqa: ARG002 - the placement has its own
-        """Return the result that is found by the deadline."""
-        return self.placement.find(self.moves)
-
-    def round(self, solution: Round) -> Round:
-        """Return the solution, which is integral."""
-        return solution
-
-    def fallback(self) -> Round:
-        """Return a result that places no task."""
-        return self.placement.keep()
-
-    def accept(self, answer: Round) -> None:
-        """Start and move the tasks of an answer."""
-        self.placement.accept(answer)
-
-    def figures(self, answer: Round) -> dict[str, float]:
-        """Return the figures of an answer for reports."""
-        return {"placed": len(answer.placed), "moved": len(answer.moved), "waiting": answer.waiting}

@@ -1,6 +1,6 @@
 """Times of copying, saving, loading and journaling a program of Sia's steady cluster.
 
-    python -m copter.problems.sia.durability FOLDER [GPUS JOBS ROUNDS]
+    python tests/durability.py FOLDER [GPUS JOBS ROUNDS]
 
 In each round, 2% of the jobs are new.  The program writes to FOLDER, which should be on the disk to measure,
 and prints the seconds.

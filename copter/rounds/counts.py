@@ -1,0 +1,109 @@
+"""CountDomain: base class of domains that allocate whole amounts, for example instances or crews."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from copter.clock import Clock, time_left
+from copter.errors import NoAllocationError
+from copter.models.arrays import flat_lp
+from copter.models.general_lp import supported
+from copter.program.sense import Sense, in_sense
+from copter.rounds.amounts import AmountDomain, Shared
+from copter.shims.counts import Counts, CountShim, bounded, counts_of, minimums
+from copter.solution import Solution
+from copter.solvers.general.integer import solve_integer
+from copter.store.compiled import compile_program
+
+_SMALL = 2_000
+"""Largest number of columns for which branch and bound looks for a better answer."""
+_NODES = 100
+"""Largest number of nodes, so that a round without a deadline ends, and equal rounds have equal answers."""
+_SHARE = 0.7
+"""Share of the time that is left of the round for branch and bound."""
+_GAP = 1e-6
+"""Gap at which an answer is good enough."""
+
+
+class CountDomain(AmountDomain):
+    """Base class of domains with whole amounts: :class:`copter.CountShim` rounds their programs.
+
+    Rows may have lower bounds (demand that must be covered), coefficients may have any sign, and columns may
+    have minimum amounts. Columns of requests with ``integral=True`` get whole amounts. If the program has at
+    most 2,000 columns, and the gap of the rounded answer is above 1e-6, branch and bound improves it in at
+    most 100 nodes, and in 0.7 of the time that is left of the round. The class implements
+    :class:`copter.Domain` except ``apply``. A subclass adds resources and requests to :attr:`program` and
+    implements ``apply`` and, for `copter check`, ``events``.
+
+    If no answer satisfies all rows, the round falls back to one that keeps all upper bounds;
+    ``answer.short`` says what it lacks.
+
+    Parameters
+    ----------
+    sense : "min" or "max"
+        Sense of the program.
+
+    Attributes
+    ----------
+    program : ContinualProgram
+        Program that is solved in each round.
+    minimum : dict of request id to float, (n,) array or mapping of column to float
+        Least amounts of columns that are not 0. A subclass changes it with the program.
+    last : Shared or None
+        Answer that was accepted last; None before the first round.
+
+    Examples
+    --------
+    >>> from copter import CountDomain, Rounds
+    >>> class Fleet(CountDomain):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.program.add_resource("cores", lower=0.0, upper=float("inf"))
+    ...         kinds, prices = ["small", "large"], [1.0, 3.5]
+    ...         self.program.add_request(
+    ...             "web", prices, {"cores": [4, 16]}, upper=9, integral=True, columns=kinds
+    ...         )
+    ...         self.minimum["web"] = {"large": 2}
+    ...     def apply(self, cores):
+    ...         self.program.update_resource("cores", lower=cores)
+    >>> rounds = Rounds(Fleet())
+    >>> rounds.play(20.0).answer.x["web"], rounds.play(60.0).answer.x["web"]
+    ({'small': 5.0, 'large': 0.0}, {'small': 3.0, 'large': 3.0})
+    """
+
+    def __init__(self, sense: Sense = "min") -> None:
+        self.minimum: dict[Hashable, Any] = {}
+        super().__init__(sense, CountShim(self.minimum))
+
+    def round(self, solution: Solution) -> Shared:
+        """Round a solution to whole amounts, and improve them by branch and bound if the program is small."""
+        counts = self._shim.round(self.program, solution)
+        if not counts.gap <= _GAP and self.program.n_variables <= _SMALL:
+            counts = _improved(self, counts, solution)
+        if counts.short:
+            missing = ", ".join(f"{id!r} lacks {amount:g}" for id, amount in [*counts.short.items()][:3])
+            raise NoAllocationError("infeasible", f"no whole amounts satisfy all rows were found: {missing}")
+        return self._shared(counts, solution)
+
+    def figures(self, answer: Shared) -> dict[str, float]:
+        """Return the objective, the number of active resources and of rows that are short, for reports."""
+        return {**super().figures(answer), "short": len(answer.short)}
+
+
+def _improved(domain: CountDomain, counts: Counts, solution: Solution) -> Counts:
+    """Return the better of some counts and those of branch and bound."""
+    program, clock = domain.program, Clock(_SHARE * time_left())
+    whole = compile_program(program)
+    least, lp = minimums(program, domain.minimum, whole), flat_lp(whole)
+    semi = least > lp.integral
+    lp = supported(replace(lp, lower=np.where(semi, least, 0.0), semi=semi if semi.any() else None))
+    found = solve_integer(lp, _GAP, clock, options={"mip_max_nodes": _NODES})
+    cost = in_sense(counts.objective, program.sense)
+    if found.objective is not None and found.x is not None and found.objective < cost:
+        counts = counts_of(program, whole, found.x, counts.seconds + clock())
+    return bounded(counts, solution, -math.inf if found.bound is None else found.bound)

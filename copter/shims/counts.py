@@ -1,0 +1,237 @@
+"""Shim for counts: whole amounts of columns, minimum amounts and covering rows, with a certified gap.
+
+For programs of any signs, such as instances of a fleet or crews of a shift:
+
+1. The amounts of integral requests are rounded down. An amount below the column's minimum becomes 0.
+2. Rows that are violated then, among them sum rows, are repaired by moves of single columns
+   (:mod:`copter.shims.counts_repair`), first upper bounds, then lower bounds.
+3. Columns that cost something are reduced, and columns that gain something are raised, as far as rows permit.
+
+The loss of the rounding is bounded by the gap to the solution's certified bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from copter.arrays import Floats
+from copter.errors import EditError, SettingError
+from copter.keywords import Checked, suggests
+from copter.program.sense import in_sense
+from copter.proof.pricing import price
+from copter.proof.whole import answer_gap, larger_bound
+from copter.shims.counts_repair import Entries, Problem, repair
+from copter.solution import check_roundable
+from copter.store.allocation import NOTHING, SparseX
+from copter.store.compiled import CompiledProgram, compile_program
+from copter.store.reading import unchanged
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solution import Solution
+
+_FEASIBLE = 1e-9
+"""Excess of a row, relative to its larger bound or to 1, that is a rounding error."""
+_WHOLE = 1e-6
+"""Distance below a whole number at which an amount counts as that number."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Allocation with whole amounts of the columns of integral requests.
+
+    Attributes
+    ----------
+    nonzeros : SparseX
+        Amounts by request slot.
+    objective : float
+        Cost, or value if the program is maximised. Infinite (minus infinity in a maximisation) if something
+        is short, because that is not an allocation of the program.
+    bound : float
+        Bound on the objective of every allocation with whole amounts: that of the solution. NaN for a repair.
+    gap : float
+        Gap between the objective and the bound, in the definition of the solution; infinite for a repair.
+    short : mapping of resource id, or pair "total" and request id, to float
+        Amounts by which resources and totals miss a bound: a lower bound, "==", or an upper bound below 0.
+    seconds : float
+        Time of the rounding.
+    clock : int
+        Revision of the store at the rounding.
+    """
+
+    nonzeros: SparseX = field(repr=False)
+    objective: float
+    bound: float
+    gap: float
+    short: Mapping[Hashable, float]
+    seconds: float
+    clock: int
+
+
+class CountShim(Checked):
+    """Rounding of a solution to whole amounts that satisfy rows of either kind, and minimum amounts.
+
+    Columns of requests with ``integral=True`` get whole amounts, the others any.
+
+    Parameters
+    ----------
+    minimum : mapping of request id to float, (n,) array or mapping of column to float, optional
+        Least amount of each column of a request if it is not 0. The shim reads the mapping in each round, so
+        that its owner can change it; ids of requests that are not in the program have no effect.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, CountShim, make_solver
+    >>> program = ContinualProgram()
+    >>> program.add_resource("calls", lower=70.0, upper=float("inf"))
+    >>> program.add_request("agents", [90.0, 100.0], {"calls": [12, 15]}, upper=4, integral=True)
+    >>> solution = make_solver("copter").solve(program)
+    >>> counts = CountShim().round(program, solution)
+    >>> counts.objective, dict(counts.short)
+    (490.0, {})
+    """
+
+    def __init__(self, minimum: Mapping[Hashable, Any] | None = None) -> None:
+        if minimum is not None and not isinstance(minimum, Mapping):
+            why = "must be a mapping of request id to amounts"
+            raise SettingError("CountShim", "minimum", minimum, why)
+        self.minimum = {} if minimum is None else minimum
+
+    @suggests
+    def round(self, program: ContinualProgram, solution: Solution) -> Counts:
+        """Return whole amounts near a solution; an integral solution that keeps the minimums is unchanged.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+            The program, not edited since the solve.
+        solution : Solution
+            Its solution.
+
+        Raises
+        ------
+        EditError
+            If a minimum is invalid; the error names the request.
+        CopterError
+            If the solution has no allocation (:class:`copter.errors.NoAllocationError`), if the program was
+            edited since the solve, if the solution belongs to another program, or if a request has a convex
+            term.
+        """
+        begin = perf_counter()
+        check_roundable(program, solution)
+        table, y = program.store.requests, solution.y
+        pricing = solution.pricing or price(program.store, y)
+        summed = table.total[program.request_slots] < np.inf
+        sums = -pricing.marginal[program.request_slots][summed]
+        counts = _repaired(
+            program, self.minimum, solution.nonzeros, np.concatenate((y[program.resource_slots], sums)), begin
+        )
+        proof = solution.integer
+        return bounded(counts, solution, -math.inf if proof is None else in_sense(proof.bound, program.sense))
+
+    @suggests
+    def repair(self, program: ContinualProgram, last: Counts | None) -> Counts:
+        """Return the last amounts, changed where rows no longer hold; the fallback of a round.
+
+        Upper bounds hold if they are not negative. What cannot be covered is in ``short``.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+            The program in its present state.
+        last : Counts, optional
+            Result for this program at an earlier time; None to begin with nothing.
+
+        Raises
+        ------
+        EditError
+            If a minimum is invalid; the error names the request.
+        CopterError
+            If a request has a convex term.
+        """
+        x = NOTHING if last is None else unchanged(program.store, last.nonzeros, last.clock)
+        return _repaired(program, self.minimum, x, None, perf_counter())
+
+
+def _repaired(
+    program: ContinualProgram, minimum: Mapping[Hashable, Any], x: SparseX, y: Floats | None, begin: float
+) -> Counts:
+    """Return repaired amounts near x; `y`: prices of resources and sum rows, None for no prices."""
+    whole = compile_program(program)
+    least, integral = minimums(program, minimum, whole), whole.integrality.astype(np.bool_)
+    given = np.zeros(whole.c.size)
+    place = np.zeros(program.store.requests.size, np.int64)
+    place[program.request_slots] = whole.column_start[:-1]
+    at = place[x.slot] + x.column
+    given[at] = np.clip(x.value, 0.0, whole.upper[at])
+    given = np.where(integral, np.floor(given + _WHOLE), given)
+    given[given < least] = 0.0
+    columns, rows = (
+        Entries(each.indptr.astype(np.int64), each.indices.astype(np.int64), each.data)
+        for each in (whole.A, whole.A.tocsr())
+    )
+    y = np.zeros(whole.row_lower.size) if y is None else y
+    bounds = whole.row_lower, whole.row_upper
+    problem = Problem(columns, rows, *bounds, y, whole.c, whole.upper, least, integral)
+    repair(problem, given, whole.A @ given)
+    return counts_of(program, whole, given, perf_counter() - begin)
+
+
+def bounded(counts: Counts, solution: Solution, bound: float) -> Counts:
+    """Return counts with the larger one of the solution's bound and another bound, as costs."""
+    cost = in_sense(counts.objective, solution.sense)
+    largest = min(max(bound, solution.certificate.bound), cost)
+    gap = answer_gap(solution, cost, bound)
+    return replace(counts, bound=in_sense(largest, solution.sense), gap=gap)
+
+
+def counts_of(program: ContinualProgram, whole: CompiledProgram, x: Floats, seconds: float) -> Counts:
+    """Return amounts (n,) of a compiled program as Counts, with what they lack."""
+    used, owners = whole.A @ x, [*whole.resource_ids]
+    owners += [("total", whole.request_ids[k]) for k in np.flatnonzero(whole.sum_row >= 0).tolist()]
+    lacks = np.maximum(whole.row_lower - used, used - whole.row_upper)
+    size = np.maximum(1.0, larger_bound(whole.row_lower, whole.row_upper))
+    short = {owners[i]: float(lacks[i]) for i in np.flatnonzero(lacks > _FEASIBLE * size).tolist()}
+    at = np.flatnonzero(x)
+    request = np.searchsorted(whole.column_start, at, "right") - 1
+    slot, column = program.request_slots[request], at - whole.column_start[request]
+    order = np.lexsort((column, slot))
+    nonzeros = SparseX(slot[order], column[order], x[at][order])
+    objective = in_sense(math.inf if short else math.fsum((whole.c * x).tolist()), program.sense)
+    return Counts(nonzeros, objective, math.nan, math.inf, short, seconds, program.store.clock)
+
+
+def minimums(program: ContinualProgram, minimum: Mapping[Hashable, Any], whole: CompiledProgram) -> Floats:
+    """Return the minimum amount of each column (n,), 0 without one; raise EditError for an invalid one."""
+    least = np.zeros(whole.c.size)
+    numbers = {id: k for k, id in enumerate(whole.request_ids)} if minimum else {}
+    for id in minimum:
+        if id not in numbers:
+            continue
+        own = slice(*whole.column_start[numbers[id] : numbers[id] + 2].tolist())
+        given = minimum[id]
+        if isinstance(given, Mapping):
+            columns = list(program.requests[id].columns)
+            unknown = [column for column in given if column not in columns]
+            if unknown:
+                why = f"must name columns of the request, and not {unknown[0]!r}"
+                raise EditError(id, "minimum", given, why)
+            given = [given.get(column, 0.0) for column in columns]
+        try:
+            amounts = np.asarray(given, np.float64)
+            if amounts.ndim and amounts.shape != least[own].shape:
+                raise ValueError
+            least[own] = amounts
+        except (TypeError, ValueError):
+            width = whole.column_start[numbers[id] + 1] - own.start
+            why = f"must be a number, {width} numbers, or numbers by column"
+            raise EditError(id, "minimum", minimum[id], why) from None
+        if not (least[own] >= 0.0).all() or np.isinf(least[own]).any():
+            raise EditError(id, "minimum", minimum[id], "must be finite and not negative")
+    return np.where(whole.integrality, np.ceil(least - _WHOLE), least)
