@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
+DOMAINS = "copter.domains"
+"""Group of the entry points of domains of :class:`copter.Rounds`."""
+
 
 @cache
 def installed(group: str) -> dict[str, EntryPoint]:

@@ -1,8 +1,9 @@
 """Commands of domains, found through entry points.
 
 An entry point of the group ``copter.domains`` names a domain (:class:`copter.rounds.domain.Domain`), for
-example ``rides = "rides.model:Rides"``. `copter run rides` and `copter bench rides` play its rounds. Both
-commands also accept ``module:Name`` for a domain without an entry point.
+example ``rides = "rides.model:Rides"``. `copter check rides`, `copter run rides` and `copter bench rides`
+play its rounds. They also accept ``module:Name`` for a domain without an entry point. If a command of the
+group has the same name, `copter run` and `copter bench` mean the command.
 
 An entry point of the group ``copter.commands`` names a function ``register(run, bench)``. It adds commands to
 the groups `copter run` and `copter bench`, for example with ``run.command("sia")(run_sia)``. Domains are
@@ -23,8 +24,9 @@ import typer
 from typer.core import TyperGroup
 
 from copter.cli.console import errors
+from copter.installed import DOMAINS, installed
 
-_GROUP, _DOMAINS, _SERVICES = "copter.commands", "copter.domains", "copter.services"
+_GROUP, _SERVICES = "copter.commands", "copter.services"
 
 _Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
 """A function that adds a domain's commands to the groups `run` and `bench`."""
@@ -37,16 +39,16 @@ class _DomainGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands in alphabetical order."""
-        return sorted({*_commands()[self.which], *_domains()})
+        return sorted({*_commands()[self.which], *installed(DOMAINS)})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command with the name `cmd_name`, which may be ``module:Name`` of a domain, or None."""
-        domain = _domains().get(cmd_name, cmd_name)
-        if ":" in domain:
+        own = _commands()[self.which].get(cmd_name)
+        if own is None and (":" in cmd_name or cmd_name in installed(DOMAINS)):
             from copter.cli.rounds import domain_command
 
-            return domain_command(self.which, domain, cmd_name)
-        return _commands()[self.which].get(cmd_name)
+            return domain_command(self.which, cmd_name)
+        return own
 
 
 class RunGroup(_DomainGroup):
@@ -65,12 +67,6 @@ class BenchGroup(_DomainGroup):
 def _commands() -> dict[str, dict[str, Any]]:
     """Return the commands of each group by name, without those of domains that cannot be imported."""
     return _registered(_GROUP, ("run", "bench"))
-
-
-@cache
-def _domains() -> dict[str, str]:
-    """Return ``module:Name`` of each domain that has an entry point, by name."""
-    return {entry.name: entry.value for entry in entry_points(group=_DOMAINS)}
 
 
 @cache

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 CHECK_EXAMPLES = """\b
 Examples:
   copter check mydomain:Domain
+  copter check sia
   copter check docs/examples/rides.py:Rides --rounds 500 --seed 3
 """
-_Domain: TypeAlias = Annotated[str, typer.Argument(metavar="DOMAIN", help="module:Name, or file.py:Name.")]
+_Domain: TypeAlias = Annotated[
+    str, typer.Argument(metavar="DOMAIN", help="module:Name, file.py:Name, or its name.")
+]
 _Rounds: TypeAlias = Annotated[
     int, typer.Option(min=1, help="Number of rounds, with random events of the domain.")
 ]
@@ -89,13 +92,13 @@ class DomainBenchOptions(BenchOptions):
     rounds: _Rounds = 20
 
 
-def domain_command(which: str, domain: str, name: str) -> Any:
-    """Return the command `copter run NAME` or `copter bench NAME` of a domain, ``module:Name``."""
+def domain_command(which: str, name: str) -> Any:
+    """Return the command `copter run NAME` or `copter bench NAME` of a domain (:func:`domain_named`)."""
     app = typer.Typer(rich_markup_mode=None)
     if which == "run":
-        app.command(name)(command(DomainRunOptions, partial(_run, domain)))
+        app.command(name)(command(DomainRunOptions, partial(_run, name)))
     else:
-        app.command(name)(command(DomainBenchOptions, partial(_bench, domain)))
+        app.command(name)(command(DomainBenchOptions, partial(_bench, name)))
     return typer.main.get_command(app)
 
 

@@ -4,11 +4,10 @@
 GPUs, and `placement/` places tasks on single servers.  `cluster/` is the simulator in which the schedulers
 and their baselines (`pollux/`, `afs/`, `policies/`) schedule the same jobs.
 
-The `__init__` of a domain describes its modules.  Several domains have modules with these names: `example.py`
-is a small instance for `copter check`, `cli.py` has the commands, `course.py` the benchmark scenarios,
-`lines.py` the cases of the suite, `report.py` the output of a run, and `reproductions.py`, with the table of
-the same name, the figures of the domain's paper.
+The `__init__` of a domain describes its modules.  Several domains have modules with these names: `cli.py` has
+the commands, `course.py` the benchmark scenarios, `lines.py` the cases of the suite, `report.py` the output
+of a run, and `reproductions.py`, with the table of the same name, the figures of the domain's paper.
 
-All domains share `reading.py` (readers of JSON and CSV), `pop.py` (the common part of POP) and `deadlines.py`
-(a measurement of the lateness of rounds).
+All domains share `reading.py` (readers of JSON and CSV), `pop.py` (the common part of POP), `examples.py`
+(small instances for `copter check`) and `deadlines.py` (a measurement of the lateness of rounds).
 """

@@ -17,23 +17,11 @@ from typing import Any
 import numpy as np
 
 from copter.compile.first_calls import compile_at_once
-from copter.problems.load_balancing import example as shards
-from copter.problems.placement.rounds import example as placement
-from copter.problems.shockwave import example as market
-from copter.problems.sia import example as sia
-from copter.problems.traffic import example as traffic
+from copter.installed import DOMAINS, installed
 from copter.rounds.check import violations
+from copter.rounds.named import domain_named
 from copter.rounds.rounds import Rounds
 
-EXAMPLES: dict[str, Callable[[], Any]] = {
-    "shards": shards.example,
-    "sia": sia.example,
-    "traffic, max-flow": traffic.example,
-    "traffic, min-MLU": traffic.example_utilisation,
-    "placement": placement.example,
-    "shockwave": market.example,
-}
-"""Small examples of copter's domains, by their names in the table."""
 _WARM_UP = 100
 
 
@@ -63,8 +51,8 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     compile_at_once()
     print("domain             rounds  fallbacks    late  p99 late  largest  infeasible")
-    for name, make in EXAMPLES.items():
-        late, fallbacks, broken = _play(make, given.rounds, given.seed)
+    for name in installed(DOMAINS):
+        late, fallbacks, broken = _play(domain_named(name), given.rounds, given.seed)
         p99, most = 1e3 * np.percentile(late, 99), 1e3 * late.max()
         counts = f"{given.rounds:6d} {fallbacks:10d} {np.count_nonzero(late):7d}"
         print(f"{name:18s} {counts} {p99:6.2f} ms {most:5.1f} ms {broken:11d}")

@@ -1,4 +1,4 @@
-"""Domains by name: ``package.module:Name``, or ``folder/file.py:Name``."""
+"""Domains by name: an installed one, ``package.module:Name``, or ``folder/file.py:Name``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from copter.errors import CopterError
+from copter.errors import CopterError, choices
+from copter.installed import DOMAINS, installed
 
 
 class DomainNameError(CopterError, ValueError):
@@ -23,16 +24,19 @@ def domain_named(name: str) -> Callable[[], Any]:
     Parameters
     ----------
     name : str
-        ``package.module:Name``, on Python's module path or in the present folder; or ``folder/file.py:Name``.
+        Name of an entry point of the group ``copter.domains``; ``package.module:Name``, on Python's module
+        path or in the present folder; or ``folder/file.py:Name``.
 
     Raises
     ------
     DomainNameError
         If there is no such module, or it has no such attribute.
     """
-    module, _, attribute = name.rpartition(":")
+    known = installed(DOMAINS)
+    module, _, attribute = (known[name].value if name in known else name).rpartition(":")
     if not module or not attribute:
-        raise DomainNameError(f"{name!r}: must have the form module:Name or file.py:Name")
+        why = "must have the form module:Name or file.py:Name, or be an installed domain"
+        raise DomainNameError(f"{name!r}: {why}; {choices(name, known)}")
     folder = os.getcwd()
     if module.endswith(".py"):
         path = Path(module).absolute()

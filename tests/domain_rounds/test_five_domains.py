@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from copter import Rounds
-from copter.problems.deadlines import EXAMPLES
+from copter.installed import DOMAINS, installed
 from copter.rounds.check import KINDS, check_domain, violations
 from support.amounts import longer
 from support.ticking import tick
 
-names = pytest.mark.parametrize("name", EXAMPLES)
+names = pytest.mark.parametrize("name", installed(DOMAINS))
 
 
 @pytest.mark.parametrize("rounds", [14, longer(28)])
 @names
 def test_promises(name: str, rounds: int) -> None:
-    counts = check_domain(EXAMPLES[name], rounds=rounds, seed=5)
+    counts = check_domain(installed(DOMAINS)[name].load(), rounds=rounds, seed=5)
     assert all(counts[kind] for kind in KINDS)
     assert counts["refused"] > rounds / 3 and counts["feasible"] >= 3 * rounds
     # these two have no program of their own
@@ -32,7 +32,7 @@ def rounds_by_a_moved_clock(
 ) -> Counter[str]:
     """Play rounds with deadlines from 1 ms to 1 s, on a clock that moves whenever it is looked at."""
     rng = np.random.default_rng(seed)
-    rounds, happened = Rounds(EXAMPLES[name]()), Counter[str]()
+    rounds, happened = Rounds(installed(DOMAINS)[name].load()()), Counter[str]()
     domain: Any = rounds.domain
     for event in domain.events(rng):
         domain.apply(event)

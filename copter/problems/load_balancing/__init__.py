@@ -3,7 +3,7 @@
 Read `balancer.py` (from events to edits to a placement) and `shim.py` first; `outcome.py` is the
 result of a round.  `replicas.py` has the flows of the shim, `bound.py` a lower bound on movements, and
 `baselines.py` methods without the program.  `rebalancer.py` runs Rebalancer by `rebalancer_worker.py` in a
-separate Python environment.  `workload.py` and `scenario.py` make loads; `example.py` plays them as a domain.
+separate Python environment.  `workload.py` and `scenario.py` make loads.
 `cli.py`, `lines.py`, `course.py` and `reproductions.py` are commands, benchmarks and figures.
 """
 

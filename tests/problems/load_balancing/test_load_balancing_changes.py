@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import make_solver
+from copter.problems.examples import load_balancing as example
 from copter.problems.load_balancing import LoadBalancer, LoadBalancingError
-from copter.problems.load_balancing.example import example
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.workload import few_changed, zipf_loads
 from copter.solvers.base import takes_start

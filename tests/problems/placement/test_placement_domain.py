@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from copter.problems.placement.rounds.example import example
+from copter.problems.examples import placement as example
 
 
 def waiting_tasks() -> Any:

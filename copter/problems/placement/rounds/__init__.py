@@ -2,5 +2,4 @@
 
 Read `rounds.py` first, then `relaxation.py` (column generation) with `mixes.py` (the best pattern for a
 server). `running.py` has the tasks by their ids, and `groups.py` affinity and anti-affinity groups.
-`example.py` is an example as a domain.
 """
