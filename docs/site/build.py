@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from functools import cache
 from itertools import chain
@@ -34,7 +35,7 @@ from copter.bench.report.page import (
     sections_as_markdown,
     write_pictures,
 )
-from copter.bench.report.sections import mode_cell, speed_of_the_machine
+from copter.bench.report.sections import speed_of_the_machine
 from copter.bench.reproduction import not_reproduced, reproductions
 from copter.bench.result_files import LineResult, SuiteResult, load_suite
 from copter.bench.solvers import MODES
@@ -55,6 +56,7 @@ HERE, README = ROOT / "bench/results", ROOT / "README.md"
 RESULTS, PAPERS = HERE / "full", HERE / "papers"
 PICTURE = HERE / "round.svg"
 BEGIN, END = "<!-- written by make benchmarks -->\n", "<!-- end -->\n"
+WHY, WHY_END = "<!-- figures of make benchmarks -->\n", "<!-- end of figures -->\n"
 
 SIZES = ("sia-64", "sia-1024", "sia-10240")
 FEW = (
@@ -80,16 +82,16 @@ SHOWN: dict[str, tuple[str, ...]] = {
 """Lines of bench/results/benchmarks.md, and the solvers that are shown in addition to copter and the fastest
 mode of each other solver."""
 IN_README = (
+    "sia-10240",
+    "changes-50-of-1000000",
+    "shards-1024",
+    "traffic-kdl",
+    "sia-1024",
     "sia-64",
     "traffic-tiny",
     "traffic-mlu",
-    "sia-1024",
-    "sia-10240",
-    "traffic-kdl",
-    "shards-1024",
-    "changes-50-of-1000000",
 )
-"""Lines that the README shows: at most eight, the first ones of those that copter loses."""
+"""Lines that the README shows: wins and losses."""
 
 REPORT = f"""<!-- Written by make benchmarks from the results in bench/results/full: do not edit. -->
 
@@ -316,42 +318,62 @@ def papers_page() -> str:
 
 
 def readme(suite: SuiteResult) -> str:
-    """Return the README, with lines of the suite between the two marks, and machine, date and command."""
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
+    """Return the README, with measured figures between its two pairs of marks."""
+    text = README.read_text()
+    for (begin, end), own in (((WHY, WHY_END), why(suite)), ((BEGIN, END), lines_of_readme(suite))):
+        before, _, rest = text.partition(begin)
+        text = "".join((before, begin, own, end, rest.partition(end)[2]))
+    return text
+
+
+def why(suite: SuiteResult) -> str:
+    """Return three sentences with the figures of the largest programs."""
+    sia, few = suite.lines["sia-10240"], suite.lines["changes-50-of-1000000"]
+    mode = fastest_mode(sia, "highs")
+    assert mode is not None
+    return (
+        f"- A scheduling round of 10,240 GPUs, with {columns(sia):,} columns, takes "
+        f"{median(sia, 'copter')}. HiGHS in its fastest mode takes {median(sia, mode)} (medians of warm "
+        f"rounds, tolerance {sia.tolerance:g}).\n"
+        "- Edits cost what they touch: new costs of 50 of 50,000 requests, and the solve with "
+        f"{columns(few):,} columns, take {median(few, 'copter')}.\n"
+        "- Every answer has a lower bound on the optimum, which is recomputed from the program apart from "
+        "the solver. A solve that runs out of time returns the best allocation so far, with its gap.\n"
+    )
+
+
+def lines_of_readme(suite: SuiteResult) -> str:
+    """Return the README's table, the largest ratios first, and what it shows."""
     rows = []
-    for name in IN_README:
-        line = suite.lines[name]
-        alone = " and ".join(
-            _solve(line, solver) for solver in ("copter", fastest_mode(line, "highs")) if solver
+    for line in (suite.lines[name] for name in IN_README):
+        mode = fastest_mode(line, "highs")
+        assert mode is not None
+        ratio = median_seconds(line, mode) / median_seconds(line, "copter")
+        rounds = " and ".join(f"{len(line.measured_rounds(name))}" for name in ("copter", mode))
+        cells = (
+            f"{columns(line):,}",
+            f"{line.tolerance:g}",
+            rounds,
+            median(line, "copter"),
+            median(line, mode),
         )
-        shown = seconds(median_seconds(line, "copter")), mode_cell(line, "highs"), alone, gap(line, "copter")
-        rows.append((line.title, f"`{name}`", f"{columns(line):,}", *shown))
-    heads = (
-        "rounds of",
-        "line",
-        "columns",
-        "copter",
-        "HiGHS in its fastest mode",
-        "solves alone",
-        "largest gap of copter",
-    )
+        rows.append((ratio, (line.title, *cells, f"{ratio:.3g}")))
+    rows.sort(reverse=True)
+    heads = ("round of", "columns", "tolerance", "rounds", "copter", "HiGHS, fastest mode", "ratio")
     lost = [f"`{one.line}`" for one in not_fastest(suite)]
+    synthetic = sum(name.startswith(("columns-", "churn-", "changes-")) for name in suite.lines)
     told = (
-        f"\nMedian seconds of a warm round (edit, solve and shim) on {hardware(suite.machine)}, on "
-        f"{suite.begun[:10]}. The second figure is seconds of HiGHS over those of copter, median and range "
-        "over the rounds; the name is the fastest of [seven modes](bench/results/report.md#fastest-modes). "
-        "*Solves alone* are the medians of copter and HiGHS without edits and shim; copter's have a "
-        "certificate.\n"
-        f"{speed_of_the_machine(suite)}\n"
-        "Command: `copter bench all --profile full --only LINE --out runs/LINE`, for networks with "
-        "`--data NETWORKS`.\n\n"
-        f"On {len(lost)} of {len(verdicts(suite))} lines of the suite, which are its benchmark cases, "
-        "another solver (not always HiGHS) is faster: "
-        f"{', '.join(lost)}. [bench/results/report.md](bench/results/report.md) has all lines, solvers and "
-        "modes, [bench/results/benchmarks.md](bench/results/benchmarks.md) a selection.\n"
+        f"\nMedian seconds of a warm round (edits, solve and rounding) on {hardware(suite.machine)}, on "
+        f"{suite.begun[:10]}; rounds of copter and of HiGHS, which has [seven "
+        "modes](bench/results/report.md#fastest-modes). "
+        f"On {len(lost)} of {len(verdicts(suite))} compared lines of the suite another solver is faster: "
+        f"{', '.join(lost)}. {synthetic} lines are synthetic. [The report](bench/results/report.md) has all "
+        "lines, solvers, ranges and gaps.\n"
+        f"{speed_of_the_machine(suite)}\n\n"
+        "```sh\ncopter bench all --profile full --only sia-10240 --out runs/sia-10240    "
+        "# networks need --data FOLDER\n```\n"
     )
-    return "".join((before, BEGIN, table(heads, rows), told, END, after))
+    return table(heads, [row for _, row in rows]) + told
 
 
 def benchmarks_page(suite: SuiteResult) -> str:
@@ -529,34 +551,44 @@ def picture(suite: SuiteResult) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    lines = [suite.lines[name] for name in SIZES]
-    series = {
-        ("copter, warm", "C0"): ["copter"] * len(lines),
-        ("copter, cold", "C9"): ["copter-cold"] * len(lines),
-        ("HiGHS, fastest mode", "C1"): [fastest_mode(line, "highs") for line in lines],
+    lines = [line for name, line in suite.lines.items() if re.fullmatch(r"sia-\d+", name)]
+    largest = [line for line in lines if fastest_mode(line, "highs")][-1]
+    own, other = (median(largest, str(name)) for name in ("copter", fastest_mode(largest, "highs")))
+    title = f"One scheduling round: {own} instead of {other} at {columns(largest) / 1e6:.1f} million columns"
+    names = {
+        "copter": lambda line: "copter",
+        "copter, cold": lambda line: "copter-cold",
+        "HiGHS": lambda line: fastest_mode(line, "highs"),
     }
-    with mpl.rc_context({"svg.hashsalt": "copter", "svg.fonttype": "none", "font.size": 11}):
-        figure = Figure(figsize=(7.5, 4.2), layout="constrained")
-        axes = figure.add_subplot(xscale="log", yscale="log")
-        for (label, colour), names in series.items():
-            answered = [(line, name) for line, name in zip(lines, names, strict=True) if name]
-            at, found = (
-                [columns(line) for line, _ in answered],
-                [spread(seconds_of(*one)) for one in answered],
-            )
-            middle = [each["median"] for each in found]
-            axes.plot(at, middle, "o-", color=colour, label=label)
-            low, high = ([each[end] for each in found] for end in ("min", "max"))
-            axes.fill_between(at, low, high, color=colour, alpha=0.2)
-            axes.annotate(seconds(middle[-1]), (at[-1], middle[-1]), (6, -4), textcoords="offset points")
-        axes.set_xlabel("columns of the program")
-        axes.set_ylabel("seconds of a round")
-        axes.set_title("A round of Sia: 2% of the jobs change, all costs move", loc="left")
-        axes.grid(alpha=0.3)
-        axes.margins(x=0.12)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
-        figure.savefig(PICTURE, metadata={"Date": None})
+    for file, ink, hues in (
+        (PICTURE, "#24292f", ("#0b6e6e", "#7aa6a6", "#c2410c")),
+        (PICTURE.with_stem("round-dark"), "#e6edf3", ("#4fd1c5", "#7d9c9c", "#fb923c")),
+    ):
+        style = {"text.color": ink, "axes.edgecolor": ink, "axes.labelcolor": ink, "xtick.color": ink}
+        style |= {"ytick.color": ink, "svg.hashsalt": "copter", "svg.fonttype": "none", "font.size": 11}
+        with mpl.rc_context(style):
+            figure = Figure(figsize=(7.5, 4.2), layout="constrained", facecolor="none")
+            axes = figure.add_subplot(xscale="log", yscale="log", facecolor="none")
+            for (label, of), hue in zip(names.items(), hues, strict=True):
+                solved = [(line, name) for line in lines if (name := of(line)) and name in line.solvers]
+                at = [columns(line) for line, _ in solved]
+                found = [spread(seconds_of(*one)) for one in solved]
+                middle = [each["median"] for each in found]
+                axes.plot(at, middle, "o-", color=hue)
+                if label != "copter, cold":  # its slowest round would hide the other lines
+                    axes.fill_between(
+                        at, *([each[end] for each in found] for end in ("min", "max")), color=hue, alpha=0.2
+                    )
+                text = f"{label}, {seconds(middle[-1])}"
+                axes.annotate(text, (at[-1], middle[-1]), (7, -4), textcoords="offset points", color=hue)
+            axes.set_xlabel("columns of the program")
+            axes.set_ylabel("seconds of a round")
+            axes.set_title(title, loc="left")
+            axes.grid(alpha=0.3)
+            axes.margins(x=0.3)
+            axes.set_xlim(left=500)
+            axes.spines[["top", "right"]].set_visible(False)
+            figure.savefig(file, metadata={"Date": None})
 
 
 def renew(name: str) -> None:
