@@ -31,6 +31,10 @@ Examples:
 """
 
 
+_GROUPS = {"Solve": ("solve", "solvers", "compile"), "Evaluate": ("run", "bench", "check", "reproduce")}
+"""Commands under each heading of the help."""
+
+
 class _Command(TyperGroup):
     """The command `copter`; it replaces ``--ray`` without an address by ``--ray=local``."""
 
@@ -41,6 +45,18 @@ class _Command(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command with the name `cmd_name`, or None."""
         return super().get_command(ctx, cmd_name) or service_commands().get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands of each group of `_GROUPS` under its heading; services are the last group."""
+        left = self.list_commands(ctx)
+        width = max(map(len, left))
+        room = formatter.width - width - 6
+        for heading, names in (*_GROUPS.items(), ("Serve jobs", ())):
+            own = [name for name in names or left if name in left]
+            left = [name for name in left if name not in own]
+            with formatter.section(heading):
+                short = ((name, self.get_command(ctx, name).get_short_help_str(room)) for name in own)
+                formatter.write_dl([(name.ljust(width), text) for name, text in short])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Add the address ``local`` to ``--ray`` options without one, because typer requires a value."""
