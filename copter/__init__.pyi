@@ -2,7 +2,7 @@ from copter.durable.journal import Journal as Journal
 from copter.metrics import Metrics as Metrics
 from copter.models.files import read_model as read_model
 from copter.models.files import write_mps as write_mps
-from copter.models.general_lp import GeneralLP as GeneralLP
+from copter.models.linear_program import LinearProgram as LinearProgram
 from copter.program.program import ContinualProgram as ContinualProgram
 from copter.program.program import SharedColumns as SharedColumns
 from copter.proof.certificate import Certificate as Certificate
@@ -19,7 +19,7 @@ from copter.shims.counts import CountShim as CountShim
 from copter.shims.flow import FlowShim as FlowShim
 from copter.shims.flow import UtilisationShim as UtilisationShim
 from copter.solution import Allocation as Allocation
-from copter.solution import Ray as Ray
+from copter.solution import FarkasRay as FarkasRay
 from copter.solution import Solution as Solution
 from copter.solution import Status as Status
 from copter.solvers.cvxpy.model import from_cvxpy as from_cvxpy

@@ -98,7 +98,7 @@ class Timings:
 
 
 @dataclass(frozen=True, eq=False)
-class Ray:
+class FarkasRay:
     """Proof that a program is infeasible; :mod:`copter.proof.rays` has the inequality.
 
     Attributes
@@ -369,7 +369,7 @@ class Solution:
         Start of the solve; ``warm_started``, ``warm_reason`` and ``cold_start`` are its parts.
     churn : float
         Fraction of the nonzeros, of this or the last round, whose value changed by more than 1e-3.
-    ray : Ray, optional
+    ray : FarkasRay, optional
         Proof of the status infeasible.
     y : ndarray, shape (row slots,)
         Dual prices by row slot.
@@ -431,7 +431,7 @@ class Solution:
     y: NDArray[np.float64]
     clock: int
     token: str
-    ray: Ray | None = None
+    ray: FarkasRay | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     pricing: Pricing | None = None
     found: bool = True
@@ -603,7 +603,7 @@ def make_solution(  # noqa: PLR0913 - one argument for each figure that a solver
     timings: Timings,
     warm: Start,
     last: SparseX | None = None,
-    ray: Ray | None = None,
+    ray: FarkasRay | None = None,
     certificate: Certificate | None = None,
     details: Mapping[str, Any] | None = None,
     pricing: Pricing | None = None,

@@ -56,6 +56,6 @@ def test_every_program_that_is_read_can_be_solved_from_the_top(tmp_path):
         encoding="utf-8",
     )
     lp = copter.read_model(path)
-    assert isinstance(lp, copter.GeneralLP)
+    assert isinstance(lp, copter.LinearProgram)
     answer = copter.Model(lp).solve()
     assert answer.x.tolist() == pytest.approx([4.0])

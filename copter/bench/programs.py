@@ -22,7 +22,7 @@ from copter.bench.course import Course, Play, method_round
 from copter.bench.settings import Record
 from copter.bench.solvers import HIGHS, ORTOOLS
 from copter.models.files import read_model
-from copter.models.general_lp import GeneralLP, checked
+from copter.models.linear_program import LinearProgram, checked
 from copter.solvers.general.model import Model
 from copter.status import Status
 
@@ -64,7 +64,7 @@ class Programs(Course):
         """Solve each program once."""
         return Play(self._rounds(settings), settings.make().stopping())
 
-    def _programs(self) -> Iterator[tuple[str, GeneralLP]]:
+    def _programs(self) -> Iterator[tuple[str, LinearProgram]]:
         if self.paths:
             for path in self.paths:
                 yield path.stem, checked(read_model(path))
@@ -81,7 +81,7 @@ class Programs(Course):
             yield _record(settings.name, number, name, lp, found, perf_counter() - begin)
 
 
-def _record(solver: str, number: int, name: str, lp: GeneralLP, found: Any, seconds: float) -> Record:
+def _record(solver: str, number: int, name: str, lp: LinearProgram, found: Any, seconds: float) -> Record:
     return method_round(
         solver,
         number,
@@ -104,9 +104,9 @@ def _record(solver: str, number: int, name: str, lp: GeneralLP, found: Any, seco
 
 def _lp(
     c: np.ndarray, A: csc_array, lower: np.ndarray, upper: np.ndarray, most: float = math.inf
-) -> GeneralLP:
+) -> LinearProgram:
     n = c.size
-    return GeneralLP(
+    return LinearProgram(
         c.astype(np.float64),
         csc_array(A),
         lower,
@@ -118,7 +118,7 @@ def _lp(
     )
 
 
-def transport(rng: np.random.Generator, scale: int) -> GeneralLP:
+def transport(rng: np.random.Generator, scale: int) -> LinearProgram:
     """Return a transport problem: ship from plants to customers at least cost."""
     plants, customers = 10 * scale, 30 * scale
     demand = rng.uniform(1.0, 10.0, customers)
@@ -133,7 +133,7 @@ def transport(rng: np.random.Generator, scale: int) -> GeneralLP:
     return _lp(rng.uniform(1.0, 20.0, plants * customers), vstack([out, into]), lower, upper)
 
 
-def commodities(rng: np.random.Generator, scale: int) -> GeneralLP:
+def commodities(rng: np.random.Generator, scale: int) -> LinearProgram:
     """Return a multi-commodity flow problem on a ring with chords, with arc capacities, at least cost."""
     nodes, kinds = 10 * scale, 4 * scale
     tail = np.concatenate((np.arange(nodes), np.arange(nodes), rng.integers(0, nodes, nodes)))
@@ -155,7 +155,7 @@ def commodities(rng: np.random.Generator, scale: int) -> GeneralLP:
     return _lp(np.tile(rng.uniform(1.0, 3.0, arcs), kinds), vstack([balance, shared]), lower, upper)
 
 
-def staffing(rng: np.random.Generator, scale: int) -> GeneralLP:
+def staffing(rng: np.random.Generator, scale: int) -> LinearProgram:
     """Return a staffing problem: cover the demand of every period by shifts of different lengths."""
     periods, shifts = 48 * scale, 400 * scale
     begin, length = rng.integers(0, periods, shifts), rng.integers(4, 13, shifts)
@@ -165,7 +165,7 @@ def staffing(rng: np.random.Generator, scale: int) -> GeneralLP:
     return _lp(length * rng.uniform(0.8, 1.2, shifts), A, demand, np.full(periods, math.inf), 50.0)
 
 
-def blending(rng: np.random.Generator, scale: int) -> GeneralLP:
+def blending(rng: np.random.Generator, scale: int) -> LinearProgram:
     """Return a blending problem: products from limited ingredients, with the largest margin."""
     rows, columns = 60 * scale, 200 * scale
     A = random_array((rows, columns), density=4.0 / rows, rng=rng, format="csc")
@@ -174,7 +174,7 @@ def blending(rng: np.random.Generator, scale: int) -> GeneralLP:
     )
 
 
-_MODELS: dict[str, Callable[[np.random.Generator, int], GeneralLP]] = {
+_MODELS: dict[str, Callable[[np.random.Generator, int], LinearProgram]] = {
     "transport": transport,
     "commodities": commodities,
     "staffing": staffing,

@@ -27,7 +27,7 @@ from copter.bench.domain import DomainCourse
 from copter.bench.recording import Replayer, read_rounds
 from copter.bench.settings import SolverSettings
 from copter.errors import CopterError, SolverError, UnsupportedError, choices
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.models.mps import text_of
 from copter.program.program import ContinualProgram
 from copter.rounds.named import domain_named
@@ -55,7 +55,7 @@ _Edits: TypeAlias = dict[str, Any]
 class _Round(NamedTuple):
     """Program of a round, and the edits that lead to it; none in round 0."""
 
-    lp: GeneralLP
+    lp: LinearProgram
     edits: _Edits
 
 
@@ -161,7 +161,7 @@ class _Names:
         self._program = program
         return _Round(lp, edits)
 
-    def _named(self, lp: GeneralLP) -> GeneralLP:
+    def _named(self, lp: LinearProgram) -> LinearProgram:
         """Return the first program with names, and with row sides that MPS expresses exactly."""
         both, upper = np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper), lp.row_upper.copy()
         upper[both] = lp.row_lower[both] + (upper[both] - lp.row_lower[both])
@@ -220,10 +220,10 @@ class _Names:
         return changed
 
 
-def _lp(program: ContinualProgram) -> GeneralLP:
+def _lp(program: ContinualProgram) -> LinearProgram:
     it = compile_program(program)
     continuous = np.zeros(it.c.size, np.bool_)
-    return GeneralLP(it.c, it.A, it.row_lower, it.row_upper, it.lower, it.upper, 0.0, continuous)
+    return LinearProgram(it.c, it.A, it.row_lower, it.row_upper, it.lower, it.upper, 0.0, continuous)
 
 
 def _pop(names: list[str], positions: NDArray[np.int32]) -> list[str]:
@@ -315,7 +315,7 @@ def write_sequence(
     return header
 
 
-def certified_optimum(lp: GeneralLP) -> dict[str, float]:
+def certified_optimum(lp: LinearProgram) -> dict[str, float]:
     """Return objective, bound, gap and largest violation; raise SolverError if they are not tight."""
     found = Model(lp).solve(tolerance=_TOLERANCE)
     if found.x is None or not found.found:

@@ -1,6 +1,6 @@
 """Linear programs as arrays: their form, their files, and HiGHS.
 
-Read `general_lp.py` first (costs, matrix and bounds with names). `files.py` reads and writes files, with
+Read `linear_program.py` first (costs, matrix and bounds with names). `files.py` reads and writes files, with
 `mps.py`, `lp_format.py` and `text.py`. `arrays.py` converts a program to an LP.
 
 `highs.py` is the interface to HiGHS. `highs_lp.py` keeps a general LP in HiGHS, and confirms HiGHS' claims.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from copter.errors import ArgumentTypeError
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -23,7 +23,7 @@ _LONGEST = 200
 """Largest number of characters of a name; readers of MPS accept 255 or less."""
 
 
-def program_arrays(program: ContinualProgram) -> GeneralLP:
+def program_arrays(program: ContinualProgram) -> LinearProgram:
     """Return the present program, without convex terms, as arrays.
 
     Columns are in the order of ``program.request_ids`` and have the names ``request[column]``, with the
@@ -32,7 +32,7 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     the request, if a request has a convex term.
     """
     if not hasattr(program, "store"):
-        why = "must be a ContinualProgram or a GeneralLP"
+        why = "must be a ContinualProgram or a LinearProgram"
         raise ArgumentTypeError("program", "type", type(program).__name__, why)
     from copter.store.compiled import compile_program, refuse_terms
 
@@ -50,11 +50,11 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     return replace(lp, maximize=maximize, column_names=safe_names(columns), row_names=safe_names(rows))
 
 
-def flat_lp(compiled: CompiledProgram) -> GeneralLP:
-    """Return a compiled program as a GeneralLP, without ids of requests and resources."""
+def flat_lp(compiled: CompiledProgram) -> LinearProgram:
+    """Return a compiled program as a LinearProgram, without ids of requests and resources."""
     from scipy.sparse import csc_array
 
-    return GeneralLP(
+    return LinearProgram(
         compiled.c,
         csc_array(compiled.A),
         compiled.row_lower,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from copter.errors import CopterError, FileError
 from copter.models import lp_format, mps
 from copter.models.arrays import program_arrays, safe_names
-from copter.models.general_lp import GeneralLP, checked
+from copter.models.linear_program import LinearProgram, checked
 from copter.models.text import Source
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 
-def read_model(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
+def read_model(path: str | PathLike[str], *, strict: bool = True) -> LinearProgram:
     r"""Read an MPS or LP file, plain or gzipped; a maximisation becomes the minimisation of the negation.
 
     Parameters
@@ -34,7 +34,7 @@ def read_model(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
 
     Returns
     -------
-    GeneralLP
+    LinearProgram
         Linear program with the names in the file; :class:`copter.Model` solves it.
 
     Raises
@@ -63,7 +63,7 @@ def read_model(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     raise FileError(source.path, "must have a name that ends in .mps or .lp, with or without .gz")
 
 
-def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) -> None:
+def write_mps(model: ContinualProgram | LinearProgram, path: str | PathLike[str]) -> None:
     """Write a program to a file in free MPS format.
 
     The file has integral columns, rows with two bounds (RANGES), the sense and offset of the objective, and
@@ -72,7 +72,7 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
 
     Parameters
     ----------
-    model : ContinualProgram or GeneralLP
+    model : ContinualProgram or LinearProgram
         A ContinualProgram becomes the arrays of :meth:`~copter.ContinualProgram.to_arrays`, with their names.
     path : path-like
         Path that ends in ``.mps``.
@@ -104,7 +104,7 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
         raise CopterError(f"{target}: cannot be written: the path must end in .mps")
     if not target.parent.is_dir():
         raise CopterError(f"{target}: cannot be written: there is no folder {target.parent}")
-    lp = checked(model if isinstance(model, GeneralLP) else program_arrays(model))
+    lp = checked(model if isinstance(model, LinearProgram) else program_arrays(model))
     text = mps.text_of(_named(lp))
     try:
         target.write_text(text)
@@ -112,7 +112,7 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
         raise CopterError(f"{target}: cannot be written: {error}") from error
 
 
-def _named(lp: GeneralLP) -> GeneralLP:
+def _named(lp: LinearProgram) -> LinearProgram:
     """Return the LP with a valid name for every column and row."""
     m, n = lp.A.shape
     columns = safe_names(lp.column_names or (f"x{j}" for j in range(n)), reserved=mps.RESERVED)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock
 from copter.errors import SolverError
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.native import run_apart
 from copter.status import Status
 
 if TYPE_CHECKING:
-    from copter.proof.rigorous import LinearProgram
+    from copter.proof.rigorous import LPArrays
     from copter.store.changes import Changes
 
 _DROPPED, _LEAST_ENTRY = 1e-9, 1e-12
@@ -111,7 +111,7 @@ class HighsEngine(highspy.Highs):
     @classmethod
     def loaded(
         cls,
-        lp: LinearProgram,
+        lp: LPArrays,
         threads: int | None,
         /,
         *,
@@ -134,7 +134,7 @@ class HighsEngine(highspy.Highs):
 
     # ---- input -----------------------------------------------------------------------------------
 
-    def pass_model(self, lp: LinearProgram, kinds: NDArray[np.int32] | None = None) -> None:
+    def pass_model(self, lp: LPArrays, kinds: NDArray[np.int32] | None = None) -> None:
         """Pass a whole program, to be minimised, in its own numbers.
 
         `kinds` (n,) has the kinds of the columns, with the numbers of HiGHS and scipy; all continuous by
@@ -149,7 +149,7 @@ class HighsEngine(highspy.Highs):
             matrix.nnz,
             int(highspy.MatrixFormat.kColwise),
             int(highspy.ObjSense.kMinimize),
-            lp.offset if isinstance(lp, GeneralLP) else 0.0,
+            lp.offset if isinstance(lp, LinearProgram) else 0.0,
             lp.c,
             lp.lower,
             lp.upper,

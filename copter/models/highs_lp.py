@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, diags_array, hstack
 
 from copter.clock import Clock, Interrupted
-from copter.models.general_lp import GeneralLP
 from copter.models.highs import STRATEGIES, HighsEngine, check
+from copter.models.linear_program import LinearProgram
 from copter.proof.general_lp import LPCertificate, LPChecker, LPRay, infeasible_ray, unbounded_ray
 from copter.status import Status
 
@@ -112,7 +112,7 @@ def differing(*pairs: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[np.int32]:
     return np.flatnonzero(np.logical_or.reduce(differences)).astype(np.int32)
 
 
-def same_pattern(old: GeneralLP, new: GeneralLP) -> bool:
+def same_pattern(old: LinearProgram, new: LinearProgram) -> bool:
     """Return whether two LPs have their entries in the same places."""
     return old.A is new.A or (
         old.A.shape == new.A.shape
@@ -121,7 +121,7 @@ def same_pattern(old: GeneralLP, new: GeneralLP) -> bool:
     )
 
 
-def changes_between(old: GeneralLP, new: GeneralLP) -> LPChanges:
+def changes_between(old: LinearProgram, new: LinearProgram) -> LPChanges:
     """Count the differences of two LPs of one shape."""
     return LPChanges(
         differing((old.c, new.c)).size,
@@ -140,7 +140,7 @@ class HighsLP:
     those of this class.
     """
 
-    lp: GeneralLP
+    lp: LinearProgram
     threads: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -156,7 +156,7 @@ class HighsLP:
 
     # ---- differences -----------------------------------------------------------------------------
 
-    def follow(self, lp: GeneralLP) -> None:
+    def follow(self, lp: LinearProgram) -> None:
         """Pass the differences to another LP to HiGHS; another shape starts cold."""
         old = self.lp
         if lp is old:
@@ -169,7 +169,7 @@ class HighsLP:
         if self._highs is not None:
             self._push(self._highs, old, lp)
 
-    def _push(self, highs: HighsEngine, old: GeneralLP, new: GeneralLP) -> None:
+    def _push(self, highs: HighsEngine, old: LinearProgram, new: LinearProgram) -> None:
         entries = differing((old.A.data, new.A.data))
         highs.keep_small(new.A.data[entries])
         column = np.searchsorted(new.A.indptr, entries, side="right") - 1
@@ -184,7 +184,7 @@ class HighsLP:
         highs.change_sides(rows, new.row_lower[rows], new.row_upper[rows])
         self._only_costs = not (bounds.size or rows.size or entries.size)
 
-    def reshape(self, lp: GeneralLP, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    def reshape(self, lp: LinearProgram, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Follow an LP of other columns, rows or places of entries; HiGHS keeps what it can of the basis.
 
         `columns` (n,), `rows` (m,): the places where they were, or -1 for new ones, which become nonbasic
@@ -405,7 +405,7 @@ class HighsLP:
             return replace(first, status=Status.OPTIMAL)
         return again if before is None or proof.worst() < before.worst() else first
 
-    def _other(self, lp: GeneralLP, clock: Clock, **options: Any) -> tuple[HighsEngine, Status]:
+    def _other(self, lp: LinearProgram, clock: Clock, **options: Any) -> tuple[HighsEngine, Status]:
         """Run another instance of HiGHS cold, at the smallest tolerances; return it and its status."""
         kept = {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
         tight = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
@@ -421,12 +421,12 @@ class _Units(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, lp: GeneralLP) -> _Units:
+    def of(cls, lp: LinearProgram) -> _Units:
         """Return the units in which the typical cost and the typical bound are near 1."""
         bounds = np.concatenate((lp.row_lower, lp.row_upper, lp.lower, lp.upper))
         return cls(_unit(lp.c), _unit(bounds[np.isfinite(bounds)]))
 
-    def applied(self, lp: GeneralLP) -> GeneralLP:
+    def applied(self, lp: LinearProgram) -> LinearProgram:
         """Return the LP in these units."""
         scaled = {
             name: getattr(lp, name) * self.size for name in ("row_lower", "row_upper", "lower", "upper")
@@ -439,7 +439,7 @@ def _unit(values: NDArray[np.float64]) -> float:
     return float(2.0 ** -np.round(np.log2(np.median(size)))) if size.size else 1.0
 
 
-def _elastic(lp: GeneralLP) -> GeneralLP:
+def _elastic(lp: LinearProgram) -> LinearProgram:
     """Return the LP of the least sum of row violations; its prices are a ray if the LP is infeasible."""
     m, n = lp.A.shape
     size = np.ones(m)
@@ -456,13 +456,13 @@ def _elastic(lp: GeneralLP) -> GeneralLP:
     )
 
 
-def _empty_rows(lp: GeneralLP) -> NDArray[np.float64]:
+def _empty_rows(lp: LinearProgram) -> NDArray[np.float64]:
     """Return prices (m,) of the rows without entries whose bounds exclude 0."""
     empty = np.bincount(lp.A.indices, minlength=lp.row_lower.size) == 0
     return np.where(empty & (lp.row_lower > 0.0), -1.0, np.where(empty & (lp.row_upper < 0.0), 1.0, 0.0))
 
 
-def _falling(lp: GeneralLP) -> NDArray[np.float64]:
+def _falling(lp: LinearProgram) -> NDArray[np.float64]:
     """Return the direction (n,) of columns without rows and bounds that lower the objective without limit."""
     down, up = (lp.c > 0) & np.isinf(lp.lower), (lp.c < 0) & np.isinf(lp.upper)
     alone = np.diff(lp.A.indptr) == 0

@@ -34,7 +34,7 @@ import numpy as np
 
 from copter.arrays import INFINITE, as_bounds
 from copter.errors import InputError
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.models.text import Source, is_number
 
 _SECTIONS: dict[str, str] = {
@@ -105,7 +105,7 @@ class _Statement:
     relations: list[str]
 
 
-def read(source: Source) -> GeneralLP:
+def read(source: Source) -> LinearProgram:
     """Return the linear program in the lines of an LP file; raise InputError with an invalid line."""
     return _Reader(source).read()
 
@@ -123,7 +123,7 @@ class _Reader:
         self.integral: dict[str, int] = {}
         self.binary: dict[str, int] = {}
 
-    def read(self) -> GeneralLP:
+    def read(self) -> LinearProgram:
         tokens: list[_Token] = []
         seen: list[str] = []
         for number, line in enumerate(self.source.lines, 1):
@@ -382,7 +382,7 @@ class _Reader:
             self.source.doubt(line, why, "they are kept")
         return lower, upper
 
-    def _program(self) -> GeneralLP:
+    def _program(self) -> LinearProgram:
         from scipy.sparse import csr_array
 
         columns = {name: j for j, name in enumerate(self.columns)}
@@ -402,7 +402,7 @@ class _Reader:
             raise self._error(1, "the objective has an infinite number")
         sign = -1.0 if self.maximize else 1.0
         integral = self.integral.keys() | self.binary.keys()
-        return GeneralLP(
+        return LinearProgram(
             sign * np.array([self.objective.terms.get(name, 0.0) for name in columns], np.float64),
             csr_array(parts, shape=shape).tocsc(),
             as_bounds(row_lower.copy()),

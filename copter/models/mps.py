@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from copter.errors import EditError, InputError
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.models.text import Source, is_number
 
 _MAXIMIZE, _MINIMIZE = ("MAX", "MAXIMIZE", "MAXIMISE"), ("MIN", "MINIMIZE", "MINIMISE")
@@ -44,7 +44,7 @@ _FIXED = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 _NUMBERS = (_FIXED[3], _FIXED[5])
 
 
-def read(source: Source) -> GeneralLP:
+def read(source: Source) -> LinearProgram:
     """Return the linear program in the lines of an MPS file; raise InputError with line and section."""
     return _Reader(source, _by_place if _has_spaced_names(source) else str.split).read()
 
@@ -121,7 +121,7 @@ class _Reader:
             "BOUNDS": self._bound,
         }
 
-    def read(self) -> GeneralLP:
+    def read(self) -> LinearProgram:
         ended = False
         for number, line in enumerate(self.source.lines, 1):
             self.line = number
@@ -325,7 +325,7 @@ class _Reader:
             self._doubt(f"row {name!r} has the bounds {lower:g} and {upper:g}", "they are kept")
         return lower, upper
 
-    def _program(self) -> GeneralLP:
+    def _program(self) -> LinearProgram:
         from scipy.sparse import csc_array
 
         if not self.objective:
@@ -345,7 +345,7 @@ class _Reader:
         costs = [column.entries.get(self.objective, 0.0) for column in self.columns.values()]
         constant = -(self.rows[self.objective].right or 0.0) if self.objective else 0.0
         sign = -1.0 if self.maximize else 1.0
-        return GeneralLP(
+        return LinearProgram(
             sign * np.array(costs),
             csc_array(parts, shape=(len(rows), len(self.columns))),
             row_lower.copy(),
@@ -369,7 +369,7 @@ RESERVED = (OBJECTIVE, *_SETS, "'MARKER'", "'INTORG'", "'INTEND'", "NAME", "OBJS
 """Names that no row or column has in a written file, because HiGHS or copter would misread the file."""
 
 
-def text_of(lp: GeneralLP) -> str:
+def text_of(lp: LinearProgram) -> str:
     """Return a linear program with names in free MPS format; numbers are read back exactly.
 
     Raise EditError if no range expresses the two bounds of a row exactly.
@@ -393,7 +393,7 @@ def text_of(lp: GeneralLP) -> str:
     return "\n".join([*lines, "ENDATA", ""])
 
 
-def _columns(lp: GeneralLP, sign: float) -> Iterator[str]:
+def _columns(lp: LinearProgram, sign: float) -> Iterator[str]:
     """Yield the lines of the columns, with markers around integral columns."""
     whole = False
     for j, name in enumerate(lp.column_names):

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from copter.durable.state import Remembers
-    from copter.models.general_lp import GeneralLP
+    from copter.models.linear_program import LinearProgram
     from copter.store.allocation import SparseX
 
 __all__ = [
@@ -1044,15 +1044,15 @@ class ContinualProgram:
         load(path, program, solver, terms)
         return program
 
-    def to_arrays(self) -> GeneralLP:
+    def to_arrays(self) -> LinearProgram:
         """Return the present program as arrays with names: costs, sparse matrix, bounds and integrality.
 
         Returns
         -------
-        GeneralLP
+        LinearProgram
             Columns are in the order of the requests and named ``request[column]``, by number or name. Rows
             are the resources, named by their ids, followed by ``total[request]`` for each sum row. For a
-            maximisation, ``c`` is the negated objective and ``maximize`` is True, as in every GeneralLP.
+            maximisation, ``c`` is the negated objective and ``maximize`` is True, as in every LinearProgram.
 
         Raises
         ------

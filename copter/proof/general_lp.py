@@ -41,7 +41,7 @@ from copter.proof.rigorous import (
 )
 
 if TYPE_CHECKING:
-    from copter.models.general_lp import GeneralLP
+    from copter.models.linear_program import LinearProgram
 
 _CANCELLED = 1e-3
 """Least denominator of the gap, as a share of the absolute terms of both objectives."""
@@ -63,7 +63,7 @@ class LPCertificate:
 
     Attributes
     ----------
-    lp : GeneralLP
+    lp : LinearProgram
     x, y : (n,) and (m,) ndarrays
         Point, and prices with 0 for missing bounds of rows.
     objective, dual_objective : float
@@ -75,7 +75,7 @@ class LPCertificate:
         Sum of the absolute terms of both objectives.
     """
 
-    lp: GeneralLP = field(repr=False)
+    lp: LinearProgram = field(repr=False)
     x: NDArray[np.float64] = field(repr=False)
     y: NDArray[np.float64] = field(repr=False)
     objective: float
@@ -180,7 +180,7 @@ class LPRay:
 class LPChecker:
     """LP with what its certificates read: transposed and absolute matrices, kept with the matrix."""
 
-    def __init__(self, lp: GeneralLP) -> None:
+    def __init__(self, lp: LinearProgram) -> None:
         self.lp, A = lp, lp.A
         self._size = abs(A)
         self._T, self._size_T = A.T, self._size.T
@@ -189,7 +189,7 @@ class LPChecker:
         self._largest = np.zeros(A.shape[0])
         np.maximum.at(self._largest, A.indices, self._size.data)
 
-    def follow(self, lp: GeneralLP) -> LPChecker:
+    def follow(self, lp: LinearProgram) -> LPChecker:
         """Return the checker of another state of the LP."""
         if lp.A is not self.lp.A:
             return LPChecker(lp)
@@ -260,7 +260,7 @@ def _typical(values: NDArray[np.float64]) -> float:
 # ---- rays --------------------------------------------------------------------------------------------------
 
 
-def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
+def infeasible_ray(lp: LinearProgram, y: NDArray[np.float64]) -> LPRay | None:
     """Return the ray of prices (m,) if their bound without costs is above 0, else None.
 
     Such prices prove that no x within its bounds satisfies the rows.
@@ -281,7 +281,7 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
     return None
 
 
-def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
+def unbounded_ray(lp: LinearProgram, direction: NDArray[np.float64]) -> LPRay | None:
     """Return the ray of a direction (n,) if the objective falls along it without limit, else None."""
     rows = lp.A.T.tocsc()
     across = replace(lp, c=np.zeros(lp.row_lower.size), A=rows)

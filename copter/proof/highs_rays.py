@@ -15,10 +15,10 @@ import numpy as np
 
 from copter.clock import Clock, Interrupted
 from copter.models.arrays import flat_lp
-from copter.models.general_lp import checked
 from copter.models.highs_lp import HighsLP
+from copter.models.linear_program import checked
 from copter.proof.rays import farkas_ray
-from copter.solution import Ray
+from copter.solution import FarkasRay
 from copter.status import Status
 from copter.store.compiled import compile_program
 
@@ -33,7 +33,7 @@ _INSTANT = 1e-3
 
 def find_ray(
     program: ContinualProgram, claim: Status, clock: Clock, *, whole: bool = True
-) -> tuple[Status, Ray | None]:
+) -> tuple[Status, FarkasRay | None]:
     """Return the status of a program that is reported infeasible or unbounded, and the ray that proves it.
 
     Without a ray the status is unproved, with one exception. If `whole`, the report is about an integer

@@ -25,7 +25,7 @@ from copter.compile.kernels import kernel
 from copter.proof.certificate import right_signs
 from copter.proof.measure import row_figures
 from copter.proof.pricing import price
-from copter.solution import Ray
+from copter.solution import FarkasRay
 from copter.store.executor import Part
 from copter.store.view import cap_of, coefficients_of, entries_of, view_of
 
@@ -46,7 +46,7 @@ def farkas_ray(
     threads: int | None = None,
     *,
     tolerance: float = TOLERANCE,
-) -> Ray | None:
+) -> FarkasRay | None:
     """Return the ray of an infeasible program from prices y of its row slots; None if they prove nothing.
 
     A price is positive for an upper bound. Prices of infinite bounds count as 0. The rows must be violated by
@@ -62,7 +62,7 @@ def farkas_ray(
         value = _lack(store, kept, threads)
         if value > 0 and value > tolerance * float(abs(kept) @ _sizes(store, kept)):
             prices = dict(zip(program.resource_ids, kept[program.resource_slots].tolist(), strict=True))
-            return Ray(prices, value)
+            return FarkasRay(prices, value)
     return None
 
 

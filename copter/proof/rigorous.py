@@ -47,7 +47,7 @@ _DENSE = 400_000
 """Largest number of entries of a system that is solved densely."""
 
 
-class LinearProgram(Protocol):
+class LPArrays(Protocol):
     """Data of a linear program that a bound needs; ``A`` is a CSC matrix."""
 
     @property
@@ -76,13 +76,13 @@ class _OutwardBound(NamedTuple):
     rounding: float
 
 
-def paid_prices(lp: LinearProgram, y: Floats) -> Floats:
+def paid_prices(lp: LPArrays, y: Floats) -> Floats:
     """Return prices with 0 in place of prices of infinite bounds."""
     nothing = ((y > 0) & np.isinf(lp.row_upper)) | ((y < 0) & np.isinf(lp.row_lower)) | ~np.isfinite(y)
     return np.where(nothing, 0.0, y)
 
 
-def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _OutwardBound:
+def bound_at(lp: LPArrays, y: Floats, lower: Floats, upper: Floats) -> _OutwardBound:
     """Return d(y) with given bounds of the columns, rounded downwards; y are :func:`paid_prices`."""
     z, error, magnitude = reduced_costs(lp, y)
     endless = np.isinf(lower) | np.isinf(upper)
@@ -101,7 +101,7 @@ def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _Out
 
 
 def _with_reduced_costs(
-    lp: LinearProgram, y: Floats, z: Floats, error: Floats, lower: Floats, upper: Floats
+    lp: LPArrays, y: Floats, z: Floats, error: Floats, lower: Floats, upper: Floats
 ) -> _OutwardBound:
     """Return d(y) at the worst reduced costs within their errors."""
     low, high = z - error, z + error
@@ -120,7 +120,7 @@ def _with_reduced_costs(
     return _OutwardBound(math.nextafter(value, -math.inf) if value else value, y, rounding)
 
 
-def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]:
+def reduced_costs(lp: LPArrays, y: Floats) -> tuple[Floats, Floats, Floats]:
     """Return z = c + A'y, bounds on its rounding errors, and |c| + |A|'|y|, all (n,)."""
     counts = np.diff(lp.A.indptr)
     z = lp.c + lp.A.T @ y
@@ -128,7 +128,7 @@ def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]
     return z, (counts + 4) * EPS * magnitude, magnitude
 
 
-def exact_reduced_costs(lp: LinearProgram, y: Floats, columns: NDArray[np.int64]) -> Floats:
+def exact_reduced_costs(lp: LPArrays, y: Floats, columns: NDArray[np.int64]) -> Floats:
     """Return z = c + A'y of some columns, each rounded once or twice, with the sign of the exact number.
 
     Entries of all columns are added at once, in three floats for each column. The few columns for which three
@@ -198,7 +198,7 @@ def exact_products(a: Floats, b: Floats) -> list[float]:
     return np.concatenate(exact_product(a, b)).tolist()
 
 
-def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
+def implied_bounds(lp: LPArrays) -> tuple[Floats, Floats]:
     """Return the bounds of the columns, with missing ones replaced by bounds that rows imply.
 
     A row a'x <= u bounds x_j, a_j > 0, by (u - the least sum of the other terms) / a_j. Bounds are rounded
@@ -239,7 +239,7 @@ def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
     return lower, np.maximum(lower, upper)
 
 
-def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
+def right_prices(lp: LPArrays, y: Floats) -> Floats | None:
     """Return prices near ``y`` with the right sign of every reduced cost, or None.
 
     A column without an upper (lower) bound must have a reduced cost >= 0 (<= 0). A column without both must
@@ -274,7 +274,7 @@ def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
     return None
 
 
-def _may_move(lp: LinearProgram, y: Floats) -> NDArray[np.bool_]:
+def _may_move(lp: LPArrays, y: Floats) -> NDArray[np.bool_]:
     """Return the rows whose price can change slightly: it is nonzero, or the row has both bounds."""
     return (y != 0) | (np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper))
 

@@ -12,7 +12,7 @@ import numpy as np
 from copter.clock import Clock, time_left
 from copter.errors import NoAllocationError
 from copter.models.arrays import flat_lp
-from copter.models.general_lp import supported
+from copter.models.linear_program import supported
 from copter.program.sense import Sense, in_sense
 from copter.rounds.amounts import AmountDomain, Shared
 from copter.shims.counts import Counts, CountShim, bounded, counts_of, minimums

@@ -16,7 +16,7 @@ from copter.models.highs import HighsEngine
 from copter.status import Status
 
 if TYPE_CHECKING:
-    from copter.proof.rigorous import LinearProgram
+    from copter.proof.rigorous import LPArrays
 
 _LEAST_TIME = 0.01
 """Smallest time limit in seconds: HiGHS ignores a limit of 0."""
@@ -73,7 +73,7 @@ def read_answer(highs: HighsEngine, *, whole: bool = True) -> MilpAnswer:
 
 
 def run_milp(
-    program: LinearProgram,
+    program: LPArrays,
     integrality: NDArray[np.bool_],
     *,
     mip_gap: float,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from copter import linprog, milp, read_model
-from copter.models.general_lp import checked
 from copter.models.highs import HighsEngine
+from copter.models.linear_program import checked
 
 MODELS = """
 import numpy as np

@@ -296,7 +296,7 @@ REFUSED = [
     (dict(A={0: 1.0}), EditError, r"pairs \(row, column\)"),
     (dict(A={("r1", "x2"): 1e15}), EditError, "row r1, column x2.*must be below 1e.15"),
     (dict(b_ub=[1.0, 2.0]), EditError, "is for models of from_arrays"),
-    (dict(lp="file.mps"), ArgumentTypeError, "must be a GeneralLP"),
+    (dict(lp="file.mps"), ArgumentTypeError, "must be a LinearProgram"),
     (dict(cc=[1.0]), TypeError, "'cc'; did you mean c"),
 ]  # fmt: skip
 

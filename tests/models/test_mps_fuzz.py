@@ -16,7 +16,7 @@ import pytest
 
 from copter.errors import CopterError, InputError
 from copter.models.files import read_model
-from copter.models.general_lp import checked
+from copter.models.linear_program import checked
 from support.highs_models import from_highs
 from support.mps_texts import FIXED, LP_FILE, MAXIMISE, RANGES
 

@@ -13,7 +13,7 @@ from scipy.sparse import csc_array
 from copter import ContinualProgram, LogTerm, Model, make_solver
 from copter.errors import CopterError, EditError
 from copter.models.files import read_model, write_mps
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from support.lp_cases import random_general
 
 INF = np.inf
@@ -158,7 +158,7 @@ def test_every_name_is_read_back(places, tmp_path):
     A = np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [5.0, 0.0, 6.0]])
     for word in WORDS:
         rows, columns = ((word, "y", "z") if own else ("x", "y", "z") for own in places)
-        lp = GeneralLP(
+        lp = LinearProgram(
             np.array([1.0, -2.0, 3.0]), csc_array(A), np.array([1.0, -INF, 0.5]), np.array([50.0, 9.0, INF]),
             np.array([-2.0, 0.0, 0.0]), np.array([INF, 7.0, 7.0]), 3.0, np.array([False, True, False]), False,
             columns, rows,

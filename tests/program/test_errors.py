@@ -489,7 +489,7 @@ def test_a_snapshot_sees_a_change_of_any_part(program):
         (lambda: make_solver("copter").solve(3), "program = 3: must be a ContinualProgram"),
         (lambda: make_solver(None), "no solver None"),
         (lambda: make_solver(["copter"]), "no solver ['copter']"),
-        (lambda: copter.Model("x.mps"), "'Model': source = 'x.mps': must be a GeneralLP"),
+        (lambda: copter.Model("x.mps"), "'Model': source = 'x.mps': must be a LinearProgram"),
         (lambda: copter.write_mps("x", "y.mps"), "'program': type = 'str': must be a ContinualProgram or"),
         (lambda: copter.to_mathopt("x"), "'program': type = 'str': must be a ContinualProgram or"),
         (lambda: copter.from_mathopt("x"), "'from_mathopt': model = 'x': must be a model of OR-Tools"),

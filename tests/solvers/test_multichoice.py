@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.solvers.exact.multichoice import choose
 from copter.solvers.exact.rest import ResidualMilp
 from support.amounts import examples
@@ -28,7 +28,7 @@ def rest_of(columns, capacity, price, abstain=(), alone=()):
     for s, i in enumerate(paid):
         dense[i, k + s] = 1.0
     lower = [0.0 if q in abstain else 1.0 for q in owners]
-    lp = GeneralLP(
+    lp = LinearProgram(
         c=np.concatenate(([cost for _, cost, _ in columns], np.asarray(price, float)[paid])),
         lower=np.concatenate(([1.0 if q in alone else 0.0 for q in slot], np.zeros(paid.size))),
         upper=np.concatenate((np.ones(k), np.full(paid.size, np.inf))),

@@ -77,7 +77,7 @@ def exact_optimum(c, A, row_lower, row_upper, lower, upper) -> tuple[str, Fracti
 
 
 def of_lp(lp) -> tuple:
-    """Arguments of :func:`exact_optimum` for the arrays of a GeneralLP, whose integrality is ignored."""
+    """Arguments of :func:`exact_optimum` for the arrays of a LinearProgram, whose integrality is ignored."""
     return lp.c, lp.A.toarray(), lp.row_lower, lp.row_upper, lp.lower, lp.upper
 
 

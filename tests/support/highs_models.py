@@ -6,10 +6,10 @@ import highspy
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 
 
-def from_highs(lp: highspy.HighsLp) -> GeneralLP:
+def from_highs(lp: highspy.HighsLp) -> LinearProgram:
     """Convert a HighsLp with its names; a maximisation becomes the minimisation of the negation."""
     matrix = lp.a_matrix_
     shape = (lp.num_row_, lp.num_col_)
@@ -21,7 +21,7 @@ def from_highs(lp: highspy.HighsLp) -> GeneralLP:
     maximize = lp.sense_ == highspy.ObjSense.kMaximize
     sign = -1.0 if maximize else 1.0
     integral = np.array([kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_], np.bool_)
-    return GeneralLP(
+    return LinearProgram(
         sign * np.array(lp.col_cost_, np.float64),
         sparse,
         np.array(lp.row_lower_, np.float64),

@@ -7,7 +7,7 @@ from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import csc_array
 
 from copter import ContinualProgram
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 
 INF = np.inf
 BOUNDS = {
@@ -21,7 +21,7 @@ BOUNDS = {
 }
 
 
-def random_general(seed: int) -> GeneralLP:
+def random_general(seed: int) -> LinearProgram:
     """Feasible and bounded, with every kind of row and bound: rows around a point, costs around prices."""
     rng = np.random.default_rng([seed, 77])
     m, n = int(rng.integers(1, 8)), int(rng.integers(1, 14))
@@ -47,10 +47,10 @@ def random_general(seed: int) -> GeneralLP:
     reduced = np.where(np.isinf(lower), -abs(reduced), reduced)
     reduced[np.isinf(lower) & np.isinf(upper)] = 0.0
     c = reduced - A.T @ y
-    return GeneralLP(c, csc_array(A), row_lower, row_upper, lower, upper, 2.5, np.zeros(n, bool))
+    return LinearProgram(c, csc_array(A), row_lower, row_upper, lower, upper, 2.5, np.zeros(n, bool))
 
 
-def scipy_form(lp: GeneralLP) -> dict:
+def scipy_form(lp: LinearProgram) -> dict:
     """Arguments of linprog: equations, and two inequalities for a row of two sides."""
     A = lp.A.toarray()
     equal = lp.row_lower == lp.row_upper

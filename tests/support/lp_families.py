@@ -8,19 +8,19 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csc_array
 
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 
 INF = np.inf
 
 
-def made(c, A, low, high, lower=0.0, upper=INF, **more) -> GeneralLP:
-    """Return a GeneralLP; bounds may be one number for all."""
+def made(c, A, low, high, lower=0.0, upper=INF, **more) -> LinearProgram:
+    """Return a LinearProgram; bounds may be one number for all."""
     A = csc_array(np.atleast_2d(np.asarray(A, float)))
     m, n = A.shape
     sides = [np.broadcast_to(np.asarray(each, float), (m,)).copy() for each in (low, high)]
     box = [np.broadcast_to(np.asarray(each, float), (n,)).copy() for each in (lower, upper)]
     given = {"offset": 0.0, "integral": np.zeros(n, bool)} | more
-    return GeneralLP(np.asarray(c, float), A, *sides, *box, **given)
+    return LinearProgram(np.asarray(c, float), A, *sides, *box, **given)
 
 
 def _shape(rng, big):
@@ -164,7 +164,7 @@ def nearly_infeasible(rng, big=False):
     return made(lp.c, A, low, high, lp.lower, lp.upper)
 
 
-FAMILIES: dict[str, Callable[..., GeneralLP]] = {
+FAMILIES: dict[str, Callable[..., LinearProgram]] = {
     make.__name__: make
     for make in (
         bounded, free, half_free, whole_data, infeasible, unbounded, degenerate, badly_scaled, tiny,
@@ -174,7 +174,7 @@ FAMILIES: dict[str, Callable[..., GeneralLP]] = {
 CHANGES = ("costs", "sides", "bounds", "entries", "all")
 
 
-def changed(rng, lp: GeneralLP, what: str) -> dict:
+def changed(rng, lp: LinearProgram, what: str) -> dict:
     """Arguments of ``Model.update`` that change some numbers a little: arrays or mappings."""
     new = {}
     if what in ("costs", "all"):

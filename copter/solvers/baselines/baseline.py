@@ -163,7 +163,7 @@ class Baseline(ClockedSolver):
         """
 
     def _take(self, lp: Any) -> None:
-        """Load the arrays of a program, with the attributes of a GeneralLP."""
+        """Load the arrays of a program, with the attributes of a LinearProgram."""
         raise self._no_models()
 
     def _solve_model(self, model: Any, clock: Clock) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 
 
 class Folding:
@@ -20,7 +20,7 @@ class Folding:
     `lp` is the given LP with all rows, `folded` the LP without them.
     """
 
-    def __init__(self, lp: GeneralLP, last: Folding | None = None) -> None:
+    def __init__(self, lp: LinearProgram, last: Folding | None = None) -> None:
         self.lp = lp
         if last is None or last.lp.A is not lp.A:
             by_row = lp.A.tocsr()

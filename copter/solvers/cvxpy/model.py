@@ -12,7 +12,7 @@ import cvxpy.settings as s
 from cvxpy import Maximize, Problem
 
 from copter.errors import ArgumentTypeError
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.solvers.cvxpy.folding import Folding
 from copter.solvers.cvxpy.solver import COPTER, lp_of, result_of
 from copter.solvers.general.model import Model, ModelSolution
@@ -24,7 +24,7 @@ class _Cvxpy:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def read(self) -> GeneralLP:
+    def read(self) -> LinearProgram:
         """Return the problem at the parameters' present values; cvxpy compiles it in the first call only."""
         data, self._chain, self._back = self.problem.get_problem_data(COPTER)
         maximize, self._offset = isinstance(self.problem.objective, Maximize), float(self._back[-1][s.OFFSET])

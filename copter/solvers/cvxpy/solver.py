@@ -22,7 +22,7 @@ from scipy.sparse import csc_array
 
 from copter.errors import SettingError
 from copter.keywords import check_keywords
-from copter.models.general_lp import GeneralLP, crossed_column
+from copter.models.linear_program import LinearProgram, crossed_column
 from copter.solvers.base import Stopwatch
 from copter.solvers.cvxpy.folding import Folding
 from copter.solvers.general.model import Model, ModelSolution
@@ -151,7 +151,7 @@ class _CopterSolver(ConicSolver):
         return Solution(solution.status, solution.value + inverse_data[s.OFFSET], values, duals, about)
 
 
-def lp_of(data: Mapping[str, Any], known: tuple[Any, csc_array] | None = None) -> GeneralLP:
+def lp_of(data: Mapping[str, Any], known: tuple[Any, csc_array] | None = None) -> LinearProgram:
     """Return the LP of cvxpy's cone data, with marks of integral columns, without the objective's constant.
 
     The data are ``A x + s = b``, with the rows of the zero cone before those of the nonnegative cone, bounds
@@ -173,7 +173,7 @@ def lp_of(data: Mapping[str, Any], known: tuple[Any, csc_array] | None = None) -
     integral[boolean] = True
     integral[_indices(data[s.INT_IDX])] = True
     lower[boolean], upper[boolean] = np.maximum(lower[boolean], 0.0), np.minimum(upper[boolean], 1.0)
-    return GeneralLP(np.array(data[s.C], np.float64), A, row_lower, b, lower, upper, 0.0, integral)
+    return LinearProgram(np.array(data[s.C], np.float64), A, row_lower, b, lower, upper, 0.0, integral)
 
 
 def _indices(columns: Any) -> NDArray[np.int64]:
@@ -196,7 +196,7 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _impossible(lp: GeneralLP) -> str:
+def _impossible(lp: LinearProgram) -> str:
     """Return a text that names contradicting or infinite bounds; empty if there are none."""
     empty = crossed_column(lp)
     if empty is not None:
@@ -205,7 +205,7 @@ def _impossible(lp: GeneralLP) -> str:
     return f"row {int(never.argmax())}: its bounds allow infinite values only" if never.any() else ""
 
 
-def _solved(lp: GeneralLP, kept: dict[str, Any], options: Mapping[str, Any]) -> ModelSolution:
+def _solved(lp: LinearProgram, kept: dict[str, Any], options: Mapping[str, Any]) -> ModelSolution:
     """Solve an LP by the kept model, which follows the LP's numbers."""
     model, threads = kept.get(NAME), options.get("threads")
     if model is None or model.threads != threads:

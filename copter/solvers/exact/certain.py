@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from copter.errors import SolverError
-from copter.models.general_lp import GeneralLP
 from copter.models.highs import HighsEngine, check
+from copter.models.linear_program import LinearProgram
 from copter.proof.rigorous import EPS, bound_at, paid_prices
 from copter.proof.whole import CALCULATED, cost_between, larger_bound
 from copter.solution import Status
@@ -68,7 +68,7 @@ class _ExactResult(NamedTuple):
 
 
 def solve_exactly(
-    model: GeneralLP,
+    model: LinearProgram,
     known: NDArray[np.float64] | None = None,
     *,
     gap: float = 0.0,
@@ -83,7 +83,7 @@ def solve_exactly(
     return _Search(model, known, (gap, relative), clock, most_nodes).run()
 
 
-def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def completed(model: LinearProgram, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Return a feasible point with the integral values of `x`, or None if there is none.
 
     An LP over the continuous columns is solved.
@@ -108,7 +108,7 @@ def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] |
 class _Search:
     def __init__(
         self,
-        model: GeneralLP,
+        model: LinearProgram,
         known: NDArray[np.float64] | None,
         gap: tuple[float, float],
         clock: Clock | None,
@@ -302,7 +302,7 @@ def _part(lower, upper, j, low, high):  # type: ignore[no-untyped-def]
     return lower, upper
 
 
-def _relaxed(model: GeneralLP) -> GeneralLP:
+def _relaxed(model: LinearProgram) -> LinearProgram:
     """Return the model with rows widened by the rounding errors that :mod:`copter.proof.whole` permits."""
     m, data = model.row_lower.size, model.A.data
     reach = np.maximum(abs(model.lower), abs(model.upper))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from copter.proof.whole import Terms, broken_row
 
 if TYPE_CHECKING:
-    from copter.models.general_lp import GeneralLP
+    from copter.models.linear_program import LinearProgram
 
 WILD, DOUBTFUL = 1e7, 1e3
 """Ratios of two numbers of a row, or of two costs.  Above the first, HiGHS' results are not trusted; above
@@ -22,7 +22,7 @@ _BITS = 24
 _EXACT = 2.0**53
 
 
-def keeps(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
+def keeps(lp: LinearProgram, x: NDArray[np.float64]) -> bool:
     """Return whether a point, (n,), satisfies bounds, integrality and rows exactly."""
     whole, counts, (lower, upper) = lp.integral, np.diff(lp.A.indptr), lp.box_at(x)
     terms = Terms(lp.A.indices, lp.A.data, np.repeat(x, counts), np.repeat(whole, counts))
@@ -34,7 +34,7 @@ def keeps(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
     )
 
 
-def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
+def wild(lp: LinearProgram, ratio: float, *, costs: bool = True) -> bool:
     """Return whether coefficients of a row, costs, or integral bounds differ by more than `ratio`.
 
     `costs`: True to include the costs.

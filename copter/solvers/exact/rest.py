@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.store.allocation import SparseX
 from copter.store.store import ConstraintStore
 from copter.store.view import costs_at, take_entries
@@ -49,7 +49,7 @@ class ResidualMilp:
     unit of the objective in the program's costs.
     """
 
-    lp: GeneralLP
+    lp: LinearProgram
     slot: NDArray[np.int64]
     column: NDArray[np.int64]
     n_rows: int
@@ -161,7 +161,7 @@ def rest_of(
     spare = np.concatenate(((rows.upper - rows.lower)[paid], total[owners[short]]))
     own = excess if near is None else excess + near[mask]
     costs: NDArray[np.float64] = np.concatenate((own, abs(rows.price[paid]), -marginal[owners[short]]))
-    lp = GeneralLP(
+    lp = LinearProgram(
         c=costs / unit,
         A=csc_array((np.concatenate(values), where), shape=(m + owners.size, k + extra.size)),
         row_lower=row_lower,
@@ -191,7 +191,7 @@ def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool
     )
     view, place = store.executor.columns(slot, column)
     least = np.where(exact[owners], total[owners], -np.inf)
-    lp = GeneralLP(
+    lp = LinearProgram(
         c=costs_at(view, slot, place),
         A=matrix,
         row_lower=np.concatenate((store.rows.lower[live], least)),

@@ -19,7 +19,7 @@ from copter.solvers.exact.multichoice import choose
 from copter.solvers.milp import MilpAnswer, read_answer
 
 if TYPE_CHECKING:
-    from copter.models.general_lp import GeneralLP
+    from copter.models.linear_program import LinearProgram
     from copter.solvers.exact.rest import ResidualMilp
 
 _OPTIONS = {
@@ -74,13 +74,13 @@ def branch_and_bound(
         return MilpAnswer(None, Status.NUMERICAL_ERROR, str(died), -math.inf, math.inf, 0)
 
 
-def _within(seconds: float, lp: GeneralLP, *others: Any) -> MilpAnswer:
+def _within(seconds: float, lp: LinearProgram, *others: Any) -> MilpAnswer:
     """Run branch and bound for a number of seconds; entry point of the separate process."""
     return _by_highs(lp, Clock(seconds if seconds < math.inf else None), *others)
 
 
 def _by_highs(
-    lp: GeneralLP, clock: Clock, start: NDArray[np.float64] | None, gap: float, whole: bool
+    lp: LinearProgram, clock: Clock, start: NDArray[np.float64] | None, gap: float, whole: bool
 ) -> MilpAnswer:
     if not whole:
         return _run(lp, clock, start, gap)
@@ -121,7 +121,7 @@ def confirmed(
 
 
 def _run(
-    lp: GeneralLP, clock: Clock, start: NDArray[np.float64] | None, gap: float, **options: Any
+    lp: LinearProgram, clock: Clock, start: NDArray[np.float64] | None, gap: float, **options: Any
 ) -> MilpAnswer:
     highs = HighsEngine.loaded(
         lp, 1, kinds=lp.integral.astype(np.int32), mip_abs_gap=gap, **_OPTIONS | options

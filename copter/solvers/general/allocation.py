@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from copter.errors import UnsupportedError
-from copter.models.general_lp import GeneralLP, checked
 from copter.models.highs_lp import differing, same_pattern
+from copter.models.linear_program import LinearProgram, checked
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -46,7 +46,7 @@ class _Blocks(NamedTuple):
     member: NDArray[np.int64]
 
 
-def find_blocks(lp: GeneralLP) -> _Blocks:
+def find_blocks(lp: LinearProgram) -> _Blocks:
     """Return the blocks of an LP with columns >= 0."""
     A, n = csr_array(lp.A), lp.c.size
     size = np.diff(A.indptr)
@@ -83,12 +83,12 @@ def _sums(
     return np.isfinite(high) & (high >= 0) & np.where(equation, low == high, low <= 0)
 
 
-def as_program(lp: GeneralLP) -> LPProgram:
+def as_program(lp: LinearProgram) -> LPProgram:
     """Convert an LP that is an allocation to a ContinualProgram.
 
     Parameters
     ----------
-    lp : GeneralLP
+    lp : LinearProgram
         LP whose columns begin at 0. Most of them are in rows that are sums over disjoint blocks of columns;
         each of the others has a finite upper bound.
 
@@ -125,7 +125,7 @@ def as_program(lp: GeneralLP) -> LPProgram:
     return LPProgram(lp, blocks)
 
 
-def found_allocation(lp: GeneralLP) -> LPProgram | None:
+def found_allocation(lp: LinearProgram) -> LPProgram | None:
     """Return the program of a checked LP; None if it is not an allocation, or has many other rows."""
     if not _begins_at_0(lp):
         return None
@@ -136,11 +136,11 @@ def found_allocation(lp: GeneralLP) -> LPProgram | None:
     return LPProgram(lp, blocks)
 
 
-def _begins_at_0(lp: GeneralLP) -> bool:
+def _begins_at_0(lp: LinearProgram) -> bool:
     return lp.semi is None and not lp.lower.any()
 
 
-def _unfit(lp: GeneralLP, blocks: _Blocks) -> str:
+def _unfit(lp: LinearProgram, blocks: _Blocks) -> str:
     """Return why an LP is not an allocation; an empty text if it is one."""
     if not _begins_at_0(lp):
         return "every column must have a lower bound of 0"
@@ -156,13 +156,13 @@ class LPProgram:
 
     Attributes
     ----------
-    lp : GeneralLP
+    lp : LinearProgram
     program : ContinualProgram
     sums : (b,) ndarray of int64
         Rows of the LP that became sum rows of requests.
     """
 
-    def __init__(self, lp: GeneralLP, blocks: _Blocks) -> None:
+    def __init__(self, lp: LinearProgram, blocks: _Blocks) -> None:
         self.lp = lp
         self.sums, self._factor, member = blocks
         self._equation = lp.row_lower[self.sums] == lp.row_upper[self.sums]
@@ -208,7 +208,7 @@ class LPProgram:
             )
         return program
 
-    def _totals(self, lp: GeneralLP) -> NDArray[np.float64]:
+    def _totals(self, lp: LinearProgram) -> NDArray[np.float64]:
         return lp.row_upper[self.sums] / self._factor
 
     def point(self, solution: Solution) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -231,7 +231,7 @@ class LPProgram:
 
     # ---- changed numbers ---------------------------------------------------------------------------------
 
-    def follow(self, lp: GeneralLP) -> bool:
+    def follow(self, lp: LinearProgram) -> bool:
         """Edit the program to another state of the LP; return False if it needs another program."""
         old = self.lp
         if lp is old:
@@ -251,7 +251,7 @@ class LPProgram:
         self.lp = lp
         return True
 
-    def _keeps(self, lp: GeneralLP) -> bool:
+    def _keeps(self, lp: LinearProgram) -> bool:
         """Return whether edits are enough: the same entries and kinds, and sum rows stay sum rows."""
         if lp.A.shape != self.lp.A.shape or not np.array_equal(lp.integral, self.lp.integral):
             return False
@@ -262,7 +262,7 @@ class LPProgram:
             return False
         return same_pattern(self.lp, lp) and not differing((self.lp.A.data, lp.A.data)).size
 
-    def _changed(self, lp: GeneralLP, columns: NDArray[np.int32], field: str) -> None:
+    def _changed(self, lp: LinearProgram, columns: NDArray[np.int32], field: str) -> None:
         """Edit the costs or the bounds of the requests that have some columns."""
         if not columns.size:
             return

@@ -37,9 +37,9 @@ from scipy.sparse import csc_array
 
 from copter.clock import Clock, Interrupted
 from copter.errors import SolverError
-from copter.models.general_lp import GeneralLP
 from copter.models.highs import HighsEngine, far_from_1
 from copter.models.highs_lp import HighsLP, LPAnswer
+from copter.models.linear_program import LinearProgram
 from copter.proof.rigorous import EPS, exact_reduced_costs, implied_bounds
 from copter.solvers.general.semicontinuous import with_indicators, without_indicators
 from copter.solvers.milp import MilpAnswer, read_answer
@@ -104,7 +104,7 @@ class IntegerAnswer:
 
 
 def solve_integer(
-    lp: GeneralLP,
+    lp: LinearProgram,
     gap: float,
     clock: Clock,
     *,
@@ -155,7 +155,7 @@ def solve_integer(
 
 
 def _again(
-    lp: GeneralLP, options: dict[str, Any], again: Clock, clock: Clock, threads: int | None
+    lp: LinearProgram, options: dict[str, Any], again: Clock, clock: Clock, threads: int | None
 ) -> IntegerAnswer:
     """Return the answer of a second search; if it does not end in time, the first answer is not lost."""
     try:
@@ -173,7 +173,7 @@ def _below(other: IntegerAnswer, answer: IntegerAnswer) -> bool:
     return other.objective < answer.bound - _AGREE * max(1.0, abs(answer.bound))
 
 
-def impossible_row(lp: GeneralLP) -> int:
+def impossible_row(lp: LinearProgram) -> int:
     """Return the first row of integral columns with whole coefficients that has no possible value, or -1."""
     A = lp.A
     column = np.repeat(np.arange(lp.c.size), np.diff(A.indptr))
@@ -189,7 +189,7 @@ def impossible_row(lp: GeneralLP) -> int:
     return int(at[none.argmax()]) if none.any() else -1
 
 
-def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int | None) -> MilpAnswer:
+def _searched(lp: LinearProgram, options: dict[str, Any], clock: Clock, threads: int | None) -> MilpAnswer:
     """Run branch and bound; resolve "infeasible or unbounded"."""
     model, largest = with_indicators(lp), float(abs(lp.c).max(initial=0.0))
     unit = float(2.0 ** -np.round(np.log2(largest))) if 0.0 < largest < _SMALL_COST else 1.0
@@ -217,7 +217,7 @@ def _searched(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int
     return found if found.x is None else replace(found, x=without_indicators(lp, found.x))
 
 
-def _may_fall(lp: GeneralLP) -> bool:
+def _may_fall(lp: LinearProgram) -> bool:
     """Return whether a cost drives a column towards a bound that is missing and that no row implies."""
     falls = ((lp.c > 0) & np.isinf(lp.lower)) | ((lp.c < 0) & np.isinf(lp.upper))
     if not falls.any():
@@ -226,7 +226,7 @@ def _may_fall(lp: GeneralLP) -> bool:
     return bool((((lp.c > 0) & np.isinf(lower)) | ((lp.c < 0) & np.isinf(upper))).any())
 
 
-def _relaxed(lp: GeneralLP, clock: Clock) -> LPAnswer:
+def _relaxed(lp: LinearProgram, clock: Clock) -> LPAnswer:
     """Return the answer for the relaxation, in which semi-continuous columns are 0 or within their bounds."""
     lower, upper = lp.lower, lp.upper
     if lp.semi is not None:
@@ -236,7 +236,9 @@ def _relaxed(lp: GeneralLP, clock: Clock) -> LPAnswer:
     return HighsLP(replace(lp, lower=lower, upper=upper, integral=continuous, semi=None)).solve(1e-6, clock)
 
 
-def _without_optimum(lp: GeneralLP, options: dict[str, Any], clock: Clock, threads: int | None) -> MilpAnswer:
+def _without_optimum(
+    lp: LinearProgram, options: dict[str, Any], clock: Clock, threads: int | None
+) -> MilpAnswer:
     """Return INFEASIBLE, or UNBOUNDED if the rows have a point and the objective falls along a ray.
 
     Branch and bound may not end on a program whose relaxation is unbounded, so that it gets no costs.
@@ -250,7 +252,7 @@ def _without_optimum(lp: GeneralLP, options: dict[str, Any], clock: Clock, threa
     return replace(bare, x=None, status=Status.UNPROVED, reason="infeasible or unbounded: neither is proved")
 
 
-def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> IntegerAnswer:
+def _judged(lp: LinearProgram, found: MilpAnswer, gap: float, clock: Clock) -> IntegerAnswer:
     """Return HiGHS' answer with the status that the check of its point allows."""
     status, reason = found.status, found.reason
     if found.x is None:
@@ -281,7 +283,7 @@ def _relative(apart: float, objective: float) -> float:
     return 0.0 if apart == 0.0 else math.inf
 
 
-def _completed(lp: GeneralLP, x: NDArray[np.float64], clock: Clock) -> NDArray[np.float64] | None:
+def _completed(lp: LinearProgram, x: NDArray[np.float64], clock: Clock) -> NDArray[np.float64] | None:
     """Return the best point with the whole numbers of x, or None if none satisfies the rows."""
     lower, upper = lp.box_at(x)
     x = np.clip(np.where(lp.integral, np.rint(x), x), lower, upper)
@@ -297,13 +299,13 @@ def _completed(lp: GeneralLP, x: NDArray[np.float64], clock: Clock) -> NDArray[n
     return x if _holds(lp, x) else None
 
 
-def _holds(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
+def _holds(lp: LinearProgram, x: NDArray[np.float64]) -> bool:
     over, size = row_excess(lp, x)
     rounding = (np.bincount(lp.A.indices, minlength=over.size) + 4) * EPS * size
     return bool((over <= _FEASIBLE * np.minimum(1.0, size) + rounding).all())
 
 
-def row_excess(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def row_excess(lp: LinearProgram, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return by how much the exact sum of each row is out of its bounds (m,), and the rows' sizes.
 
     The size of a row is its largest finite bound or the sum of its absolute terms, if that is more.
@@ -322,7 +324,7 @@ def row_excess(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float6
     return over, size
 
 
-def by_prices(lp: GeneralLP, gap: float, clock: Clock) -> IntegerAnswer | None:
+def by_prices(lp: LinearProgram, gap: float, clock: Clock) -> IntegerAnswer | None:
     """Return a point within `gap` of the optimum by the search by prices, or None.
 
     None means that the program does not have the form of an allocation, or that no such point was found in

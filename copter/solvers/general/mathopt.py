@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from copter.errors import ArgumentTypeError, UnsupportedError
 from copter.extras import extra
 from copter.models.arrays import program_arrays, safe_names
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.solvers.general.model import Model, ModelSolution
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _MathOpt:
     def __init__(self, model: mathopt.Model) -> None:
         self.model = model
 
-    def read(self) -> GeneralLP:
+    def read(self) -> LinearProgram:
         """Return the present linear program; solutions have the same columns and rows."""
         self.columns, self.rows = tuple(self.model.variables()), tuple(self.model.linear_constraints())
         self.sign = 1.0 if self.model.objective.is_maximize else -1.0
@@ -90,12 +90,12 @@ def from_mathopt(model: mathopt.Model) -> Model:
     return Model(_MathOpt(model))
 
 
-def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
+def to_mathopt(model: ContinualProgram | LinearProgram) -> mathopt.Model:
     """Make a model of OR-Tools MathOpt from a program.
 
     Parameters
     ----------
-    model : ContinualProgram or GeneralLP
+    model : ContinualProgram or LinearProgram
         A ContinualProgram becomes the arrays of :meth:`~copter.ContinualProgram.to_arrays`, with their names.
 
     Returns
@@ -124,7 +124,7 @@ def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
         from ortools.math_opt import model_pb2
         from ortools.math_opt.python import mathopt
 
-    lp = model if isinstance(model, GeneralLP) else program_arrays(model)
+    lp = model if isinstance(model, LinearProgram) else program_arrays(model)
     m, n = lp.A.shape
     sign = -1.0 if lp.maximize else 1.0
     proto = model_pb2.ModelProto()
@@ -149,7 +149,7 @@ def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
     return mathopt.Model.from_model_proto(proto)
 
 
-def _arrays(proto: Any) -> GeneralLP:
+def _arrays(proto: Any) -> LinearProgram:
     """Return the LP of a ModelProto, whose ids ascend."""
     from scipy.sparse import csc_array
 
@@ -166,7 +166,7 @@ def _arrays(proto: Any) -> GeneralLP:
     linear = proto.objective.linear_coefficients
     costs[np.searchsorted(column_ids, linear.ids)] = _numbers(linear.values)
     at = np.searchsorted(row_ids, matrix.row_ids), np.searchsorted(column_ids, matrix.column_ids)
-    return GeneralLP(
+    return LinearProgram(
         sign * costs,
         csc_array((_numbers(matrix.coefficients), at), shape=(row_ids.size, column_ids.size)),
         _numbers(rows.lower_bounds),

@@ -1,9 +1,9 @@
 """Model: a linear or mixed-integer program that is kept in HiGHS, with a certificate of each answer.
 
-A :class:`Model` is made from a :class:`~copter.models.general_lp.GeneralLP` (arrays or a file), or from a
-source of one: a model of OR-Tools MathOpt, or a problem of cvxpy. Its numbers stay in the user's units. An
-update replaces arrays; the next solve compares them with those that HiGHS has, and passes only what differs
-(:mod:`copter.models.highs_lp`).
+A :class:`Model` is made from a :class:`~copter.models.linear_program.LinearProgram` (arrays or a file), or
+from a source of one: a model of OR-Tools MathOpt, or a problem of cvxpy. Its numbers stay in the user's
+units. An update replaces arrays; the next solve compares them with those that HiGHS has, and passes only what
+differs (:mod:`copter.models.highs_lp`).
 
 An LP with at least `LARGE` columns that is an allocation is solved as a ContinualProgram
 (:mod:`copter.solvers.general.allocation`); ``details`` of the solution says so.
@@ -26,8 +26,8 @@ from copter.clock import Clock, ctrl_c_cancels, current, running
 from copter.errors import ArgumentTypeError, ConcurrentUseError, EditError, SettingError, choices
 from copter.keywords import suggests
 from copter.models.arrays import safe_names
-from copter.models.general_lp import GeneralLP, checked, supported
 from copter.models.highs_lp import HighsLP, LPAnswer, LPChanges, changes_between
+from copter.models.linear_program import LinearProgram, checked, supported
 from copter.proof.general_lp import LPCertificate, LPRay
 from copter.solvers.general.integer import IntegerAnswer, solve_integer
 from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, numbers
@@ -65,7 +65,7 @@ class ModelSolution:
     y : (m,) ndarray
         Dual prices of the rows in copter's sign, for the minimisation: positive for an upper bound. NaN
         without prices, as for programs with integral columns.
-    lp : GeneralLP
+    lp : LinearProgram
         The program that was solved.
     certificate : LPCertificate, optional
         Residuals and bound of a linear program, as a minimisation.
@@ -94,7 +94,7 @@ class ModelSolution:
     objective: float
     x: NDArray[np.float64]
     y: NDArray[np.float64]
-    lp: GeneralLP = field(repr=False)
+    lp: LinearProgram = field(repr=False)
     certificate: LPCertificate | None = None
     integer: IntegerAnswer | None = None
     ray: LPRay | None = None
@@ -170,7 +170,7 @@ class ModelSolution:
 class _Source(Protocol):
     """Source of a model's linear program, which also receives solutions."""
 
-    def read(self) -> GeneralLP:
+    def read(self) -> LinearProgram:
         """Return the present linear program."""
 
     def deliver(self, found: ModelSolution) -> ModelSolution:
@@ -182,7 +182,7 @@ class Model:
 
     Parameters
     ----------
-    source : GeneralLP or Source
+    source : LinearProgram or Source
         Program, for example from :func:`~copter.read_model`, or an object that has one.
     n_inequalities : int, optional
         Number of first rows that :meth:`update` knows as ``b_ub``; the others are ``b_eq``.
@@ -191,13 +191,13 @@ class Model:
 
     Attributes
     ----------
-    lp : GeneralLP
+    lp : LinearProgram
         The program as it is now. Its arrays must not be changed in place.
 
     Raises
     ------
     EditError
-        If a number is invalid (:func:`copter.models.general_lp.checked`), or larger than HiGHS supports.
+        If a number is invalid (:func:`copter.models.linear_program.checked`), or larger than HiGHS supports.
 
     Examples
     --------
@@ -211,20 +211,20 @@ class Model:
     -13.0
     """
 
-    lp: GeneralLP
+    lp: LinearProgram
 
     def __init__(
         self,
-        source: GeneralLP | _Source,
+        source: LinearProgram | _Source,
         *,
         n_inequalities: int | None = None,
         threads: int | None = None,
     ) -> None:
-        self._source = None if isinstance(source, GeneralLP) else source
-        if not hasattr(source, "read") and not isinstance(source, GeneralLP):
-            why = "must be a GeneralLP, for example from read_model() or from_arrays()"
+        self._source = None if isinstance(source, LinearProgram) else source
+        if not hasattr(source, "read") and not isinstance(source, LinearProgram):
+            why = "must be a LinearProgram, for example from read_model() or from_arrays()"
             raise ArgumentTypeError("Model", "source", source, why)
-        self.lp = _checked(source if isinstance(source, GeneralLP) else source.read())
+        self.lp = _checked(source if isinstance(source, LinearProgram) else source.read())
         m = self.lp.row_lower.size
         self._parts = (
             None if n_inequalities is None else np.repeat((True, False), (n_inequalities, m - n_inequalities))
@@ -233,7 +233,7 @@ class Model:
         self._kept: HighsLP | None = None
         self._allocation: LPProgram | None = None
         self._solver: ProximalPoint | None = None
-        self._solved: GeneralLP | None = None
+        self._solved: LinearProgram | None = None
         self._stale = self._unfit = self._busy = False
         self._narrow = 0
 
@@ -246,7 +246,7 @@ class Model:
     @suggests
     def update(
         self,
-        lp: GeneralLP | None = None,
+        lp: LinearProgram | None = None,
         *,
         c: Any = None,
         A: Any = None,
@@ -264,7 +264,7 @@ class Model:
 
         Parameters
         ----------
-        lp : GeneralLP, optional
+        lp : LinearProgram, optional
             Program that replaces the present one.
         c : (n,) array_like or mapping, optional
             Costs, in the sense of the source: those of the maximisation if it maximises.
@@ -293,8 +293,8 @@ class Model:
         names = ("c", "A", "b_ub", "b_eq", "row_lower", "row_upper", "bounds", "integrality")
         values = (c, A, b_ub, b_eq, row_lower, row_upper, bounds, integrality)
         given = {name: value for name, value in zip(names, values, strict=True) if value is not None}
-        if lp is not None and not isinstance(lp, GeneralLP):
-            why = "must be a GeneralLP; give numbers by name, for example model.update(c=costs)"
+        if lp is not None and not isinstance(lp, LinearProgram):
+            why = "must be a LinearProgram; give numbers by name, for example model.update(c=costs)"
             raise ArgumentTypeError("Model.update", "lp", lp, why)
         if lp is None and not given:
             lp = old if self._source is None else self._source.read()
@@ -397,7 +397,7 @@ class Model:
         self._parts = None if self._parts is None else self._parts[rest]
         self._reshaped(lp, stay, rest)
 
-    def _reshaped(self, lp: GeneralLP, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    def _reshaped(self, lp: LinearProgram, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         if self._kept is not None:
             self._kept.follow(self.lp)
             self._kept.reshape(lp, columns, rows)
@@ -561,7 +561,7 @@ class Model:
 # ---- arguments of updates ----------------------------------------------------------------------------------
 
 
-def _checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
+def _checked(lp: LinearProgram, old: LinearProgram | None = None) -> LinearProgram:
     """Return a checked LP within HiGHS' range; only arrays that differ from those of `old` are checked."""
     return supported(checked(lp, old), old)
 
@@ -570,10 +570,10 @@ def _checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
 class _Edit:
     """New arrays of an LP from the arguments of :meth:`Model.update`."""
 
-    lp: GeneralLP
+    lp: LinearProgram
     parts: NDArray[np.bool_] | None
 
-    def applied(self, given: Mapping[str, Any]) -> GeneralLP:
+    def applied(self, given: Mapping[str, Any]) -> LinearProgram:
         lp = self.lp
         new: dict[str, Any] = {}
         n, columns, rows = lp.c.size, lp.column_names, lp.row_names

@@ -175,7 +175,7 @@ def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]
 
 
 def columns_of_kinds(kinds: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """Return ``integral`` and ``semi`` of a GeneralLP for scipy's kinds of columns, (n,)."""
+    """Return ``integral`` and ``semi`` of a LinearProgram for scipy's kinds of columns, (n,)."""
     semi = kinds > _INTEGER
     return (kinds == _INTEGER) | (kinds == _SEMI_INTEGER), semi if semi.any() else None
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.clock import Clock, ctrl_c_cancels, current, running
 from copter.errors import EditError, SettingError
-from copter.models.general_lp import GeneralLP, checked, crossed_column, supported
 from copter.models.highs_lp import HighsLP, LPAnswer
+from copter.models.linear_program import LinearProgram, checked, crossed_column, supported
 from copter.solvers.general.integer import IntegerAnswer, solve_integer
 from copter.solvers.general.model import Model
 from copter.solvers.general.scipy_arguments import (
@@ -171,7 +171,7 @@ def milp(
     lower, upper = bounds_of_columns(bounds, cost.size)
     A, low, high = rows_of_constraints(constraints, cost.size)
     whole, semi = columns_of_kinds(kinds_of_columns(integrality, cost.size))
-    lp = GeneralLP(cost, A, low, high, lower, upper, 0.0, whole, semi=semi)
+    lp = LinearProgram(cost, A, low, high, lower, upper, 0.0, whole, semi=semi)
     settings = highs_options(options, MILP, RuntimeWarning)
     empty = crossed_column(lp)
     found: IntegerAnswer | LPAnswer
@@ -191,7 +191,7 @@ def milp(
     return OptimizeResult(status=code, message=message, success=code == 0, x=x, fun=fun, **figures)
 
 
-def _solved(lp: GeneralLP, options: dict[str, Any], tolerance: float) -> LPAnswer | IntegerAnswer:
+def _solved(lp: LinearProgram, options: dict[str, Any], tolerance: float) -> LPAnswer | IntegerAnswer:
     """Solve a checked program with HiGHS' options; Ctrl-C ends the solve."""
     clock = Clock(options.pop("time_limit", None), parent=current())
     presolve = options.pop("presolve", None)
@@ -280,7 +280,7 @@ def _program(
     constraints: tuple[Any, ArrayLike | None, Any, ArrayLike | None],
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
     kinds: NDArray[np.int32],
-) -> tuple[GeneralLP, int]:
+) -> tuple[LinearProgram, int]:
     """Return the LP of (A_ub, b_ub, A_eq, b_eq), and its number of inequality rows."""
     from scipy.sparse import csc_array, vstack
 
@@ -289,11 +289,11 @@ def _program(
     low, high = np.concatenate((np.full(b_ub.size, -np.inf), b_eq)), np.concatenate((b_ub, b_eq))
     matrix = csc_array(vstack([A_ub, A_eq]))
     whole, semi = columns_of_kinds(kinds)
-    return GeneralLP(cost, matrix, low, high, *bounds, 0.0, whole, semi=semi), b_ub.size
+    return LinearProgram(cost, matrix, low, high, *bounds, 0.0, whole, semi=semi), b_ub.size
 
 
 def _result(
-    lp: GeneralLP, answer: LPAnswer, n_upper: int, point: NDArray[np.float64] | None = None
+    lp: LinearProgram, answer: LPAnswer, n_upper: int, point: NDArray[np.float64] | None = None
 ) -> OptimizeResult:
     """Return scipy's result for an answer, or for a point without prices; the first rows are inequalities."""
     from scipy.optimize import OptimizeResult

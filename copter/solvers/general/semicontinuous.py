@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 
 _MOST = 1024.0
 """Largest ratio of M to l."""
 
 
-def with_indicators(lp: GeneralLP) -> GeneralLP:
+def with_indicators(lp: LinearProgram) -> LinearProgram:
     """Return the program in which two rows and an integral column describe each semi-continuous column.
 
     The columns and rows of the program are the first ones.
@@ -59,7 +59,7 @@ def with_indicators(lp: GeneralLP) -> GeneralLP:
     )
 
 
-def without_indicators(lp: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_indicators(lp: LinearProgram, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the given program's point from one of :func:`with_indicators`, rounded and within its bounds.
 
     The integral columns decide which semi-continuous columns are 0.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Interrupted
 from copter.errors import SolverError
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.proof.rays import farkas_ray
 from copter.solution import Status
 from copter.solvers.inner.working_set import RowTest
@@ -141,7 +141,7 @@ class HighsFallback:
         return self._result(highs, status, working, lp, back)
 
     def _result(
-        self, highs: Any, status: Status, working: WorkingSet, lp: GeneralLP, back: _InUnits
+        self, highs: Any, status: Status, working: WorkingSet, lp: LinearProgram, back: _InUnits
     ) -> StepsResult | None:
         """Return the answer of a run in the units of the program; None without a usable answer."""
         point, ray, violation = (np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
@@ -179,7 +179,7 @@ class _InUnits(NamedTuple):
         return x * self.unit, y[: self.sharp.size] * self.sharp / self.factor
 
 
-def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[GeneralLP, _InUnits]:
+def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[LinearProgram, _InUnits]:
     """Return a working set as an LP and the conversion back; its sum rows, scaled to 1, are the last rows."""
     from scipy.sparse import csc_array, vstack
 
@@ -195,7 +195,7 @@ def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[General
     ).tocsr()[summed]
     sharp = _tighter(working.lower_row, working.upper_row, least)
     low = np.where(working.exact, 1.0, -np.inf)[summed]
-    lp = GeneralLP(
+    lp = LinearProgram(
         c=working.cost * unit * factor,
         A=vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc(),
         row_lower=np.concatenate((working.lower_row * sharp, low)),

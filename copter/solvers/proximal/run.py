@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import compile_seconds
 from copter.proof.certificate import Certificate
-from copter.solution import Ray, Solution, Status
+from copter.solution import FarkasRay, Solution, Status
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.columns import Screening
 from copter.solvers.proximal.finish import HighsFallback
@@ -203,4 +203,4 @@ class End(NamedTuple):
     status: Status
     reason: str
     best: Iterate | None
-    ray: Ray | None = None
+    ray: FarkasRay | None = None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from copter.parallel import dot
 from copter.proof.rays import farkas_ray
-from copter.solution import Ray
+from copter.solution import FarkasRay
 from copter.solvers.inner.compiled_newton import CompiledNewton, is_small
 from copter.solvers.inner.convex_descent import ConvexDescent
 from copter.solvers.inner.convex_terms import WorkingTerms
@@ -85,7 +85,7 @@ class StepsResult:
     x: SparseX
     y: NDArray[np.float64]
     sigma: float
-    ray: Ray | None
+    ray: FarkasRay | None
     violation: NDArray[np.float64] | None
     by_highs: bool = False
 
@@ -280,7 +280,7 @@ class _Steps:
         self.last_gap = math.inf
         self.loose = aim.loose if isinstance(inner.solver, SemismoothNewton) else 0.0
         self.enough = tuning.inexact if self.loose else 0.0
-        self.ray: Ray | None = None
+        self.ray: FarkasRay | None = None
         self.violation: NDArray[np.float64] | None = None
 
     def run(self) -> StepsResult:

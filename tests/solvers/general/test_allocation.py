@@ -9,7 +9,7 @@ import scipy.optimize
 
 from copter import Model, as_program, make_solver
 from copter.errors import UnsupportedError
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.solvers.general import allocation as module
 from copter.solvers.general import model as models
 from support.amounts import seeds
@@ -19,7 +19,7 @@ from support.lp_families import made
 INF = np.inf
 
 
-def allocation(seed: int, requests: int = 9, *, equal: bool = False) -> GeneralLP:
+def allocation(seed: int, requests: int = 9, *, equal: bool = False) -> LinearProgram:
     """Requests of four columns with a sum row each, over three resources; columns in a random order."""
     rng = np.random.default_rng([seed, int(equal)])
     n = 4 * requests + 2
@@ -36,7 +36,7 @@ def allocation(seed: int, requests: int = 9, *, equal: bool = False) -> GeneralL
     return made(np.round(rng.normal(size=n) - 1, 3), A, low, high, 0.0, upper[order])
 
 
-def check(lp: GeneralLP, x, y, tolerance=1e-5) -> None:
+def check(lp: LinearProgram, x, y, tolerance=1e-5) -> None:
     """Assert that x is within the rows and optimal by the prices y, as scipy has it."""
     truth = scipy.optimize.linprog(**scipy_form(lp))
     size = tolerance * max(1.0, abs(truth.fun))

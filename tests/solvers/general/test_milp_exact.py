@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csc_array
 
 from copter import from_arrays, milp
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.solvers.general.model import Model
 from support.amounts import whole
 from support.exact_milp import KINDS, SIZES
@@ -50,7 +50,7 @@ def test_answers_are_those_of_enumeration(kind):
 
 def model_of(program) -> Model:
     rows = program.low, program.high, program.lower, program.upper
-    return Model(GeneralLP(program.c, csc_array(program.A), *rows, 0.0, program.kinds == 1))
+    return Model(LinearProgram(program.c, csc_array(program.A), *rows, 0.0, program.kinds == 1))
 
 
 def holds(program, x):

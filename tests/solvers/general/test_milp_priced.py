@@ -6,7 +6,7 @@ from scipy.sparse import coo_array
 
 from copter import milp
 from copter.clock import Clock
-from copter.models.general_lp import GeneralLP
+from copter.models.linear_program import LinearProgram
 from copter.solvers.exact import solver as exact
 from copter.solvers.general import allocation as allocation_module
 from copter.solvers.general import integer
@@ -72,7 +72,7 @@ def test_other_shapes_are_left_to_branch_and_bound(small):
     whole = np.ones(cost.size, bool)
 
     def tried(A, low, high, integral):
-        lp = GeneralLP(
+        lp = LinearProgram(
             cost, coo_array(A).tocsc(), low, high, np.zeros(cost.size), np.ones(cost.size), 0.0, integral
         )
         return by_prices(lp, 1e-4, Clock())
@@ -96,7 +96,7 @@ def test_the_attempt_has_a_limit_also_without_one(seconds, given, small, monkeyp
     tick(monkeypatch, 0.0)
     cost, A, low, high = allocation(5)
     zeros, whole = np.zeros(cost.size), np.ones(cost.size, bool)
-    lp = GeneralLP(cost, coo_array(A).tocsc(), low, high, zeros, np.ones(cost.size), 0.0, whole)
+    lp = LinearProgram(cost, coo_array(A).tocsc(), low, high, zeros, np.ones(cost.size), 0.0, whole)
     assert by_prices(lp, 1e-4, Clock(seconds)) is not None
     assert deadlines == [given]
 
@@ -105,7 +105,7 @@ def test_what_is_infeasible_is_what_highs_says(small):
     cost, A, low, high = allocation(6)
     high = high.copy()
     high[-3:] = -1.0
-    lp = GeneralLP(
+    lp = LinearProgram(
         cost, coo_array(A).tocsc(), low, high, np.zeros(cost.size), np.ones(cost.size), 0.0, cost < 1
     )
     answer = solve_integer(lp, 1e-4, Clock())

@@ -1,4 +1,4 @@
-"""GeneralLP: a linear program as arrays, and the check of its numbers."""
+"""LinearProgram: a linear program as arrays, and the check of its numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHOLE = 1e-9
 
 
 @dataclass(frozen=True)
-class GeneralLP:
+class LinearProgram:
     """Linear program as arrays.
 
     Minimise ``c'x + offset`` subject to ``row_lower <= A x <= row_upper`` and ``lower <= x <= upper``.
@@ -85,7 +85,7 @@ class GeneralLP:
         off = self.semi & (x == 0.0)
         return np.where(off, 0.0, self.lower), np.where(off, 0.0, self.upper)
 
-    def fixed_at(self, x: NDArray[np.float64]) -> tuple[GeneralLP, NDArray[np.float64]]:
+    def fixed_at(self, x: NDArray[np.float64]) -> tuple[LinearProgram, NDArray[np.float64]]:
         """Return the LP that remains if the integral columns are fixed at x, and x for these columns alone.
 
         The LP has the continuous columns only; x is 0 in these. Semi-continuous columns that are 0 at x
@@ -112,7 +112,7 @@ class GeneralLP:
         return rest, fixed
 
 
-def checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
+def checked(lp: LinearProgram, old: LinearProgram | None = None) -> LinearProgram:
     """Return a checked copy of an LP; arrays that `old`, another checked LP, has too are kept as they are.
 
     Bounds with absolute values from 1e20 on become infinite. Bounds of integral columns are rounded inwards.
@@ -145,7 +145,7 @@ def checked(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
     return replace(lp, A=A, row_lower=sides[0], row_upper=sides[1], lower=box[0], upper=box[1])
 
 
-def _kept(lp: GeneralLP, old: GeneralLP | None, name: str) -> Any:
+def _kept(lp: LinearProgram, old: LinearProgram | None, name: str) -> Any:
     """Return the array of `old` if it has the same numbers, else a copy, which the caller cannot change."""
     given = getattr(lp, name)
     known = None if old is None else getattr(old, name)
@@ -178,7 +178,7 @@ def _checked_matrix(given: csc_array) -> csc_array:
     return A
 
 
-def supported(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
+def supported(lp: LinearProgram, old: LinearProgram | None = None) -> LinearProgram:
     """Return the LP; raise EditError, with the place, for a number that HiGHS does not support.
 
     Arrays that `old`, another supported LP, has too are not checked.
@@ -198,7 +198,7 @@ def supported(lp: GeneralLP, old: GeneralLP | None = None) -> GeneralLP:
     return lp
 
 
-def crossed_column(lp: GeneralLP) -> int | None:
+def crossed_column(lp: LinearProgram) -> int | None:
     """Return the first column without a value within its bounds; None if all columns have one."""
     lp = _decided(lp)
     lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
@@ -207,7 +207,7 @@ def crossed_column(lp: GeneralLP) -> int | None:
     return int(bad.argmax()) if bad.any() else None
 
 
-def _decided(lp: GeneralLP) -> GeneralLP:
+def _decided(lp: LinearProgram) -> LinearProgram:
     """Return the LP in which only columns with a choice between 0 and their bounds are semi-continuous.
 
     A column whose bounds contain 0 is ordinary. A column without a value within its bounds is 0.
