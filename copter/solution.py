@@ -7,6 +7,8 @@ import math
 import weakref
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +19,7 @@ from copter.program.sense import Sense, in_sense
 from copter.proof.certificate import Certificate, GapDenominator, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
 from copter.status import Status as Status
-from copter.store.allocation import NOTHING, SparseX, changes
+from copter.store.allocation import NOTHING, SparseX, changes, row_activity
 
 if TYPE_CHECKING:
     from copter.explanation import Explanation, Solves
@@ -265,6 +267,15 @@ class Allocation(Mapping[Hashable, Any]):
         column, value = (np.concatenate(parts) for parts in zip(nothing, *found, strict=True))
         return SparseX(slots.repeat(counts), column, value)
 
+    def to_frame(self) -> Any:
+        """Return the nonzeros as a pandas DataFrame with the columns request, column and value."""
+        import pandas as pd
+
+        ids = {slot: id for id, slot in self._slots.items()}
+        entries = zip(*(part.tolist() for part in self.arrays()), strict=True)
+        rows = [(ids[at], self._names.column(at, number), value) for at, number, value in entries]
+        return pd.DataFrame(rows, columns=["request", "column", "value"])
+
     def choices(self) -> dict[Hashable, Any]:
         """Return the column, by number or name, with the largest value of each request.
 
@@ -445,6 +456,55 @@ class Solution:
         figures = f"objective {self.objective:.10g}, gap {self.gap:.1e}" if self.found else "no allocation"
         return f"<Solution {self.status}: {figures}, {seconds:.3g} s, {began}>"
 
+    def _repr_html_(self) -> str:
+        """Return a table of the figures for a notebook."""
+        shown = {
+            "status": f"{self.status}: {self.reason}",
+            "objective": f"{self.objective:.10g}",
+            "bound": f"{self.bound:.10g}",
+            "gap": f"{self.gap:.1e}",
+            "primal residual": f"{self.primal_residual:.1e}",
+            "seconds": f"{self.timings.edit + self.timings.solve:.3g}",
+            "start": self.warm_reason,
+        }
+        rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in shown.items())
+        return f"<table>{''.join(rows)}</table>"
+
+    @cached_property
+    def activity(self) -> dict[Hashable, float]:
+        """Use of each resource by `x`, by id.
+
+        Reading it raises CopterError if the program was edited after the solve or deleted, or the solution
+        was pickled, and NoAllocationError without an allocation.
+        """
+        program = self._unedited()
+        used = row_activity(program.store, self.nonzeros)[program.resource_slots]
+        return dict(zip(program.resource_ids, used.tolist(), strict=True))
+
+    @property
+    def slack(self) -> dict[Hashable, float]:
+        """Distance of each resource's use from its nearer bound, negative if the bound is violated.
+
+        Errors are those of `activity`.
+        """
+        bounds = self._unedited().resources[:]
+        pairs = zip(bounds.ids, bounds.lower.tolist(), bounds.upper.tolist(), strict=True)
+        used = self.activity
+        return {id: min(upper - used[id], used[id] - lower) for id, lower, upper in pairs}
+
+    def to_frame(self) -> Any:
+        """Return the nonzeros of `x` as a pandas DataFrame (:meth:`Allocation.to_frame`)."""
+        return self.x.to_frame()
+
+    def _unedited(self) -> ContinualProgram:
+        """Return the program; raise an error if it is not as it was solved, or there is no allocation."""
+        program = self.program()
+        if program is None:
+            raise CopterError("the program of this solution was deleted, or the solution was pickled")
+        check_current(program, self)
+        check_found(self)
+        return program
+
     @property
     def nonzeros(self) -> SparseX:
         """Nonzeros of `x` by request slot; empty without an allocation."""
@@ -533,12 +593,7 @@ class Solution:
         """
         from copter.explanation import explain
 
-        program = self.program()
-        if program is None:
-            raise CopterError("the program of this solution was deleted, or the solution was pickled")
-        check_current(program, self)
-        check_found(self)
-        return explain(program, self.nonzeros, self.y, request, solver)
+        return explain(self._unedited(), self.nonzeros, self.y, request, solver)
 
 
 def check_optimal(solution: Solution) -> None:

@@ -1,0 +1,65 @@
+"""Views of a solution: use and slack of resources, a frame of the nonzeros, and the table of a notebook."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, make_solver
+from copter.errors import CopterError, NoAllocationError
+
+
+def solved(seed=0):
+    rng, program = np.random.default_rng(seed), ContinualProgram(sense="max")
+    program.add_resources(["a", "b", "c"], upper=[4.0, 5.0, 1e9], lower=[0.0, 1.0, -1e9])
+    for k in range(12):
+        usage = {"a": rng.uniform(0, 1, 3), "b": rng.uniform(0, 1, 3)}
+        names = ["x", "y", "z"] if k % 2 else None
+        program.add_request(f"r{k}", rng.uniform(0, 2, 3), usage, total=1, columns=names)
+    return program, make_solver("copter").solve(program)
+
+
+def test_activity_and_slack_are_those_of_the_arrays():
+    program, solution = solved()
+    lp = program.to_arrays()
+    dense = np.concatenate(
+        [[*own.values()] if hasattr(own, "values") else own for own in solution.x.values()]
+    )
+    used = lp.A @ dense
+    assert list(solution.activity) == ["a", "b", "c"]
+    assert list(solution.activity.values()) == pytest.approx(used[:3], abs=1e-12)
+    slack = np.minimum(lp.row_upper[:3] - used[:3], used[:3] - lp.row_lower[:3])
+    assert list(solution.slack.values()) == pytest.approx(slack, abs=1e-9)
+    assert min(abs(solution.slack["a"]), abs(solution.slack["b"])) <= 1e-5
+
+
+def test_a_frame_has_the_nonzeros_by_name():
+    program, solution = solved()
+    frame = solution.to_frame()
+    assert frame.columns.tolist() == ["request", "column", "value"]
+    assert len(frame) == solution.nonzeros.slot.size > 6
+    for request, column, value in frame.itertuples(index=False):
+        assert solution.x[request][column] == value
+    assert {type(column) for column in frame["column"]} == {int, str}
+
+
+def test_the_table_of_a_notebook_escapes_and_shows_the_figures():
+    program, solution = solved()
+    shown = solution._repr_html_()
+    assert shown.count("<tr>") == 7 and "optimal" in shown and f"{solution.objective:.10g}" in shown
+
+
+def test_views_of_another_state_of_the_program_are_refused():
+    program, solution = solved()
+    with pytest.raises(CopterError, match="pickled"):
+        pickle.loads(pickle.dumps(solution)).activity  # noqa: B018
+    program.update_resource("a", upper=3.0)
+    with pytest.raises(CopterError, match="edited after this solution"):
+        solution.slack  # noqa: B018
+    program.update_resource("b", lower=1e6, upper=2e6)
+    none = make_solver("copter").solve(program)
+    assert not none.found
+    with pytest.raises(NoAllocationError):
+        none.activity  # noqa: B018
+    with pytest.raises(NoAllocationError):
+        none.to_frame()
