@@ -20,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import gpu
 import shards
 
 from copter.bench.conditions import with_commands
@@ -398,6 +399,7 @@ def benchmarks_page(suite: SuiteResult) -> str:
         )
     if missing:
         parts.append(f"## Not yet measured\n\nWith all modes: {', '.join(missing)}.\n")
+    parts.append(gpu.section())
     told = f"The suite ran on {suite.begun[:10]}. {speed_of_the_machine(suite)}"
     parts.append(f"## Machine\n\n{told}\n\n{machine(suite.machine)}.\n")
     return "\n".join(parts)
