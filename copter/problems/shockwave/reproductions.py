@@ -167,10 +167,10 @@ def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
     ours: list[dict[str, Any]] = [
         {"column": column, "of": "shockwave, {gpus} GPUs"} for column in ("worst FTF", "unfair")
     ]
-    derived = [over | {"column": "makespan over ours"}, *ours]
+    derived = [over | {"column": "makespan over Shockwave's"}, *ours]
     for pick in ("least", "most"):
-        derived.append(over | {"row": "{policy}", "column": f"makespan over ours, {pick}", "pick": pick})
-    worst = {"row": "{policy}", "column": "worst FTF over ours", "field": "worst FTF", "paired": False}
+        derived.append(over | {"row": "{policy}", "column": f"makespan over Shockwave's, {pick}", "pick": pick})
+    worst = {"row": "{policy}", "column": "worst FTF over Shockwave's", "field": "worst FTF", "paired": False}
     derived += [over | worst, *({"row": "shockwave, mean"} | one for one in ours)]
     return simulated(effort, row="{policy}, {gpus} GPUs", derived=derived, **settings)
 
