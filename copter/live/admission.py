@@ -117,7 +117,7 @@ class Admission:
     ) -> list[Submitted]:
         """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
         self._checked(file, list(indices), author)
-        now, fields = self._record.now(), file.model_dump(mode="json")
+        now, timer, fields = self._record.now(), self._record.state.timer, file.model_dump(mode="json")
         return [
             Submitted(
                 time=now,
@@ -125,6 +125,8 @@ class Admission:
                 file=fields | ({} if index is None else {"name": name}),
                 author=author.name,
                 index=index,
+                contention=timer.contention,
+                weight=timer.weight,
             )
             for name, index in indices.items()
         ]
@@ -138,12 +140,12 @@ class Admission:
         check_role(author, "submit jobs", "admin", "user")
         record, most = self._record, self._record.state.file.max_jobs
         for name in names:
-            if record.journal.knows(name):
+            if record.state.find(name) is not None:
                 raise RefusedError(
                     409, f"name = {name!r}: must be new; there is a job of this name, which may have ended"
                 )
         state = record.state
-        if len(state.jobs) + len(record.pending()) + len(names) > most:
+        if len(state.jobs) + len(names) > most:
             raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
         self._check_fields(file)
         policy, whole = self._rounds.policy, record.state.file.cluster()
@@ -197,13 +199,11 @@ class Admission:
         patterns = sum(_is_pattern(name) for name in names)
         if patterns > _MOST_PATTERNS:
             raise RefusedError(422, f"jobs: {patterns} patterns: must be at most {_MOST_PATTERNS}")
-        owners = self._owners()
-        can_change = [name for name, owner in owners.items() if patterns and _may_change(author, owner)]
+        jobs = self._record.state.jobs
+        can_change = [name for name, job in jobs.items() if patterns and _may_change(author, job.owner)]
         for name in names:
             if not _is_pattern(name):
-                refusal = self._refusal(name, owners.get(name), author)
-                if refusal is not None:
-                    raise refusal
+                self._check_change(name, author)
                 chosen[name] = None
                 continue
             found = fnmatch.filter(can_change, name)
@@ -213,26 +213,17 @@ class Admission:
             chosen |= dict.fromkeys(found)
         return list(chosen)
 
-    def _owners(self) -> dict[str, str]:
-        """Return the owners of the jobs that have not ended, by job."""
-        record = self._record
-        closing, jobs = record.closing(), record.state.jobs
-        owners = {name: job.owner for name, job in jobs.items() if name not in closing}
-        return owners | {event.job: event.author for event in record.pending()}
-
-    def _refusal(self, name: str, owner: str | None, author: Author) -> RefusedError | None:
-        """Return why an author cannot end a job; None if the author can.
-
-        `owner` is None if there is no such job, or it has ended.
-        """
-        record = self._record
-        if owner is None:
-            if record.journal.knows(name):
-                return RefusedError(409, f"job {name!r} has ended")
-            return RefusedError(404, f"there is no job {name!r}")
-        if not _may_change(author, owner):
-            return RefusedError(403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not cancel it")
-        return None
+    def _check_change(self, name: str, author: Author) -> None:
+        """Raise RefusedError if an author cannot end a job."""
+        job = self._record.state.find(name)
+        if job is None:
+            raise RefusedError(404, f"there is no job {name!r}")
+        if job.closed is not None:
+            raise RefusedError(409, f"job {name!r} has ended")
+        if not _may_change(author, job.owner):
+            raise RefusedError(
+                403, f"job {name!r} belongs to {job.owner!r}: {author.name!r} may not cancel it"
+            )
 
     def drain(self, type: str, node: int, author: Author = ADMIN, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use.
@@ -266,11 +257,9 @@ class Admission:
         held = Placement(*job.run.place).configuration
         record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
         record.metrics.reported()
-        batch = None
-        if not record.deciding:  # a policy's thread may be fitting the same job
-            chosen = job.batch(job.run.place)
-            if chosen is not None and chosen != job.run.batch:
-                batch = job.run.batch = chosen
+        batch, chosen = None, job.batch(job.run.place)
+        if chosen is not None and chosen != job.run.batch:
+            batch = job.run.batch = chosen
         stop = not math.isnan(job.run.told)
         return Orders(record.state.file.lease_seconds, stop, batch)
 
@@ -278,10 +267,10 @@ class Admission:
         """Raise RefusedError if the file of a job names an unknown job, type or application."""
         record, types = self._record, [one.type for one in self._record.state.file.gpus]
         for name in file.after:
-            if not record.journal.knows(name):
+            if (job := record.state.find(name)) is None:
                 raise RefusedError(422, f"after = {name!r}: there is no job of this name")
-            if record.is_over(name) and (ending := record.ending(name)) != "completed":
-                raise RefusedError(409, f"after = {name!r}: must complete first, but {HOW[ending]}")
+            if (end := job.closed) is not None and end.ending != "completed":
+                raise RefusedError(409, f"after = {name!r}: must complete first, but {HOW[end.ending]}")
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
@@ -301,23 +290,9 @@ class Admission:
 
     def _has_room(self, jobs: Sequence[LiveJob], whole: Cluster) -> bool:
         """Return whether reserved jobs fit next to all other reserved jobs, placing the largest first."""
-        record, closing = self._record, self._record.closing()
-        pending = [
-            LiveJob(
-                JobFile.model_validate(dict(event.file)),
-                event.job,
-                record.state.timer,
-                whole,
-                self._rounds.policy.kind,
-            )
-            for event in record.pending()
-            if event.file["reserved"]
-        ]
-        reserved = [
-            one for name, one in record.state.jobs.items() if one.submission.reserved and name not in closing
-        ]
+        reserved = [one for one in self._record.state.jobs.values() if one.submission.reserved]
         free = whole.capacity
-        needs = [(one.least_gpus, one.file.types or whole.names) for one in (*reserved, *pending, *jobs)]
+        needs = [(one.least_gpus, one.file.types or whole.names) for one in (*reserved, *jobs)]
         for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
             fits = [type for type in types if free.get(type, 0) >= gpus]
             if not fits:

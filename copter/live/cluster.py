@@ -66,15 +66,17 @@ class LiveCluster:
         Reason why a node does not work, by type and number.
     drained : set of (str, int)
         Nodes that a user has taken out of use.
+    ended : dict of str to LiveJob
+        Jobs that have ended and are kept, in the order of their ends.
     leftover : dict of str to LiveJob
-        Jobs that have ended but whose run has not ended.
+        Those of them whose run has not ended.
     changes : dict of str to Place or None
         Decisions of a round that are not an event yet.
     """
 
     def __init__(self, file: ClusterFile, policy_kind: Kind) -> None:
         self.file, self.policy_kind = file, policy_kind
-        self.timer, self._policy = Timer(), ""
+        self.timer = Timer()
         self.cluster = file.cluster()
         self.jobs: dict[str, LiveJob] = {}
         self.eligible: dict[str, LiveJob] = {}
@@ -82,11 +84,15 @@ class LiveCluster:
         self.unusable: dict[tuple[str, int], str] = {}
         self.drained: set[tuple[str, int]] = set()
         self.changes: dict[str, Place | None] = {}
-        self._sizes = {one.type: one.nodes for one in file.gpus}
         self.failed: dict[tuple[str, int], str] = {}
+        self.ended: dict[str, LiveJob] = {}
         self.leftover: dict[str, LiveJob] = {}
         self._arrived: list[LiveJob] = []
         self._left: list[LiveJob] = []
+
+    def find(self, name: str) -> LiveJob | None:
+        """Return a job that has not ended, or is kept; None for other names."""
+        return self.jobs.get(name) or self.ended.get(name)
 
     # ---- news for policies -----------------------------------------------------------------------
 
@@ -143,13 +149,8 @@ class LiveCluster:
 
     def _open(self, event: Opened) -> None:
         """Give all jobs to a new policy; the cluster's file may have changed."""
-        if self._policy != event.policy:  # the nodes that another policy requested do not count
-            self._sizes = {one.type: one.nodes for one in self.file.gpus}
-        self._policy, self.policy_kind = event.policy, event.kind
         file = ClusterFile.model_validate(dict(event.cluster))
-        self._sizes = self._sizes_with(file)
-        self.file, self.cluster = file, file.cluster()
-        # The jobs are in the order of submission, because a recovery may not read when they became eligible.
+        self.file, self.cluster, self.policy_kind = file, file.cluster(), event.kind
         self.eligible = {name: job for name, job in self.jobs.items() if job.eligible}
         self._arrived, self._left = list(self.eligible.values()), []
         for job in self.jobs.values():
@@ -163,21 +164,12 @@ class LiveCluster:
             (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
         self._use_nodes()
 
-    def _sizes_with(self, file: ClusterFile) -> dict[str, int]:
-        """Return the number of nodes of each type with another file.
-
-        A type that does not change keeps the nodes that the policy requested.
-        """
-        before = {one.type: one for one in self.file.gpus}
-        return {
-            one.type: self._sizes[one.type] if before.get(one.type) == one else one.nodes for one in file.gpus
-        }
-
     def _close(self, event: Closed) -> None:
         job = self.jobs.pop(event.job, None)
         if job is None:
             return
         job.give(None)
+        job.closed, self.ended[job.name] = event, job
         self._see(job)
         for name in job.waits_for:
             del self.dependents[name][job.name]
@@ -200,6 +192,7 @@ class LiveCluster:
             owner=event.author,
             index=event.index,
         )
+        job.enter(event.contention, event.weight)
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
             self.dependents.setdefault(name, {})[job.name] = None
@@ -210,12 +203,12 @@ class LiveCluster:
         for name, place in event.places.items():
             if name in self.jobs:
                 self.jobs[name].give(None if place is None else as_place(place))
-        self._sizes |= event.sizes
+        self.timer.contention, self.timer.weight = event.contention, event.weight
         self._use_nodes()  # nodes that were drained in the meantime are taken away again
 
     def _of_run(self, event: Begun | Told | Ended | Reported, learn: bool) -> None:
         """Apply an event of a run; ignore it unless the run is the present run of its job."""
-        job = self.jobs.get(event.job) or self.leftover.get(event.job)
+        job = self.find(event.job)
         if job is None or job.run is None or job.run.number != event.number:
             return
         if isinstance(event, Begun):
@@ -232,6 +225,8 @@ class LiveCluster:
                 wait = _FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
                 job.retry_at = event.time + min(wait, _LONGEST_BACKOFF)
             job.end_run(event.time if event.until is None else event.until)
+            job.failed_runs += event.outcome == "failed"
+            job.exit_code, job.ended_gpu_seconds = event.exit_code, job.ended_gpu_seconds + event.gpu_seconds
             self.leftover.pop(job.name, None)
 
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:
@@ -284,11 +279,7 @@ class LiveCluster:
 
     def nodes(self) -> list[tuple[str, int, int]]:
         """Return type, number and number of GPUs of every node, including nodes that are not in use."""
-        return [
-            (one.type, node, one.gpus_per_node)
-            for one in self.file.gpus
-            for node in range(self._sizes[one.type])
-        ]
+        return [(one.type, node, one.gpus_per_node) for one in self.file.gpus for node in range(one.nodes)]
 
     def host(self, type: str, node: int) -> str:
         """Return the backend's name of a node."""

@@ -69,11 +69,15 @@ class Submitted(JobEvent):
         Name of the token of the request; the owner of the job.
     index : int or None
         Number of the job in its array, from 0; None for a job that is not of an array.
+    contention, weight : float
+        Sums of :class:`~copter.problems.cluster.jobs.Timer` at this time.
     """
 
     file: Mapping[str, Any]
     author: str = "admin"
     index: int | None = None
+    contention: float = 0.0
+    weight: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +87,7 @@ class Decided(Event):
     Attributes
     ----------
     seen : int
-        Number of the last event that the policy knew.
+        Number of the last event that the policy has seen.
     asked : float
         Time of the call of the policy.
     places : mapping of str to Place or None
@@ -92,8 +96,6 @@ class Decided(Event):
         Statistics of the policy.
     policy_seconds, seconds : float
         Running time of the policy, and of the whole round until its decision was in the journal.
-    sizes : mapping of str to int
-        Number of nodes of each type that the policy requests.
     contention, weight : float
         Sums of :class:`~copter.problems.cluster.jobs.Timer` at the time of the call.
     error : str
@@ -106,7 +108,6 @@ class Decided(Event):
     figures: Mapping[str, float] = field(default_factory=dict)
     policy_seconds: float = 0.0
     seconds: float = 0.0
-    sizes: Mapping[str, int] = field(default_factory=dict)
     contention: float = 0.0
     weight: float = 0.0
     error: str = ""

@@ -238,17 +238,12 @@ class GpuNodes(Strict):
         tuple[_Word, ...],
         Field(strict=False, description="Names of the nodes in the backend; default: TYPE-0, TYPE-1, ..."),
     ] = ()
-    max_nodes: Annotated[
-        int | None, Field(ge=1, le=100_000, description="Number of nodes up to which a policy may add nodes.")
-    ] = None
 
     @model_validator(mode="after")
     def _counts(self) -> Self:
-        most = self.max_nodes or self.nodes
-        if most < self.nodes:
-            raise ValueError(f"max_nodes = {most}: must be at least nodes = {self.nodes}")
-        if self.hosts and (len(self.hosts) != most or len(set(self.hosts)) != most):
-            raise ValueError(f"hosts: {len(set(self.hosts))} names: must be one for each of {most} nodes")
+        names = len(set(self.hosts))
+        if self.hosts and not len(self.hosts) == names == self.nodes:
+            raise ValueError(f"hosts: {names} names: must be one for each of {self.nodes} nodes")
         return self
 
     def host(self, node: int) -> str:
@@ -322,8 +317,8 @@ class ClusterFile(Strict):
 
     @property
     def hosts(self) -> list[str]:
-        """Names of all nodes, including those that a policy may add."""
-        return [one.host(node) for one in self.gpus for node in range(one.max_nodes or one.nodes)]
+        """Names of all nodes."""
+        return [one.host(node) for one in self.gpus for node in range(one.nodes)]
 
     def cluster(self) -> Cluster:
         """Return the nodes as a cluster for policies."""

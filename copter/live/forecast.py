@@ -158,7 +158,7 @@ class Forecasts:
         finally:
             self._waiting -= 1
         try:
-            if self._record.journal.knows(job.name):
+            if self._record.state.find(job.name) is not None:
                 return self._unplayed("a job of this name was submitted in the meantime")
             return await self._make(job)
         finally:
@@ -282,7 +282,7 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
 
     The event loop waits for this, so it makes as few objects as possible.
     """
-    state, now, closing = record.state, record.now(), record.closing()
+    state, now = record.state, record.now()
     lag = now - state.timer.time
     submissions: list[JobSubmission] = []
     profiles: dict[str, Profile | Rigid] = {}
@@ -290,11 +290,9 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
     after: dict[str, tuple[str, ...]] = {}
     waiting = [job for job in state.jobs.values() if job.waits_for]
     for job in (*state.eligible.values(), *waiting, *(() if new is None else (new,))):
-        if job.name in closing:
-            continue
         others = job.waits_for
         if new is not None and job is new:
-            others = {name for name in job.file.after if not record.is_over(name)}
+            others = {name for name in job.file.after if name in state.jobs}
         submissions.append(job.submission)
         profiles[job.name] = job.seen if job.file.elastic else _rigid(job, now, lag)
         if others:

@@ -294,7 +294,7 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         ] = None,
     ) -> Response:
         """Return the output of a run's first node; ``X-Run`` and ``X-Next`` are the next arguments."""
-        if not service.record.journal.knows(name):
+        if service.record.state.find(name) is None:
             raise RefusedError(404, f"there is no job {name!r}")
         home = service.folder / JOBS / name / "runs"
         number, text, end = await asyncio.to_thread(read_log, home, run, after, tail)

@@ -7,9 +7,6 @@ of a crash, a lost node or a kill between two steps.
 Starts are submitted to the backend in the background, a few at a time, because each may take long.  A tick
 does not wait for them, so that it can stop and kill other runs in the meantime.
 
-While a policy decides, cancelled jobs and drained nodes are in events that wait, because the policy's thread
-reads the state.  The launcher reads these events, so it kills and stops the runs at once.
-
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
 complete when its present run ends with exit code 0; the outcome of its former runs has no effect.
 """
@@ -24,7 +21,6 @@ import os
 import shutil
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
+from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
 from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile, JobFile
@@ -106,7 +102,6 @@ class Launcher:
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
         self._watched: dict[tuple[str, int], _Watched] = {}
         self._file = file
-        self._scaled = {one.type: [one.host(node) for node in range(one.nodes)] for one in file.gpus}
         self.numbered = file.pace is None and not backend.picks_devices
         self.silent = ""
 
@@ -114,7 +109,6 @@ class Launcher:
         """Compare places once, and start, stop and kill runs accordingly."""
         self._begun += 1
         try:
-            await self._scale()
             await self._look_at_nodes()
             await self._look_at_runs()
             await self._launch()
@@ -166,23 +160,9 @@ class Launcher:
 
     # ---- nodes -----------------------------------------------------------------------------------
 
-    async def _scale(self) -> None:
-        """Request the nodes that the policy wants, if the backend adds and removes nodes."""
-        if not isinstance(self._backend, Scalable):
-            return
-        state = self._record.state
-        sizes = Counter(type for type, _, _ in state.nodes())
-        for one in self._file.gpus:
-            hosts = [one.host(node) for node in range(sizes[one.type])]
-            if self._scaled[one.type] != hosts:
-                await self._ask(self._backend.set_hosts, one.type, hosts)
-                self._scaled[one.type] = hosts
-
     async def _look_at_nodes(self) -> None:
         """Write an event if the set of failed nodes has changed."""
         reasons, record, state = await self._ask(self._backend.down), self._record, self._record.state
-        if record.deciding:
-            return
         hosts = {state.host(type, node): (type, node) for type, node, _ in state.nodes()}
         down = tuple(sorted((*hosts[host], why) for host, why in reasons.items() if host in hosts))
         if {one[:2] for one in down} != set(state.failed):
@@ -203,14 +183,12 @@ class Launcher:
             if state.waiting:
                 watched.waited = self._record.now()
             active = job.run  # it may have changed during the call above
-            waiting = self._record.waiting_of(job.name)
-            if active is None or active.number != run.number or Ended in waiting:
+            if active is None or active.number != run.number:
                 continue
             active.waiting = state.waiting
             try:
                 if state.outcome is not None:
-                    if not waiting or Closed in waiting:  # else the effect of the end depends on what waits
-                        self._end(job, active, state)
+                    self._end(job, active, state)
                     continue
                 self._unseen.discard(watched.key)
                 with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
@@ -225,10 +203,10 @@ class Launcher:
     def _limit(self, job: LiveJob, run: ActiveRun) -> None:
         """Write that a run of a job with a time limit has begun, and that the job failed at its limit."""
         record = self._record
-        if job.file.time_limit_seconds is None or self._is_former(job):
+        if job.file.time_limit_seconds is None or job.closed is not None:
             return
         now = record.now()
-        if math.isnan(run.begun) and not run.waiting and Begun not in record.waiting_of(job.name):
+        if math.isnan(run.begun) and not run.waiting:
             record.write(Begun(time=now, job=job.name, number=run.number))
         if reason := _used_up(job, now):  # as for a job that was cancelled, its run is stopped, then killed
             record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
@@ -242,11 +220,11 @@ class Launcher:
                 self._record.note(f"run {run.number} is killed: {why}", job.name)
             await self._ask(self._backend.kill, run)
         elif self._is_to_leave(job, active) and math.isnan(watched.told):
-            if math.isnan(active.told) and Told not in self._record.waiting_of(job.name):
+            if math.isnan(active.told):
                 try:
                     self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
                 except sqlite3.Error:
-                    if not (self._is_former(job) or _used_up(job, self._record.now())):
+                    if job.closed is None and not _used_up(job, self._record.now()):
                         raise
             await self._ask(self._backend.stop, run)
             watched.told = self._record.now()  # not reached if the call fails; then the next tick repeats it
@@ -256,26 +234,15 @@ class Launcher:
         now = self._record.now()
         if now - _told(run, watched) > self._file.grace_seconds:
             return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
-        if job.name in self._record.busy():  # the state does not have its last reports yet
-            return ""
         # A run cannot report before it has begun, or while no service listens.
         heard = max(run.heard, self._opened, watched.waited)
         if job.file.elastic and now - heard > job.file.silence_seconds:
             return f"no report for {job.file.silence_seconds:g} s"
         return ""
 
-    def _is_former(self, job: LiveJob) -> bool:
-        """Return whether a job has ended although its run has not."""
-        record = self._record
-        return record.state.jobs.get(job.name) is not job or Closed in record.waiting_of(job.name)
-
     def _is_to_leave(self, job: LiveJob, run: ActiveRun) -> bool:
         """Return whether a run is to end because its job is to run elsewhere, or nowhere."""
-        if job.target != run.place or self._is_former(job) or _used_up(job, self._record.now()):
-            return True
-        type, nodes = run.place
-        leaving = self._record.leaving()
-        return any((type, node) in leaving for node, _ in nodes)
+        return job.target != run.place or bool(_used_up(job, self._record.now()))
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
         """Write that a run ended and, if its job is complete or given up, that the job ended."""
@@ -298,7 +265,7 @@ class Launcher:
             gpu_seconds=seconds * sum(gpus for _, gpus in run.place[1]),
             until=until,
         )
-        if self._is_former(job):
+        if job.closed is not None:
             self._finish(ended)
         elif outcome == "completed":
             self._finish(ended, "completed")
@@ -335,8 +302,6 @@ class Launcher:
         if all(job.target is None or job.run is not None for job in state.jobs.values()):
             return
         await self._ask(check_shared, self._jobs)
-        if record.deciding:
-            return
         now, free, launched = record.now(), state.free(), list[tuple[LiveJob, Launched]]()
         for job in state.jobs.values():
             target = job.target
@@ -391,7 +356,7 @@ class Launcher:
             if not wanted:  # the next tick finds that it never began
                 self._record.write(Told(time=self._record.now(), job=job.name, number=active.number))
         except UntrustedFileError as error:
-            if job.run is active and job.name not in self._record.busy():
+            if job.run is active:
                 self._end(job, active, RunState("failed", f"cannot be started: {error}"))
         except BackendError as error:
             if not isinstance(error, RunRefusedError):
@@ -405,11 +370,10 @@ class Launcher:
 
     def _give_up(self, job: LiveJob, run: ActiveRun, reason: str) -> None:
         """Write that a run failed to start and that its job, unless it has ended already, failed with it."""
-        there = not self._is_former(job) and job.name not in self._record.busy()
         ended = Ended(
             time=self._record.now(), job=job.name, number=run.number, outcome="failed", reason=reason
         )
-        self._finish(ended, "failed" if there else None, reason)
+        self._finish(ended, "failed" if job.closed is None else None, reason)
 
     def _watch(self, job: LiveJob) -> _Watched:
         """Return the record of a job's present run for the backend; create it if needed."""

@@ -2,10 +2,12 @@
 
 A policy with rounds is asked at the end of each round.  If the service was started with `soon_seconds`, the
 policy is also asked earlier, after an event.  A policy without rounds is asked after an event, or at the time
-that it requested.  The policy decides in its own thread while jobs run and report
-(:meth:`.record.ServiceRecord.deferring`).  A decision has a deadline.  After an exception of the policy, and
-after the deadline, all jobs keep their places and a new policy replaces the former one.  The same happens if
-the journal cannot be written, because the policy then has made a decision that does not count.
+that it requested.  The policy decides in its own thread, with copies of the jobs as they were when it was
+asked.  Meanwhile jobs run, report, arrive and end.
+
+A decision has a deadline.  After an exception of the policy, and after the deadline, all jobs keep their
+places and a new policy replaces the former one.  The same happens if the journal cannot be written, because
+the policy then has made a decision that does not count.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from copter.live.policy_thread import PolicyFailedError, PolicySilentError, Poli
 from copter.live.record import ServiceRecord
 from copter.live.untrusted import MOST_SENTENCE, words
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.policy import ClusterState, Explains, Policy, PolicyError, WarmsUp
+from copter.problems.cluster.policy import ClusterState, Explains, Policy, WarmsUp
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds, Decision
 
@@ -54,16 +56,15 @@ class _Answer:
 
     decision: Decision
     figures: dict[str, float]
-    sizes: dict[str, int]
     wakes: float
 
 
 class LiveRounds:
     """The rounds of a policy on a live cluster.
 
-    `scales` is true if the backend adds and removes nodes, so that the policy can request nodes.  `trouble`
-    is the reason why the policy's last call made no decision; empty if it made one.  `unplaced` has the jobs
-    to which the policy gave GPUs in its last decision, without nodes for them; empty after a restart.
+    `deciding` is true while the policy makes a decision.  `trouble` is the reason why its last call made
+    none; empty if it made one.  `unplaced` has the jobs to which the policy gave GPUs in its last decision,
+    without nodes for them; empty after a restart.
     `settings` are those of the policy.  `next_round` is the time at which the next round begins, unless an
     event starts one earlier; minus infinity for a policy without rounds.
     """
@@ -73,19 +74,19 @@ class LiveRounds:
         record: ServiceRecord,
         file: ClusterFile,
         *,
-        scales: bool,
         policy: str,
         settings: Mapping[str, Any],
         round_seconds: float | None,
         soon_seconds: float | None,
     ) -> None:
-        self._record, self._scales = record, scales
+        self._record = record
         self._name, self.settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
         self._thread = PolicyThread()
-        self.trouble = ""
+        self.deciding, self.trouble = False, ""
         self.unplaced: frozenset[str] = frozenset()
         self.next_round = -math.inf
+        self._copies: dict[str, LiveJob] = {}  # jobs as the policy has seen them
         self._lost = False  # True if the policy must be replaced before the next round
         self._attempts, self._again = 0, -math.inf  # failed attempts to replace it, and when to try again
         self._open(self._make(), file)
@@ -164,15 +165,20 @@ class LiveRounds:
     async def _round(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again."""
         record, state, began = self._record, self._record.state, time.perf_counter()
+        for job in list(state.eligible.values()):
+            if job.learn():  # reports that were read from the journal
+                await asyncio.sleep(0)
         state.timer.time = asked = record.now()
-        now = look_at(self._rounds)
+        now = self._copied(look_at(self._rounds))
         seen = record.journal.last
         answer, error = None, ""
-        with record.deferring():
-            try:
-                answer = await self._answer(now)
-            except PolicyFailedError as failed:  # all jobs keep their places
-                error = str(failed)
+        self.deciding = True
+        try:
+            answer = await self._answer(now)
+        except PolicyFailedError as failed:  # all jobs keep their places
+            error = str(failed)
+        finally:
+            self.deciding = False
         if answer is not None:
             try:
                 self._rounds.carry_out(answer.decision)
@@ -203,7 +209,6 @@ class LiveRounds:
             figures=answer.figures,
             policy_seconds=answer.decision.policy_seconds,
             seconds=time.perf_counter() - began,
-            sizes=self._allowed(answer.sizes),
         )
         record.write(decided)
         record.metrics.decided(decided)
@@ -218,7 +223,7 @@ class LiveRounds:
         Raises PolicyFailedError if the policy fails.
         """
         policy = self.policy
-        if self._record.deciding or self._lost or not isinstance(policy, Explains):
+        if self.deciding or self._lost or not isinstance(policy, Explains):
             return []
         return await self._call(
             lambda: [words(str(one), MOST_SENTENCE) for one in policy.why(job)], self.decision_seconds
@@ -229,28 +234,14 @@ class LiveRounds:
         self._thread.close(_CLOSE_SECONDS)
 
     async def _answer(self, now: ClusterState) -> _Answer:
-        """Return the answer of the policy; raise PolicyFailedError if it failed.
-
-        The reports are fitted before the deadline begins, so that an abandoned thread never changes a job.
-        """
+        """Return the answer of the policy; raise PolicyFailedError if it failed."""
         rounds = self._rounds
-        assert rounds.estimator is not None
-        observe = rounds.estimator.observe
-        await self._call(lambda: observe(now), None)
 
         def answer() -> _Answer:
             decision = rounds.decide(now)
-            for type in now.sizes:
-                if type not in now.cluster.names:
-                    raise PolicyError(f"sizes: type {type!r}: must be one of {', '.join(now.cluster.names)}")
             figures = {words(str(key)): float(value) for key, value in decision.figures.items()}
             finite = {key: value for key, value in figures.items() if math.isfinite(value)}
-            return _Answer(
-                decision,
-                finite,
-                {type: int(nodes) for type, nodes in now.sizes.items()},
-                float(min(now.wakes, default=math.inf)),
-            )
+            return _Answer(decision, finite, float(min(now.wakes, default=math.inf)))
 
         return await self._call(answer, self.decision_seconds)
 
@@ -299,13 +290,22 @@ class LiveRounds:
             )
         )
         self._rounds, self._lost, self._attempts, self._again = rounds, False, 0, -math.inf
+        self._copies, self._cluster = {}, rounds.world.cluster.copy()
 
-    def _allowed(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Limit the numbers of nodes that a policy requests."""
-        if not self._scales:
-            return {}
-        limits = {one.type: one.max_nodes or one.nodes for one in self._record.state.file.gpus}
-        return {type: min(nodes, limits[type]) for type, nodes in sizes.items() if type in limits}
+    def _copied(self, now: ClusterState) -> ClusterState:
+        """Return the input of the policy with copies, which nothing changes until the next round.
+
+        A job has the same copy in all rounds of a policy.
+        """
+        timer, former, jobs = replace(self._record.state.timer), self._copies, self._record.state.eligible
+        left = tuple(former.pop(job.name, job) for job in now.left)
+        self._copies = {name: job.copied(former.get(name), timer) for name, job in jobs.items()}
+        if self._cluster != now.cluster:
+            self._cluster = now.cluster.copy()
+        arrived = tuple(self._copies[job.name] for job in now.arrived)
+        return replace(
+            now, cluster=self._cluster, jobs=MappingProxyType(self._copies), arrived=arrived, left=left
+        )
 
     def _wake_at(self, time: float) -> None:
         if math.isfinite(time):

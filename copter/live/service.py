@@ -28,7 +28,7 @@ from typing import Any
 from copter.durable.files import lock_file
 from copter.errors import CopterError, FileError
 from copter.live.admission import Admission
-from copter.live.backends.base import Backend, Scalable
+from copter.live.backends.base import Backend
 from copter.live.files import ClusterFile
 from copter.live.folder import BEGAN, JOBS, TOKEN, first_content, make_folder, open_private
 from copter.live.forecast import Forecasts
@@ -147,11 +147,11 @@ class Service:
         journal = _journal(folder)
         began = _began(folder / BEGAN, clock)
         self.record = ServiceRecord(journal, cluster, clock, began)
-        _check_folders(journal, folder / JOBS)
+        _check_folders(self.record, folder / JOBS)
         self.launcher = Launcher(
             self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
         )
-        self.rounds = LiveRounds(self.record, cluster, scales=isinstance(backend, Scalable), **rounds)
+        self.rounds = LiveRounds(self.record, cluster, **rounds)
         self.forecasts = Forecasts(self.record, self.rounds)
         self.admission = Admission(self.record, self.rounds, backend, profiles)
 
@@ -169,8 +169,7 @@ class Service:
                 began = time.monotonic()
                 await self.launcher.tick()
                 record.try_again()
-                if not record.deciding:
-                    record.past.sample(record.now(), record.state)
+                record.past.sample(record.now(), record.state)
                 await asyncio.sleep(max(_TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
             for task in tasks:
@@ -242,15 +241,15 @@ def _journal(folder: Path) -> LiveJournal:
     return LiveJournal(path)
 
 
-def _check_folders(journal: LiveJournal, jobs: Path) -> None:
+def _check_folders(record: ServiceRecord, jobs: Path) -> None:
     """Raise FileError if a job has a folder, and the journal does not know it.
 
     Then the journal is a copy from before the start of the job, or has lost its end.
     """
-    unknown = [name for name in _names(jobs) if not journal.knows(name)]
+    unknown = [name for name in _names(jobs) if record.state.find(name) is None]
     if unknown:
         raise FileError(
-            journal.path,
+            record.journal.path,
             f"does not know job {unknown[0]!r}, which has a folder in {jobs}: its last events are lost;"
             " restore it, or end the processes of the job and remove its folder",
         )

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from copter.live.cluster import LiveCluster
-from copter.live.events import Closed
 from copter.live.forecast import PLAY_SECONDS, Forecast, Forecasts
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
@@ -60,11 +59,11 @@ async def why(
     known = {"name": name, "status": view["status"]}
     answer: dict[str, Any] = {**known, "position": None, "starts": None, "policy": []}
     if job is None:
-        return answer | {"sentences": list(_without_state(view))}
+        reason = view["reason"]
+        sentences = [f"It is {view['status']}: {reason}." if reason else f"It is {view['status']}."]
+        return answer | {"sentences": sentences}
     sentences = list(_sentences(record, rounds, job))
-    if Closed in record.waiting_of(name):
-        sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
-    elif _waits(job):
+    if _waits(job):
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
         sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
     if job.status == "queued":
@@ -84,7 +83,7 @@ async def would_run(
     They also say which jobs that would delay or make smaller.
     """
     state = record.state
-    waits = _names([name for name in job.file.after if not record.is_over(name)])
+    waits = _names([name for name in job.file.after if name in state.jobs])
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
@@ -154,19 +153,6 @@ def _about(seconds: float) -> str:
         if seconds < 99.5 * size:
             return f"{max(seconds, 0.0) / size:.0f} {unit}"
     return f"{seconds / 86400.0:.0f} days"
-
-
-def _without_state(view: dict[str, Any]) -> Iterator[str]:
-    """Yield the sentences about a job that has ended, or that no policy has seen."""
-    reason = view["reason"]
-    if view["finished"] is None:
-        since = "It was submitted while the policy was deciding"
-        if reason:
-            yield f"{since}; no policy considers it yet: {reason}."
-        else:
-            yield f"{since}; the next round is the first to consider it."
-        return
-    yield f"It is {view['status']}: {reason}." if reason else f"It is {view['status']}."
 
 
 def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:

@@ -64,7 +64,6 @@ def test_names_that_are_made_from_a_command_are_names(tmp_path, program):
 
 def test_reserved_jobs_of_which_the_policy_has_not_heard_count(service):
     service.admission.submit_array(named(RIGID, "a", reserved=True, gpus=4), 1)
-    service.record.deciding = True
     service.admission.submit_array(named(RIGID, "b", reserved=True, gpus=4), 2)
     with pytest.raises(RefusedError, match="reserved"):
         service.admission.submit(named(RIGID, "c", reserved=True, gpus=1))

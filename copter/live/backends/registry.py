@@ -54,7 +54,7 @@ def check_devices(cluster: ClusterFile) -> None:
     Slots that are paced have no GPUs.
     """
     visible = visible_devices(os.environ)
-    gpus = sum((one.max_nodes or one.nodes) * one.gpus_per_node for one in cluster.gpus)
+    gpus = sum(one.nodes * one.gpus_per_node for one in cluster.gpus)
     if cluster.pace is None and visible is not None and len(visible) < gpus:
         text = os.environ["CUDA_VISIBLE_DEVICES"]
         raise BackendSettingError(
