@@ -16,6 +16,7 @@ import asyncio
 import logging
 import math
 import sqlite3
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +27,14 @@ from copter.live.cluster import EligibleJobs, LiveCluster, ReportedSpeeds
 from copter.live.events import Decided, Opened
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
-from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
+from copter.live.policy_thread import (
+    NO_DECISION,
+    THREAD,
+    PolicyFailedError,
+    PolicySilentError,
+    call_policy,
+    described,
+)
 from copter.live.record import ServiceRecord
 from copter.live.untrusted import MOST_SENTENCE, words
 from copter.problems.cluster.placement import placer_for
@@ -82,7 +90,7 @@ class LiveRounds:
         self._record = record
         self._name, self.settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
-        self._thread = PolicyThread()
+        self._turn = asyncio.Lock()  # of the calls of the policy
         self.deciding, self.trouble = False, ""
         self.unplaced: frozenset[str] = frozenset()
         self.next_round = -math.inf
@@ -138,7 +146,7 @@ class LiveRounds:
         policy = self.policy
         if isinstance(policy, WarmsUp):
             try:
-                await self._call(policy.warm_up, self.decision_seconds)
+                await self._call(policy.warm_up)
             except PolicyFailedError as failed:
                 self.trouble, self._lost = str(failed), True
                 self._record.note(f"the policy cannot warm up: {failed}; a new policy replaces it")
@@ -225,13 +233,13 @@ class LiveRounds:
         policy = self.policy
         if self.deciding or self._lost or not isinstance(policy, Explains):
             return []
-        return await self._call(
-            lambda: [words(str(one), MOST_SENTENCE) for one in policy.why(job)], self.decision_seconds
-        )
+        return await self._call(lambda: [words(str(one), MOST_SENTENCE) for one in policy.why(job)])
 
     def close(self) -> None:
-        """End the policy's thread; wait for it only for a moment, because it may never return."""
-        self._thread.close(_CLOSE_SECONDS)
+        """Wait for calls of the policy, only for a moment, because they may never return."""
+        for thread in threading.enumerate():
+            if thread.name == THREAD:
+                thread.join(_CLOSE_SECONDS)
 
     async def _answer(self, now: ClusterState) -> _Answer:
         """Return the answer of the policy; raise PolicyFailedError if it failed."""
@@ -243,17 +251,21 @@ class LiveRounds:
             finite = {key: value for key, value in figures.items() if math.isfinite(value)}
             return _Answer(decision, finite, float(min(now.wakes, default=math.inf)))
 
-        return await self._call(answer, self.decision_seconds)
+        return await self._call(answer)
 
-    async def _call(self, function: Callable[[], _T], seconds: float | None) -> _T:
-        """Call the code of the policy in its thread; abandon the thread if the call takes too long."""
-        thread = self._thread
+    async def _call(self, function: Callable[[], _T]) -> _T:
+        """Call the code of the policy, when earlier calls have returned; the policy is lost if it is silent.
+
+        The calls that wait for one that does not return fail with it.
+        """
+        turn = self._turn
         try:
-            return await thread.call(function, seconds)
+            async with turn:
+                if turn is not self._turn:
+                    raise PolicyFailedError(f"{NO_DECISION}, because an earlier call did not return")
+                return await call_policy(function, self.decision_seconds)
         except PolicySilentError:
-            if self._thread is thread:
-                thread.abandon()
-                self._thread, self._lost = PolicyThread(), True
+            self._turn, self._lost = asyncio.Lock(), True
             raise
 
     async def _replace(self) -> bool:
@@ -262,7 +274,7 @@ class LiveRounds:
         if record.now() < self._again:
             return False
         try:
-            rounds = await self._call(self._make, self.decision_seconds)
+            rounds = await self._call(self._make)
         except PolicyFailedError as failed:
             pause = min(_AGAIN_SECONDS * 2.0 ** min(self._attempts, 30), _LONGEST_AGAIN)
             self._attempts, self._again = self._attempts + 1, record.now() + pause

@@ -78,10 +78,7 @@ async def why(
 async def would_run(
     record: ServiceRecord, rounds: LiveRounds, job: LiveJob, forecasts: Forecasts
 ) -> list[str]:
-    """Return sentences about whether a job that is not submitted could start now, and when it would start.
-
-    They also say which jobs that would delay or make smaller.
-    """
+    """Return sentences about whether a job that is not submitted could start now, and when it would start."""
     state = record.state
     waits = _names([name for name in job.file.after if name in state.jobs])
     sentences = ["The service would accept it: this cluster can run it."]
@@ -100,7 +97,6 @@ async def would_run(
     sentences.append(f"Before it there are {before} queued jobs, in the order of their submission.")
     forecast = await forecasts.with_new(job)
     sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
-    sentences += _effects(forecast, job.name)
     return sentences
 
 
@@ -124,27 +120,12 @@ def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str
         return "No start could be estimated: the job was not in the state that was played ahead."
     if forecast.ending != "stopped":
         return f"It would start in no round, even if no further jobs arrived: {played}."
-    if math.isnan(forecast.until):
+    if forecast.until is None:
         return f"No start could be estimated: the policy made no decision in {PLAY_SECONDS:g} s."
     until = _about(forecast.until - now)
     return (
         f"In the next {until}, which could be simulated in {PLAY_SECONDS:g} s, it does not start: {played}."
     )
-
-
-def _effects(forecast: Forecast, name: str) -> Iterator[str]:
-    """Yield what a new job would change for others."""
-    if name not in forecast.starts:
-        return
-    if forecast.later is None or forecast.fewer is None:
-        yield "Which jobs it would delay is not known."
-        return
-    if forecast.later:
-        yield f"These jobs would start later because of it: {_names(list(forecast.later))}."
-    if forecast.fewer:
-        yield f"These jobs would have fewer GPUs when it starts: {_names(list(forecast.fewer))}."
-    if not forecast.later and not forecast.fewer:
-        yield "It would delay no queued job and take GPUs of no running one."
 
 
 def _about(seconds: float) -> str:

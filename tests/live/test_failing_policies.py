@@ -125,7 +125,7 @@ def test_a_policy_that_does_not_return_is_abandoned(tmp_path, policy, hangs):
     cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
     service = make_service(tmp_path, cluster=cluster, policy="plain")
     begin(service, RIGID, "one")
-    former, thread = service.rounds.policy, service.rounds._thread
+    former = service.rounds.policy
     asked = []
 
     def silent(now):
@@ -141,7 +141,7 @@ def test_a_policy_that_does_not_return_is_abandoned(tmp_path, policy, hangs):
     assert http_of(service).get("/health").status_code == 503
     assert list(service.record.state.jobs) == ["two"] and list(asked[0].jobs) == ["one"]
     assert service.backend.stopped == ["one.1"]
-    assert service.rounds.policy is not former and service.rounds._thread is not thread
+    assert service.rounds.policy is not former
     policy.first = NOTHING
     step(service, 60.0)
     assert not service.trouble and service.record.state.jobs["two"].status == "running"
@@ -191,12 +191,12 @@ def test_a_late_answer_is_ignored(tmp_path, policy):
     cluster = CLUSTER.model_copy(update={"decision_seconds": 0.05})
     service = make_service(tmp_path, cluster=cluster, policy="plain")
     begin(service, RIGID, "one")
-    late, thread = threading.Event(), service.rounds._thread._thread
-    policy.first = staticmethod(lambda now: late.wait() and {})
+    late, threads = threading.Event(), []
+    policy.first = staticmethod(lambda now: threads.append(threading.current_thread()) or late.wait() and {})
     step(service, 60.0)
     policy.first = NOTHING
     late.set()
-    thread.join()
+    threads[0].join()
     step(service, 60.0)
     assert not service.trouble and service.record.state.jobs["one"].status == "running"
     assert not service.backend.stopped
@@ -240,7 +240,8 @@ def test_a_service_ends_while_its_policy_hangs(tmp_path, policy, hangs):
 
     asyncio.run(go())
     service.close()
-    assert service.rounds._thread._thread.daemon and service.rounds._thread._thread.is_alive()
+    (thread,) = [one for one in threading.enumerate() if one.name == "policy"]
+    assert thread.daemon
 
 
 def deciding(service, policy, script):

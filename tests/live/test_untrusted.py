@@ -337,7 +337,7 @@ def test_what_was_acknowledged_is_written_before_a_busy_policy_is_waited_for(tmp
     begin(service, ELASTIC, "one")
     service.admission.report("one", 1, report(7.0))
     go, written = threading.Event(), []
-    service.rounds._thread.start(go.wait)
+    threading.Thread(target=go.wait, name="policy", daemon=True).start()
 
     def look_at_the_file():
         journal = LiveJournal(tmp_path / "live" / "journal.sqlite", read_only=True)
