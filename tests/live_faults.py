@@ -17,6 +17,7 @@ import threading
 import time
 from pathlib import Path
 
+from copter.live.client import ServiceError
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
@@ -242,9 +243,14 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
 
     def submit():
         for job in todo:
-            client = service.client(patience=60.0)
-            acknowledged.append(client.submit(job | {"retries": 1000}))
-            client.close()
+            with service.client(patience=60.0) as client:
+                try:
+                    client.submit(job | {"retries": 1000})
+                except ServiceError as error:
+                    assert error.status == 0, error  # the response was lost
+                    if job["name"] not in {one["name"] for one in client.jobs(over=True)}:
+                        client.submit(job | {"retries": 1000})
+            acknowledged.append(job["name"])
             time.sleep(0.2)
 
     submitting = threading.Thread(target=submit)

@@ -17,7 +17,6 @@ import sqlite3
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,11 +42,12 @@ with extra("live"):
     from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
     from fastapi import Path as InPath
     from fastapi.exceptions import RequestValidationError
-    from fastapi.responses import JSONResponse, PlainTextResponse, Response
+    from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
     from fastapi.security import HTTPBearer
+    from fastapi.staticfiles import StaticFiles
     from pydantic import BaseModel, Field
     from starlette.exceptions import HTTPException
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MOST_BYTES = 256 * 1024
 """Largest body of a request, in bytes."""
@@ -60,18 +60,6 @@ _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
 _PATTERN = r"^[A-Za-z0-9_*?\[\]!-]{1,100}$"
-
-
-class JobName(BaseModel):
-    """Name of a job that was accepted."""
-
-    name: str
-
-
-class JobNames(BaseModel):
-    """Names of jobs."""
-
-    names: list[str]
 
 
 class ArrayBody(Strict):
@@ -94,22 +82,6 @@ class Refusal(BaseModel):
     """The reason why a request was refused."""
 
     error: str
-
-
-class BatchBody(BaseModel):
-    """The batch with which a run is to train, see :class:`.training.plan.Batch`."""
-
-    local_batch: int
-    accumulation: int
-    learning_rate_factor: float
-
-
-class OrdersBody(BaseModel):
-    """Orders for a run, see :class:`.training.plan.Orders`."""
-
-    lease_seconds: float
-    stop: bool
-    batch: BatchBody | None
 
 
 _JobName = Annotated[str, InPath(pattern=NAME)]
@@ -151,7 +123,7 @@ def make_app(service: Service) -> FastAPI:
 
     app = FastAPI(title="copter", version="1", lifespan=running, docs_url=None, redoc_url=None)
 
-    app.add_middleware(_WholeRequests)
+    app.add_middleware(_Limited)
 
     def user(request: Request) -> None:
         author = service.author(_token(request))
@@ -184,21 +156,16 @@ def make_app(service: Service) -> FastAPI:
     return app
 
 
-class _WholeRequests:
-    """Application that refuses bodies that are too large, and hands on a request when its body is complete.
-
-    A request whose body never arrives costs little, because no route is called for it.
-    """
+class _Limited:
+    """Application that refuses bodies that are too large."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
+        answer: ASGIApp = self._app
+        headers = dict(scope.get("headers", ()))
         said = headers.get(b"content-length", b"0").decode("latin-1")
         length = int(said) if said.isdecimal() and len(said) <= 15 else math.inf
         if b"transfer-encoding" in headers:
@@ -207,36 +174,16 @@ class _WholeRequests:
             # The rest of a body that is not much too large is read, so that the client sees the answer.
             close = _CLOSE if length > _MOST_IGNORED_BYTES else None
             answer = _refused(413, f"the body must have at most {MOST_BYTES} bytes", close)
-        else:
-            await self._hand_on(scope, receive, send)
-            return
         await answer(scope, receive, send)
-
-    async def _hand_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body of a request and call the application, unless the client goes away before."""
-        body = b""
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        left = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def whole() -> Message:
-            return left.pop() if left else await receive()
-
-        await self._app(scope, whole, send)
 
 
 def _add_jobs(router: APIRouter, service: Service) -> None:
     """Add the routes of jobs."""
 
     @router.post("/v1/jobs", status_code=201)
-    async def submit(job: JobFile, author: _Author) -> JobName:
+    async def submit(job: JobFile, author: _Author) -> dict[str, str]:
         """Submit a job."""
-        return JobName(name=service.admission.submit(job, author))
+        return {"name": service.admission.submit(job, author)}
 
     @router.post("/v1/dry-run")
     async def dry_run(job: JobFile, author: _Author) -> list[str]:
@@ -245,9 +192,9 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return await would_run(service.record, service.rounds, checked, service.forecasts)
 
     @router.post("/v1/arrays", status_code=201)
-    async def submit_array(array: ArrayBody, author: _Author) -> JobNames:
+    async def submit_array(array: ArrayBody, author: _Author) -> dict[str, list[str]]:
         """Submit jobs that differ in COPTER_ARRAY_INDEX: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.submit_array(array.job, array.size, author))
+        return {"names": service.admission.submit_array(array.job, array.size, author)}
 
     @router.get("/v1/jobs")
     async def list_jobs(
@@ -272,16 +219,10 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         """Return sentences about why a job waits and when it would start, or what it has and since when."""
         return await why(service.record, service.rounds, name, service.forecasts, seconds=wait)
 
-    @router.delete("/v1/jobs/{name}")
-    async def cancel(name: _JobName, author: _Author) -> JobName:
-        """End a job."""
-        service.admission.cancel(name, author=author)
-        return JobName(name=name)
-
     @router.post("/v1/cancel")
-    async def cancel_jobs(body: Chosen, author: _Author) -> JobNames:
+    async def cancel(body: Chosen, author: _Author) -> dict[str, list[str]]:
         """End jobs: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.cancel(*body.jobs, author=author))
+        return {"names": service.admission.cancel(*body.jobs, author=author)}
 
     @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
     async def job_log(
@@ -293,12 +234,18 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
             Query(ge=1, le=_MOST_LOG_BYTES, description="Return at most this many bytes at the end."),
         ] = None,
     ) -> Response:
-        """Return the output of a run's first node; ``X-Run`` and ``X-Next`` are the next arguments."""
-        if service.record.state.find(name) is None:
+        """Return the output of a run's first node; ``X-Run`` and ``X-Next`` are the next arguments.
+
+        ``X-More`` says what may follow the text: text, another run, or none.
+        """
+        job = service.record.state.find(name)
+        if job is None:
             raise RefusedError(404, f"there is no job {name!r}")
+        over = job.closed is not None and job.run is None
         home = service.folder / JOBS / name / "runs"
-        number, text, end = await asyncio.to_thread(read_log, home, run, after, tail)
-        return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end)})
+        number, text, end, newer = await asyncio.to_thread(read_log, home, run, after, tail)
+        more = "run" if newer else "none" if over else "text"
+        return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end), "X-More": more})
 
 
 def _add_cluster(router: APIRouter, service: Service) -> None:
@@ -324,16 +271,10 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         return events_view(service.record, after, limit)
 
     @router.post("/v1/nodes/{type}/{node}/drain")
-    async def drain(type: _TypeName, node: _Number, author: _Author) -> JobName:
-        """Take a node out of use: its jobs continue elsewhere."""
-        service.admission.drain(type, node, author)
-        return JobName(name=f"{type}-{node}")
-
-    @router.post("/v1/nodes/{type}/{node}/undrain")
-    async def undrain(type: _TypeName, node: _Number, author: _Author) -> JobName:
-        """Put a node back into use."""
-        service.admission.drain(type, node, author, back=True)
-        return JobName(name=f"{type}-{node}")
+    async def drain(type: _TypeName, node: _Number, author: _Author, back: bool = False) -> dict[str, str]:
+        """Take a node out of use, so that its jobs continue elsewhere; with `back`, put it back into use."""
+        service.admission.drain(type, node, author, back=back)
+        return {"name": f"{type}-{node}"}
 
     @router.get("/v1/usage")
     async def usage() -> list[dict[str, Any]]:
@@ -350,13 +291,13 @@ def _add_runs(app: FastAPI, service: Service) -> None:
     """Add the route to which runs report."""
 
     @app.post("/v1/runs/{name}/{number}", responses=_REFUSALS, dependencies=[Security(_RUN)])
-    async def report(name: _JobName, number: _Number, body: ReportBody, request: Request) -> OrdersBody:
+    async def report(name: _JobName, number: _Number, body: ReportBody, request: Request) -> dict[str, Any]:
         """Accept the report of a run, and return the orders for the run."""
         if not hmac.compare_digest(_token(request).encode(), run_token(service.token, name, number).encode()):
             raise _unauthorized(request)
         orders = service.admission.report(name, number, body.report())
-        batch = None if orders.batch is None else BatchBody(**orders.batch._asdict())
-        return OrdersBody(lease_seconds=orders.lease_seconds, stop=orders.stop, batch=batch)
+        batch = None if orders.batch is None else orders.batch._asdict()
+        return {"lease_seconds": orders.lease_seconds, "stop": orders.stop, "batch": batch}
 
 
 def _add_page(app: FastAPI, service: Service) -> None:
@@ -372,23 +313,14 @@ def _add_page(app: FastAPI, service: Service) -> None:
             return _refused(503, trouble if known else trouble.partition(":")[0])
         return JSONResponse({"status": "well"})
 
+    app.mount("/page", _Page(directory=_INDEX.parent))
+
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return _page("index.html")
-
-    @app.get("/page/{name}", include_in_schema=False)
-    async def part(name: str) -> Response:
-        return _page(name)
+        return FileResponse(_INDEX, headers=_PAGE_HEADERS)
 
 
-_KINDS = {
-    "index.html": "text/html",
-    "page.css": "text/css",
-    "icon.svg": "image/svg+xml",
-    **dict.fromkeys(
-        ("page.js", "service.js", "timeline.js", "charts.js", "jobs.js", "dom.js"), "text/javascript"
-    ),
-}
+_INDEX = Path(__file__).with_name("page") / "index.html"
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
     " img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -399,11 +331,14 @@ _PAGE_HEADERS = {
 }
 
 
-def _page(name: str) -> Response:
-    if name not in _KINDS:
-        return _refused(404, f"there is no {name!r}")
-    text = files("copter.live").joinpath("page", name).read_text(encoding="utf-8")
-    return Response(text, media_type=_KINDS[name], headers=_PAGE_HEADERS)
+class _Page(StaticFiles):
+    """The files of the page."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        """Return a file with the headers of the page."""
+        response = super().file_response(*arguments, **options)
+        response.headers.update(_PAGE_HEADERS)
+        return response
 
 
 def _end_with(task: asyncio.Task[None]) -> None:
@@ -439,8 +374,8 @@ def _refused(status: int, why: str, headers: Any = None) -> Response:
     return JSONResponse({"error": why}, status, headers=headers)
 
 
-def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int]:
-    """Return the number of a run, a part of its log, and where the next part begins.
+def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int, bool]:
+    """Return the number of a run, a part of its log, where the next part begins, and if a run comes after it.
 
     `home` has the folders of the job's runs, which the job can write; only regular files are read.  By
     default, the run is the last one.  A log that is shorter than `after` was cut, and is read from its begin.
@@ -450,14 +385,14 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
     try:
         numbers = [int(name) for name in names_in(home) if name.isascii() and name.isdecimal()]
         if not numbers and run is None:
-            return 0, "", 0
+            return 0, "", 0, False
         number = max(numbers) if run is None else run
         if number not in numbers:
             raise RefusedError(404, f"there is no log of run {number}")
         path = home / str(number) / "log-0.txt"
         size = size_of(path)
         if size is None:
-            return number, "", after
+            return number, "", after, number < max(numbers)
         if after > size:  # the agent has cut the log
             after = 0
         begin = after if tail is None else max(after, size - tail)
@@ -474,4 +409,4 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
     skipped = first if begin > after and first < len(content) else 0
     text = decoder.decode(content[skipped:], final=ended and len(content) < _MOST_LOG_BYTES)
     begun, _ = decoder.getstate()  # the first bytes of a character that is not complete yet
-    return number, text, begin + len(content) - len(begun)
+    return number, text, begin + len(content) - len(begun), number < max(numbers)

@@ -129,14 +129,16 @@ class Hour:
             for name, kind, fields in self.jobs:
                 job = {key: value for key, value in fields.items() if key != "steps"}
                 job |= {"name": name, "command": self._command(name, kind, fields)}
+                lost = False
                 while not self._over.is_set():
                     try:
                         client.submit(job)
                         break
                     except ServiceError as error:
-                        if error.status == 409 and error.retried:  # its first answer was lost
+                        if error.status == 409 and lost:  # its first answer was lost
                             break
                         assert error.status in (0, 503), error
+                        lost = lost or error.status == 0
                         time.sleep(0.2)
                 if self._over.wait(PACE_SECONDS):
                     return
@@ -161,7 +163,7 @@ class Hour:
 
     def _read(self, client, name):
         try:
-            client._part(name, None, 0, tail=1000)
+            next(client.parts(name, tail=10), "")
         except ServiceError as error:
             assert error.status in (0, 404, 409), error
 

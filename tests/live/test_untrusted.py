@@ -241,14 +241,14 @@ def test_a_log_that_is_no_file_is_refused_at_once(service, http, what):
 
 def test_logs_are_read_in_a_thread_of_their_own(service, http, monkeypatch):
     begin(service, RIGID, "one")
-    threads = {}
+    threads, job = {}, service.record.state.jobs["one"]
 
     def note(what, answer):
         threads[what] = threading.current_thread()
         return answer
 
-    monkeypatch.setattr("copter.live.http.read_log", lambda *_: note("log", (0, "", 0)))
-    monkeypatch.setattr(service.record.state, "find", lambda _: note("loop", True))
+    monkeypatch.setattr("copter.live.http.read_log", lambda *_: note("log", (0, "", 0, False)))
+    monkeypatch.setattr(service.record.state, "find", lambda _: note("loop", job))
     assert http.get("/v1/jobs/one/log").status_code == 200
     assert threads["log"] is not threads["loop"]
 
