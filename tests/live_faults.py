@@ -20,8 +20,8 @@ from pathlib import Path
 from copter.live.client import ServiceError
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
-from copter.live.process import ServiceProcess
 from support.play_again import play_again
+from support.service_process import ServiceProcess
 
 TYPES = {"a100": (1, 4), "t4": (2, 2)}
 """Nodes of each type, and GPUs on each of them."""

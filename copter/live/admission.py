@@ -13,7 +13,7 @@ import fnmatch
 import json
 import math
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from copter.errors import CopterError
@@ -54,23 +54,15 @@ class RefusedError(CopterError, ValueError):
 
 
 class Admission:
-    """Checks of the requests of users and runs.
-
-    Parameters
-    ----------
-    profiled : collection of str
-        Applications that have a profile; only their jobs can be paced.
-    """
+    """Checks of the requests of users and runs."""
 
     def __init__(
         self,
         record: ServiceRecord,
         rounds: LiveRounds,
         backend: Backend,
-        profiled: Collection[str],
     ) -> None:
         self._record, self._rounds, self._backend = record, rounds, backend
-        self._profiled = profiled
 
     def submit(self, file: JobFile, author: Author = ADMIN) -> str:
         """Accept a job and return its name; it is in the journal then.
@@ -280,12 +272,6 @@ class Admission:
                 422,
                 f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"
                 " limit: omit it",
-            )
-        if record.state.file.pace is not None and file.elastic and file.application not in self._profiled:
-            profiled = ", ".join(self._profiled)
-            raise RefusedError(
-                422,
-                f"application = {file.application!r}: paced slots need a profile; there are: {profiled}",
             )
 
     def _has_room(self, jobs: Sequence[LiveJob], whole: Cluster) -> bool:

@@ -184,17 +184,10 @@ class GpuNodes(Strict):
         return self.hosts[node] if self.hosts else f"{self.type}-{node}"
 
 
-class PaceFile(Strict):
-    """Pacing of slots that simulate GPUs: see :mod:`copter.live.training.pacing`."""
-
-    speed: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-
-
 class ClusterFile(Strict):
     """Nodes of a cluster, and settings of its service; the page "Running jobs" describes the fields."""
 
     gpus: Annotated[tuple[GpuNodes, ...], Field(min_length=1, max_length=64, strict=False)]
-    pace: PaceFile | None = None
     options: dict[_Word, Any] = {}
     grace_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
     lease_seconds: Annotated[float, Field(ge=1, le=864000)] = 600.0

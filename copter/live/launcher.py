@@ -21,7 +21,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,9 +35,8 @@ from copter.live.files import ClusterFile, JobFile
 from copter.live.folder import JOBS, run_token
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
-from copter.live.training.plan import Pace, TrainingPlan
+from copter.live.training.plan import TrainingPlan
 from copter.live.untrusted import UntrustedFileError, blamed_on, check_shared
-from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 _log = logging.getLogger("copter.live")
 
@@ -74,9 +73,8 @@ class _Watched:
 class Launcher:
     """The runs of a service.
 
-    Runs report to `url` with tokens that are derived from the service's `token`.  `profiles` has each
-    application whose jobs can be paced.  `silent` is the error of the last tick; empty without an error.
-    `numbered` is true if runs get machine-wide numbers of GPUs.
+    Runs report to `url` with tokens that are derived from the service's `token`.  `silent` is the error of
+    the last tick; empty without an error.  `numbered` is true if runs get machine-wide numbers of GPUs.
     """
 
     def __init__(
@@ -88,9 +86,8 @@ class Launcher:
         *,
         url: str,
         token: str,
-        profiles: Mapping[str, GoodputProfile],
     ) -> None:
-        self._record, self._backend, self._profiles = record, backend, profiles
+        self._record, self._backend = record, backend
         self._jobs, self._url, self._token = folder / JOBS, url, token
         self._opened, self._last_event = record.now(), record.state.timer.time
         # Runs of a former service that this one has not found running: they may have ended in between.
@@ -102,7 +99,7 @@ class Launcher:
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
         self._watched: dict[tuple[str, int], _Watched] = {}
         self._file = file
-        self.numbered = file.pace is None and not backend.picks_devices
+        self.numbered = not backend.picks_devices
         self.silent = ""
 
     async def tick(self) -> None:
@@ -417,12 +414,8 @@ class Launcher:
 
     def _plan(self, job: LiveJob, run: ActiveRun) -> TrainingPlan:
         """Return the plan for the processes of an elastic job."""
-        file, type = job.file, run.place[0]
+        file = job.file
         assert file.work is not None and file.batch_size is not None and run.batch is not None
-        pace = None
-        if self._file.pace is not None:
-            profile = self._profiles[file.application]
-            pace = Pace(tuple(profile.models[type].parameters), self._file.pace.speed)
         return TrainingPlan(
             url=f"{self._url}/v1/runs/{job.name}/{run.number}",
             token=run_token(self._token, job.name, run.number),
@@ -436,7 +429,6 @@ class Launcher:
             checkpoint_seconds=file.checkpoint_seconds,
             report_seconds=min(file.report_seconds, self._file.lease_seconds / 3.0),
             lease_seconds=self._file.lease_seconds,
-            pace=pace,
         )
 
 

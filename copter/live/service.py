@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from copter.durable.files import lock_file
-from copter.errors import CopterError, FileError
+from copter.errors import FileError
 from copter.live.admission import Admission
 from copter.live.backends.base import Backend
 from copter.live.files import ClusterFile
@@ -37,8 +37,6 @@ from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import Author, Tokens
-from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
-from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 _log = logging.getLogger("copter.live")
 
@@ -85,7 +83,7 @@ class Service:
     Raises
     ------
     CopterError
-        If another service uses the folder, a type of GPU cannot be paced, or the journal cannot be read or
+        If another service uses the folder, or the journal cannot be read or
         written.
     """
 
@@ -103,7 +101,6 @@ class Service:
         soon_seconds: float | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        profiles = _pace_profiles(cluster)  # raises an error before there is a folder
         make_folder(folder)
         self.folder, self.backend = folder.resolve(), backend
         os.close(open_private(folder / "lock"))
@@ -112,7 +109,6 @@ class Service:
             self._open(
                 folder,
                 cluster,
-                profiles,
                 clock or steady_clock(),
                 tokens=tokens,
                 url=url,
@@ -133,7 +129,6 @@ class Service:
         self,
         folder: Path,
         cluster: ClusterFile,
-        profiles: dict[str, GoodputProfile],
         clock: Callable[[], float],
         *,
         tokens: Path | None,
@@ -148,12 +143,10 @@ class Service:
         began = _began(folder / BEGAN, clock)
         self.record = ServiceRecord(journal, cluster, clock, began)
         _check_folders(self.record, folder / JOBS)
-        self.launcher = Launcher(
-            self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
-        )
+        self.launcher = Launcher(self.record, self.folder, cluster, backend, url=url, token=self.token)
         self.rounds = LiveRounds(self.record, cluster, **rounds)
         self.forecasts = Forecasts(self.record, self.rounds)
-        self.admission = Admission(self.record, self.rounds, backend, profiles)
+        self.admission = Admission(self.record, self.rounds, backend)
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -215,17 +208,6 @@ class Service:
         self.rounds.close()
         self.launcher.close()
         os.close(self._lock)
-
-
-def _pace_profiles(cluster: ClusterFile) -> dict[str, GoodputProfile]:
-    """Return the measured profiles that pace jobs; empty if jobs are not paced."""
-    profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
-    for one in cluster.gpus:
-        for application, profile in profiles.items():
-            if one.type not in profile.models:
-                there = ", ".join(profile.models)
-                raise CopterError(f"pace: {application} was not measured on {one.type!r}, only on {there}")
-    return profiles
 
 
 def _journal(folder: Path) -> LiveJournal:

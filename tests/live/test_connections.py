@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 
 from copter.live.connections import bound_socket, limited_protocol
-from copter.live.process import ServiceProcess, free_port
+from support.service_process import ServiceProcess, free_port
 
 SECONDS = 60.0
 

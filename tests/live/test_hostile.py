@@ -25,10 +25,10 @@ from copter.live.client import ServiceError
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.files import ClusterFile, read_toml
 from copter.live.journal import JOURNAL, LiveJournal
-from copter.live.process import ServiceProcess
 from support import hostile_jobs, troubled_service
 from support.cgroups import new_cgroup
 from support.play_again import play_again
+from support.service_process import ServiceProcess
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 

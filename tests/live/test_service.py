@@ -14,7 +14,7 @@ from copter.errors import CopterError
 from copter.live.admission import RefusedError
 from copter.live.backends.base import BackendError, RunState
 from copter.live.events import Closed, Ended, Launched, Told
-from copter.live.files import ClusterFile, PaceFile
+from copter.live.files import ClusterFile
 from copter.live.service import steady_clock
 from copter.live.views import cluster_view
 from support.live_cases import (
@@ -537,22 +537,6 @@ def test_a_cluster_with_other_nodes_goes_on(tmp_path, gpus):
     for job in later.record.state.jobs.values():
         for _, held in job.place or ():
             assert held <= gpus
-
-
-def test_a_type_that_was_not_measured_cannot_be_paced(tmp_path):
-    file = ClusterFile(gpus=({"type": "h100", "gpus_per_node": 4},), pace={"speed": 2.0})
-    with pytest.raises(CopterError, match="h100"):
-        make_service(tmp_path, cluster=file)
-    assert not (tmp_path / "journal.sqlite").exists()
-
-
-def test_pacing_that_came_later_fails_the_job_that_it_does_not_know(tmp_path):
-    service = make_service(tmp_path)
-    service.admission.submit(named(ELASTIC, "one"))
-    service.admission.submit(named(RIGID, "two"))
-    later = again(service, cluster=CLUSTER.model_copy(update={"pace": PaceFile(speed=2.0)}))
-    step(later)
-    assert endings(later) == [("one", "failed")] and statuses(later) == {"two": "running"}
 
 
 def test_a_run_that_cannot_be_written_is_tried_again_and_kills_nobody(service):

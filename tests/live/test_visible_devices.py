@@ -8,7 +8,6 @@ from copter.live.backends.registry import make_backend
 from copter.live.files import ClusterFile
 
 TWO = ClusterFile(gpus=({"type": "a100", "gpus_per_node": 2, "nodes": 1},))
-PACED = TWO.model_copy(update={"pace": {"speed": 1.0}})
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,5 @@ def test_a_list_that_is_too_short_is_refused(tmp_path, monkeypatch, text):
 def test_a_list_that_is_long_enough_or_not_needed_is_accepted(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,7")
     make_backend("local", tmp_path, TWO)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    make_backend("local", tmp_path, PACED)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     make_backend("local", tmp_path, TWO)
