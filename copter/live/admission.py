@@ -248,7 +248,7 @@ class Admission:
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
         held = Placement(*job.run.place).configuration
         record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
-        record.metrics.reported()
+        record.metrics.reports.inc()
         batch, chosen = None, job.batch(job.run.place)
         if chosen is not None and chosen != job.run.batch:
             batch = job.run.batch = chosen

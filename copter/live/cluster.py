@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 from copter.live.events import (
     Begun,
@@ -55,9 +54,6 @@ class LiveCluster:
         Nodes that work and are not drained.
     jobs : dict of str to LiveJob
         Jobs that have not ended, in the order of their submission.
-    eligible : dict of str to LiveJob
-        Those of these jobs that a policy may give GPUs.  Jobs that became so under the present policy are
-        last, in that order; the others are in the order of their submission.
     dependents : dict of str to dict of str to None
         Names of the jobs that start after a job, by the name of that job.  None of these jobs has ended.
     unusable : dict of (str, int) to str
@@ -79,7 +75,6 @@ class LiveCluster:
         self.timer = Timer()
         self.cluster = file.cluster()
         self.jobs: dict[str, LiveJob] = {}
-        self.eligible: dict[str, LiveJob] = {}
         self.dependents: dict[str, dict[str, None]] = {}
         self.unusable: dict[tuple[str, int], str] = {}
         self.drained: set[tuple[str, int]] = set()
@@ -87,39 +82,15 @@ class LiveCluster:
         self.failed: dict[tuple[str, int], str] = {}
         self.ended: dict[str, LiveJob] = {}
         self.leftover: dict[str, LiveJob] = {}
-        self._arrived: list[LiveJob] = []
-        self._left: list[LiveJob] = []
 
     def find(self, name: str) -> LiveJob | None:
         """Return a job that has not ended, or is kept; None for other names."""
         return self.jobs.get(name) or self.ended.get(name)
 
-    # ---- news for policies -----------------------------------------------------------------------
-
-    def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
-        """Return the jobs that became eligible and those that ceased to be so since the last call."""
-        arrived, left = tuple(self._arrived), tuple(self._left)
-        self._arrived, self._left = [], []
-        return arrived, left
-
-    def _see(self, job: LiveJob) -> None:
-        """Make a job arrive for the policy, or leave, according to whether it is eligible now."""
-        eligible = job.eligible and self.jobs.get(job.name) is job
-        if eligible == (job.name in self.eligible):
-            return
-        if eligible:
-            self.eligible[job.name] = job
-            job.eligible_since = self.timer.time
-            if job in self._left:  # the policy has not noticed that it was away
-                self._left.remove(job)
-            else:
-                self._arrived.append(job)
-        else:
-            del self.eligible[job.name]
-            if job in self._arrived:  # no policy has seen the job
-                self._arrived.remove(job)
-            else:
-                self._left.append(job)
+    @property
+    def eligible(self) -> dict[str, LiveJob]:
+        """Jobs that a policy may give GPUs, in the order of their submission."""
+        return {name: job for name, job in self.jobs.items() if job.eligible}
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -141,9 +112,7 @@ class LiveCluster:
             case Closed():
                 self._close(event)
             case Launched():
-                devices = tuple(tuple(one) for one in event.devices)
-                place, hosts = as_place(event.place), tuple(event.hosts)
-                self.jobs[event.job].launch(event.number, place, hosts, devices)
+                self.jobs[event.job].launch(event.number, event.place, event.hosts, event.devices)
             case Begun() | Told() | Ended() | Reported():
                 self._of_run(event, learn)
 
@@ -151,8 +120,6 @@ class LiveCluster:
         """Give all jobs to a new policy; the cluster's file may have changed."""
         file = ClusterFile.model_validate(dict(event.cluster))
         self.file, self.cluster, self.policy_kind = file, file.cluster(), event.kind
-        self.eligible = {name: job for name, job in self.jobs.items() if job.eligible}
-        self._arrived, self._left = list(self.eligible.values()), []
         for job in self.jobs.values():
             job.adapt(event.kind, self.cluster)
         self._use_nodes()
@@ -170,14 +137,13 @@ class LiveCluster:
             return
         job.give(None)
         job.closed, self.ended[job.name] = event, job
-        self._see(job)
         for name in job.waits_for:
             del self.dependents[name][job.name]
             if not self.dependents[name]:
                 del self.dependents[name]
         for name in self.dependents.pop(job.name, ()):
             self.jobs[name].waits_for.remove(job.name)
-            self._see(self.jobs[name])
+            self.jobs[name].eligible_since = self.timer.time
         if job.run is not None:
             self.leftover[job.name] = job
 
@@ -196,13 +162,14 @@ class LiveCluster:
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
             self.dependents.setdefault(name, {})[job.name] = None
+        if job.eligible:
+            job.eligible_since = self.timer.time
         self.jobs[event.job] = job
-        self._see(job)
 
     def _decide(self, event: Decided) -> None:
         for name, place in event.places.items():
             if name in self.jobs:
-                self.jobs[name].give(None if place is None else as_place(place))
+                self.jobs[name].give(place)
         self.timer.contention, self.timer.weight = event.contention, event.weight
         self._use_nodes()  # nodes that were drained in the meantime are taken away again
 
@@ -332,7 +299,7 @@ class EligibleJobs:
     """The world of a policy: a live cluster with the jobs that may get GPUs, and no others."""
 
     def __init__(self, state: LiveCluster) -> None:
-        self._state = state
+        self._state, self._known = state, dict[str, LiveJob]()
 
     @property
     def timer(self) -> Timer:
@@ -356,7 +323,9 @@ class EligibleJobs:
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
         """Return the jobs that became eligible and those that ceased to be so since the last call."""
-        return self._state.news()
+        before, self._known = self._known, self.jobs
+        arrived = tuple(job for name, job in self._known.items() if before.get(name) is not job)
+        return arrived, tuple(job for name, job in before.items() if self._known.get(name) is not job)
 
     def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
         """Note that a job gets its first GPUs."""
@@ -372,7 +341,8 @@ class EligibleJobs:
 
     def _change(self, job: LiveJob, new: Allocation) -> None:
         assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        self._state.changes[job.name] = as_place((new.type, new.nodes))
+        nodes = tuple((int(node), int(gpus)) for node, gpus in new.nodes)  # not of numpy, because of JSON
+        self._state.changes[job.name] = str(new.type), nodes
 
 
 class ReportedSpeeds(Estimator):
@@ -383,9 +353,3 @@ class ReportedSpeeds(Estimator):
         for job in now.jobs.values():
             assert isinstance(job, LiveJob)
             job.learn()
-
-
-def as_place(value: object) -> Place:
-    """Return a place, which may come from JSON, as tuples."""
-    name, nodes = cast(Place, value)
-    return str(name), tuple((int(node), int(gpus)) for node, gpus in nodes)

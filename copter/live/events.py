@@ -7,11 +7,14 @@ after a restart, all requests that it acknowledged and all actions that it began
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field
-from dataclasses import fields as dataclass_fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
+from copter.extras import extra
 from copter.problems.cluster.workload import Kind
+
+with extra("live"):
+    from pydantic import ConfigDict, Field, TypeAdapter
 
 Ending: TypeAlias = Literal["completed", "failed", "cancelled"]
 Place: TypeAlias = tuple[str, tuple[tuple[int, int], ...]]
@@ -22,7 +25,9 @@ Place: TypeAlias = tuple[str, tuple[tuple[int, int], ...]]
 class Event:
     """A change of the state, with its time in seconds since the service first began."""
 
-    time: float
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    time: Annotated[float, Field(allow_inf_nan=False)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields without the time."""
@@ -217,23 +222,9 @@ KINDS: dict[str, type[Event]] = {
     )
 }  # fmt: skip
 
-_FIELDS = {kind: {one.name: one for one in dataclass_fields(cls)} for kind, cls in KINDS.items()}
+_CHECKS = {kind: TypeAdapter(cls) for kind, cls in KINDS.items()}
 
 
-def made(kind: str, time: float, fields: Mapping[str, Any]) -> Event:
-    """Return the event of a row of the journal.
-
-    Raises ValueError if a field is missing, or is of another version of copter.
-    """
-    known = _FIELDS[kind]
-    for name in fields:
-        if name not in known or name == "time":
-            raise ValueError(
-                f"there is no field {name!r}; the journal was written by another version of copter"
-            )
-    try:
-        return KINDS[kind](time=time, **fields)
-    except TypeError:
-        needed = (one for one in known.values() if one.default is MISSING and one.default_factory is MISSING)
-        missing = [one.name for one in needed if one.name not in fields and one.name != "time"]
-        raise ValueError(f"the field {missing[0]!r} is missing") from None
+def made(kind: str, fields: Mapping[str, Any]) -> Event:
+    """Return an event of the journal; raises ValidationError for other fields than those of its kind."""
+    return _CHECKS[kind].validate_python(fields)

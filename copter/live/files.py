@@ -28,6 +28,8 @@ LONGEST_NAME = 63
 NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}$"
 """Pattern of job names, which become names of folders and of processes of backends."""
 WORD = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"
+UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+"""Types of pydantic's errors about a field that there is not."""
 _LONGEST = 4096
 _MOST_PASSES = 1000
 """Largest number of passes in which one GPU may process a batch."""
@@ -255,6 +257,6 @@ def describe(errors: Iterable[Mapping[str, Any]]) -> str:
     for one in islice((one for one in there if one["loc"] not in inside), 5):
         field = ".".join(str(part) for part in one["loc"] if part not in ("body", "query", "path"))
         text = str(one["msg"]).removeprefix("Value error, ")
-        text = "there is no such field" if one["type"] == "extra_forbidden" else text
+        text = "there is no such field" if one["type"] in UNKNOWN else text
         said.append(f"{field}: {text}" if field else text)
     return "; ".join(said)

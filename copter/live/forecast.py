@@ -238,8 +238,7 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
     profiles: dict[str, Profile | Rigid] = {}
     there: dict[str, PresentJob] = {}
     after: dict[str, tuple[str, ...]] = {}
-    waiting = [job for job in state.jobs.values() if job.waits_for]
-    for job in (*state.eligible.values(), *waiting, *(() if new is None else (new,))):
+    for job in (*state.jobs.values(), *(() if new is None else (new,))):
         others = job.waits_for
         if new is not None and job is new:
             others = {name for name in job.file.after if name in state.jobs}

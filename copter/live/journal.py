@@ -9,7 +9,6 @@ Reports of jobs are not durable; they wait in memory for the next write.
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import Any
 from copter.durable.log import Log
 from copter.errors import FileError
 from copter.live.events import KINDS, Ending, Event, made
-from copter.live.files import ValidationError, describe
+from copter.live.files import UNKNOWN, ValidationError, describe
 
 _SCHEMA = """
 CREATE TABLE events (
@@ -205,20 +204,18 @@ class LiveJournal(Log):
         try:
             if kind not in KINDS:
                 raise ValueError(_NO_KIND)
-            if not isinstance(time, int | float) or not math.isfinite(time):
-                raise ValueError(f"time = {time!r}: must be a finite number")
             fields = json.loads(text)
             if not isinstance(fields, dict):
                 raise ValueError(f"fields = {text!r}: must be a JSON object")
-            return made(kind, time, fields | ({} if job is None else {"job": job}))
-        except (ValueError, TypeError, RecursionError) as error:
+            return made(kind, {"time": time} | ({} if job is None else {"job": job}) | fields)
+        except (ValueError, RecursionError) as error:
             raise self._wrong(number, kind, error) from error
 
     def _wrong(self, number: int, kind: object, error: Exception) -> FileError:
         """Return the error of an event that cannot be read or applied."""
         if isinstance(error, ValidationError):
             said = describe(error.errors())
-            if any(one["type"] == "extra_forbidden" for one in error.errors()):
+            if any(one["type"] in UNKNOWN for one in error.errors()):
                 said += f"; {_OTHER_VERSION}"
         elif isinstance(error, json.JSONDecodeError):
             said = f"must be JSON: {error}"

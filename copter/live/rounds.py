@@ -173,7 +173,7 @@ class LiveRounds:
     async def _round(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again."""
         record, state, began = self._record, self._record.state, time.perf_counter()
-        for job in list(state.eligible.values()):
+        for job in state.eligible.values():
             if job.learn():  # reports that were read from the journal
                 await asyncio.sleep(0)
         state.timer.time = asked = record.now()
@@ -219,7 +219,8 @@ class LiveRounds:
             seconds=time.perf_counter() - began,
         )
         record.write(decided)
-        record.metrics.decided(decided)
+        record.metrics.asked.inc()
+        record.metrics.rounds.observe(decided.seconds)
         step = self.round_seconds
         if step is not None and decided.seconds > step:
             record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")

@@ -83,8 +83,7 @@ class Service:
     Raises
     ------
     CopterError
-        If another service uses the folder, or the journal cannot be read or
-        written.
+        If another service uses the folder, or the journal cannot be read or written.
     """
 
     def __init__(
@@ -106,17 +105,22 @@ class Service:
         os.close(open_private(folder / "lock"))
         self._lock = lock_file(folder / "lock", f"{folder}: another running service has this folder")
         try:
-            self._open(
-                folder,
+            self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
+            self._tokens = Tokens(self.token, tokens)
+            journal, clock = _journal(folder), clock or steady_clock()
+            self.record = ServiceRecord(journal, cluster, clock, _began(folder / BEGAN, clock))
+            _check_folders(self.record, folder / JOBS)
+            self.launcher = Launcher(self.record, self.folder, cluster, backend, url=url, token=self.token)
+            self.rounds = LiveRounds(
+                self.record,
                 cluster,
-                clock or steady_clock(),
-                tokens=tokens,
-                url=url,
                 policy=policy,
                 settings=settings or {},
                 round_seconds=round_seconds,
                 soon_seconds=soon_seconds,
             )
+            self.forecasts = Forecasts(self.record, self.rounds)
+            self.admission = Admission(self.record, self.rounds, backend)
         except BaseException as error:
             os.close(self._lock)
             if isinstance(error, sqlite3.Error):
@@ -125,48 +129,20 @@ class Service:
                 error.add_note(f"the disk of {folder} is full")
             raise error from error.__cause__
 
-    def _open(
-        self,
-        folder: Path,
-        cluster: ClusterFile,
-        clock: Callable[[], float],
-        *,
-        tokens: Path | None,
-        url: str,
-        **rounds: Any,
-    ) -> None:
-        """Read or begin the journal, and make the parts of the service."""
-        backend = self.backend
-        self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
-        self._tokens = Tokens(self.token, tokens)
-        journal = _journal(folder)
-        began = _began(folder / BEGAN, clock)
-        self.record = ServiceRecord(journal, cluster, clock, began)
-        _check_folders(self.record, folder / JOBS)
-        self.launcher = Launcher(self.record, self.folder, cluster, backend, url=url, token=self.token)
-        self.rounds = LiveRounds(self.record, cluster, **rounds)
-        self.forecasts = Forecasts(self.record, self.rounds)
-        self.admission = Admission(self.record, self.rounds, backend)
-
     async def run(self) -> None:
         """Serve until cancelled."""
-        record = self.record
-        tasks = [
-            asyncio.create_task(self.rounds.run(self.launcher.whole_tick)),
-        ]
+        record, rounds = self.record, asyncio.create_task(self.rounds.run(self.launcher.whole_tick))
         try:
             while True:
-                for task in tasks:
-                    if task.done():
-                        task.result()
+                if rounds.done():
+                    rounds.result()
                 began = time.monotonic()
                 await self.launcher.tick()
                 record.try_again()
                 record.past.sample(record.now(), record.state)
                 await asyncio.sleep(max(_TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
-            for task in tasks:
-                task.cancel()
+            rounds.cancel()
 
     @property
     def trouble(self) -> str:
@@ -186,14 +162,7 @@ class Service:
 
     def figures(self) -> str:
         """Return the metrics in Prometheus' text format."""
-        record, silent = self.record, bool(self.launcher.silent)
-        return record.metrics.text(
-            record.state,
-            record.endings(),
-            record.gpu_seconds,
-            silent=silent,
-            journal_bytes=record.journal.bytes,
-        )
+        return self.record.metrics.text(self.record, silent=bool(self.launcher.silent))
 
     def close(self) -> None:
         """Release everything; jobs continue.

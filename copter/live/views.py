@@ -9,7 +9,6 @@ from typing import Any
 
 from copter.live import ENDINGS
 from copter.live.admission import RefusedError
-from copter.live.cluster import as_place
 from copter.live.events import (
     Begun,
     Closed,
@@ -76,7 +75,7 @@ def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
     for kind in ("Launched", "Told", "Ended"):  # the reports of a job may be many
         for _, event in record.journal.events(kind=kind, job=name):
             if isinstance(event, Launched):
-                type, nodes = as_place(event.place)
+                type, nodes = event.place
                 runs[event.number] = {
                     "number": event.number,
                     "type": type,
@@ -217,7 +216,7 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
         case Submitted():
             return "the job was submitted"
         case Launched():
-            configuration, hosts = Placement(*as_place(event.place)).configuration, ", ".join(event.hosts)
+            configuration, hosts = Placement(*event.place).configuration, ", ".join(event.hosts)
             gpus = f"{configuration.gpus} GPU{'s' if configuration.gpus != 1 else ''}"
             return f"run {event.number} is started on {gpus} of type {configuration.type}: {hosts}"
         case Begun():
