@@ -267,7 +267,7 @@ class Admission:
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
         unenforced = [name for name in file.limits if name not in self._backend.limits]
-        if unenforced and not record.state.file.ignore_unenforced_limits:
+        if unenforced:
             raise RefusedError(
                 422,
                 f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"

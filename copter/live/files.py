@@ -196,7 +196,6 @@ class ClusterFile(Strict):
     decision_seconds: Annotated[float | None, Field(gt=0, le=864000)] = None
     keep_jobs: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
     log_bytes: Annotated[int, Field(ge=10_000, le=10**15)] = LOG_BYTES
-    ignore_unenforced_limits: bool = False
     max_jobs: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
 
     @model_validator(mode="after")

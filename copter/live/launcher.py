@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
 from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
-from copter.live.files import ClusterFile, JobFile
+from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
@@ -394,16 +394,10 @@ class Launcher:
                 once=not file.elastic,
                 environment=file.environment | index,
                 log_bytes=self._file.log_bytes,
-                limits=self._limits(file),
+                limits=file.limits,
             )
             self._watched[key] = _Watched(run)
         return self._watched[key]
-
-    def _limits(self, file: JobFile) -> dict[str, float]:
-        """Return the limits of a job's runs, without those that are to be ignored."""
-        if not self._file.ignore_unenforced_limits:
-            return file.limits
-        return {name: value for name, value in file.limits.items() if name in self._backend.limits}
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
