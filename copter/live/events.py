@@ -53,6 +53,8 @@ class Opened(Event):
         Name of the policy, its settings, and the largest kind of adaptation that it makes.
     cluster : mapping
         The fields of the cluster's file.
+    began : float
+        Time at which the service first began, in seconds since the epoch.
     """
 
     policy: str
@@ -60,6 +62,7 @@ class Opened(Event):
     kind: Kind
     round_seconds: float | None
     cluster: Mapping[str, Any]
+    began: Annotated[float, Field(allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,16 +92,7 @@ _Since = Annotated[
 ]
 _Number = Annotated[int, InPath(ge=0, le=2**31)]
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Refusal, "description": "The token is missing or invalid."},
-    403: {"model": Refusal, "description": "The role of the token does not allow it."},
-    404: {"model": Refusal, "description": "There is no object of this name."},
-    409: {"model": Refusal, "description": "The name is taken, or the job has ended."},
-    410: {"model": Refusal, "description": "The run has ended: its processes must end."},
-    411: {"model": Refusal, "description": "The request has no content-length."},
-    413: {"model": Refusal, "description": "The body is too large."},
-    422: {"model": Refusal, "description": "A field is invalid; the error names it with the reason."},
-    429: {"model": Refusal, "description": "The run reports too often."},
-    503: {"model": Refusal, "description": "The service has too many jobs."},
+    "default": {"model": Refusal, "description": "The request is refused, and has no effect."}
 }
 
 
@@ -303,7 +294,7 @@ def _add_runs(app: FastAPI, service: Service) -> None:
 def _add_page(app: FastAPI, service: Service) -> None:
     """Add the routes that need no token."""
 
-    @app.get("/health", responses={503: {"model": Refusal}})
+    @app.get("/health", responses=_REFUSALS)
     async def health(request: Request) -> Response:
         """Return whether the service works; with a token, also the details of the trouble."""
         trouble = service.trouble

@@ -57,10 +57,8 @@ class ServiceRecord:
     `trouble` is the reason why the journal could not be written at the last attempt; empty if it could.
     """
 
-    def __init__(
-        self, journal: LiveJournal, cluster: ClusterFile, clock: Callable[[], float], began: float
-    ) -> None:
-        self.journal, self.clock, self.began = journal, clock, began
+    def __init__(self, journal: LiveJournal, cluster: ClusterFile, clock: Callable[[], float]) -> None:
+        self.journal, self.clock, self.began = journal, clock, clock()
         self.state = LiveCluster(cluster, "adaptive")
         self.past, self.metrics = Past(), ServiceMetrics()
         self.over = Counter[tuple[str, str]]()
@@ -161,6 +159,8 @@ class ServiceRecord:
             with self.journal.applying(number, event):
                 self._check_order(number, event)
                 self._apply(event, learn=False)
+                if isinstance(event, Opened):
+                    self.began = event.began
         for owner, ending, jobs, gpu_seconds in self.journal.dropped():
             self.over[owner, ending] += jobs
             self.gpu_seconds[owner] += gpu_seconds

@@ -19,6 +19,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -123,23 +124,28 @@ class LiveRounds:
 
     async def run(self, looked: Callable[[], Awaitable[None]]) -> None:
         """Ask the policy until cancelled; `looked` waits until a tick has carried out the decision."""
-        record, step = self._record, self.round_seconds
+        record, step, loop = self._record, self.round_seconds, asyncio.get_running_loop()
         await self._warm_up()
         while True:
-            begin = record.now()
+            begin, wakes = loop.time(), math.inf
+            self.next_round = -math.inf if step is None else record.now() + step
             if record.state.eligible:
                 wakes = await self.ask()
                 await looked()  # a policy that takes longer than a round is not asked before that
+            if step is None:
+                await self._until(loop.time() + wakes - record.now(), loop.time() + _SHORTEST_GAP)
             else:
-                wakes = math.inf
-            if step is not None:
-                self.next_round = begin + step
-                await self._until(begin, begin + step)
-            else:
-                self._wake_at(wakes)
-                await record.changed.wait()
-                await asyncio.sleep(_SHORTEST_GAP)
-                record.changed.clear()
+                await self._until(begin + step, None if self._soon is None else begin + self._soon)
+
+    async def _until(self, end: float, soon: float | None) -> None:
+        """Wait until a time of the event loop; if `soon` is given, only until an event then or later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(end if math.isfinite(end) else None):
+                if soon is None:
+                    await asyncio.Event().wait()
+                await self._record.changed.wait()
+                await asyncio.sleep(max((soon or 0.0) - asyncio.get_running_loop().time(), 0.0))
+                self._record.changed.clear()
 
     async def _warm_up(self) -> None:
         """Let the policy import its modules in its thread, while the service answers already."""
@@ -300,6 +306,7 @@ class LiveRounds:
                 kind=rounds.policy.kind,
                 round_seconds=self._given_seconds,
                 cluster=file.model_dump(mode="json"),
+                began=self._record.began,
             )
         )
         self._rounds, self._lost, self._attempts, self._again = rounds, False, 0, -math.inf
@@ -319,27 +326,6 @@ class LiveRounds:
         return replace(
             now, cluster=self._cluster, jobs=MappingProxyType(self._copies), arrived=arrived, left=left
         )
-
-    def _wake_at(self, time: float) -> None:
-        if math.isfinite(time):
-            delay = max(time - self._record.now(), 0.0)
-            asyncio.get_running_loop().call_later(delay, self._record.changed.set)
-
-    async def _until(self, begin: float, end: float) -> None:
-        """Wait until a round ends: at its deadline or, if `soon_seconds` is set, after an event."""
-        record = self._record
-        while (now := record.now()) < end:
-            if self._soon is None:
-                await asyncio.sleep(end - now)
-                continue
-            try:
-                await asyncio.wait_for(record.changed.wait(), end - now)
-            except TimeoutError:
-                continue
-            if record.now() >= begin + self._soon:
-                record.changed.clear()
-                return
-            await asyncio.sleep(begin + self._soon - record.now())
 
 
 def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> ClusterRounds[LiveJob]:

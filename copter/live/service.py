@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import secrets
 import shutil
@@ -30,7 +29,7 @@ from copter.errors import FileError
 from copter.live.admission import Admission
 from copter.live.backends.base import Backend
 from copter.live.files import ClusterFile
-from copter.live.folder import BEGAN, JOBS, TOKEN, first_content, make_folder, open_private
+from copter.live.folder import JOBS, TOKEN, first_content, make_folder, open_private
 from copter.live.forecast import Forecasts
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
@@ -105,10 +104,10 @@ class Service:
         os.close(open_private(folder / "lock"))
         self._lock = lock_file(folder / "lock", f"{folder}: another running service has this folder")
         try:
+            journal = _journal(folder)
             self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
             self._tokens = Tokens(self.token, tokens)
-            journal, clock = _journal(folder), clock or steady_clock()
-            self.record = ServiceRecord(journal, cluster, clock, _began(folder / BEGAN, clock))
+            self.record = ServiceRecord(journal, cluster, clock or steady_clock())
             _check_folders(self.record, folder / JOBS)
             self.launcher = Launcher(self.record, self.folder, cluster, backend, url=url, token=self.token)
             self.rounds = LiveRounds(
@@ -182,7 +181,7 @@ class Service:
 def _journal(folder: Path) -> LiveJournal:
     """Open the journal of a folder, and create it in a new folder; raise FileError if it was removed."""
     path = folder / JOURNAL
-    if (folder / BEGAN).exists() and not (path.exists() and path.stat().st_size):
+    if (folder / TOKEN).exists() and not (path.exists() and path.stat().st_size):
         is_gone = "is empty" if path.exists() else "is missing"
         raise FileError(
             path,
@@ -209,19 +208,6 @@ def _check_folders(record: ServiceRecord, jobs: Path) -> None:
 def _names(folder: Path) -> list[str]:
     """Return the names in a folder, which need not exist."""
     return sorted(os.listdir(folder)) if folder.exists() else []
-
-
-def _began(path: Path, clock: Callable[[], float]) -> float:
-    """Return the clock's time when the service first began, from a file that the first call creates."""
-    text = ""
-    try:
-        text = first_content(path, lambda: repr(clock()))
-        began = float(text)
-    except ValueError:
-        began = math.nan
-    if not math.isfinite(began):
-        raise FileError(path, f"{text[:40]!r}: must be a time in seconds since the epoch")
-    return began
 
 
 def steady_clock() -> Callable[[], float]:

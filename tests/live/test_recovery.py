@@ -64,7 +64,7 @@ def check(service):
     record = service.record
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LiveJournal, "history", LiveJournal.events)
-        judge = ServiceRecord(record.journal, record.state.file, record.clock, record.began)
+        judge = ServiceRecord(record.journal, record.state.file, record.clock)
     for name in sorted(vars(record.state).keys() - {"ended", "leftover"}):  # some reports are not read
         assert plain(getattr(record.state, name)) == plain(getattr(judge.state, name)), name
     for name in ("rounds", "spans", "outcomes", "_outages", "_unusable"):

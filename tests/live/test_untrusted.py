@@ -317,7 +317,7 @@ def test_a_folder_that_is_there_keeps_its_mode_and_what_is_in_it(tmp_path, mode)
     assert (folder / "colleague.txt").stat().st_mode & 0o777 == 0o664
     own = {path.name: path.stat().st_mode & 0o077 for path in folder.iterdir()}
     del own["colleague.txt"]
-    assert {"token", "began", "journal.sqlite", "jobs", "lock"} <= own.keys()
+    assert {"token", "journal.sqlite", "jobs", "lock"} <= own.keys()
     assert not any(own.values()), own
 
 
