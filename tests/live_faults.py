@@ -20,6 +20,7 @@ from pathlib import Path
 from copter.live.client import ServiceError
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
+from support.live_cases import sound
 from support.play_again import play_again
 from support.service_process import ServiceProcess
 
@@ -275,7 +276,7 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
 def check(folder, acknowledged):
     """Raise if anything was lost, or done twice; returns figures."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
-    assert journal.sound()
+    assert sound(journal)
     events = [event for _, event in journal.events()]
     journal.close()
     submitted = [event.job for event in events if isinstance(event, Submitted)]

@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
+from copter.live.backends.base import Run
 from copter.live.events import Closed, Place
 from copter.live.files import JobFile
 from copter.live.tokens import ADMIN
@@ -67,6 +68,12 @@ class ActiveRun:
         True while the run is being submitted or, according to the backend, has not begun.
     counted, counted_at : float
         Reports that count against the limit of their rate, and the time of the last of them.
+    waited, stopped : float
+        Last time at which it waited for its nodes, and time at which the backend accepted the stop signal.
+    killed : str
+        Reason for killing it; empty if it is not killed.
+    run : Run or None
+        The run for the backend.
     """
 
     number: int
@@ -83,6 +90,15 @@ class ActiveRun:
     waiting: bool = False
     counted: float = 0.0
     counted_at: float = -math.inf
+    waited: float = -math.inf
+    stopped: float = math.nan
+    killed: str = ""
+    run: Run | None = None
+
+    @property
+    def left(self) -> float:
+        """Time since which it is to end; NaN if it is not."""
+        return self.stopped if math.isnan(self.told) else self.told
 
 
 class LiveJob(Job):

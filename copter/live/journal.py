@@ -225,10 +225,6 @@ class LiveJournal(Log):
             said = f"{type(error).__name__}: {error}"
         return FileError(self.path, f"event {number} ({kind}): {said}")
 
-    def sound(self) -> bool:
-        """Return whether SQLite's check finds the file intact."""
-        return self.database.execute("PRAGMA quick_check").fetchone() == ("ok",)
-
     def close(self) -> None:
         """Write the events that wait in memory, and close the file; it is closed also if that fails."""
         try:

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,21 +55,6 @@ _MOST_STARTS = 4
 _T = TypeVar("_T")
 
 
-@dataclass
-class _Watched:
-    """A run that has not ended, with data that is lost when the service ends."""
-
-    run: Run
-    waited: float = -math.inf  # last time at which the run waited for its nodes
-    told: float = math.nan  # time at which the backend accepted the stop signal
-    killed: str = ""  # reason for killing the run; empty if it is not killed
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Name of the job and number of the run."""
-        return self.run.job, self.run.number
-
-
 class Launcher:
     """The runs of a service.
 
@@ -97,7 +82,6 @@ class Launcher:
         self._starting: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._begun = self._ended = 0
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
-        self._watched: dict[tuple[str, int], _Watched] = {}
         self._file = file
         self.numbered = not backend.picks_devices
         self.silent = ""
@@ -130,11 +114,6 @@ class Launcher:
         while self._begun == begun or self._ended < self._begun:
             self._ticked.clear()
             await self._ticked.wait()
-
-    async def starts(self) -> None:
-        """Wait until the runs that are being submitted to the backend have been submitted."""
-        while self._starting:
-            await asyncio.gather(*self._starting.values())
 
     @property
     def trouble(self) -> str:
@@ -169,32 +148,33 @@ class Launcher:
 
     async def _look_at_runs(self) -> None:
         """Write events for runs that have ended, and stop or kill runs where needed."""
-        running = [(job, self._watch(job)) for job in self._record.state.running()]
-        self._watched = {watched.key: watched for _, watched in running}
-        asked = [(job, watched) for job, watched in running if watched.key not in self._starting]
+        asked = [
+            (job, active, self._run_of(job, active))
+            for job in self._record.state.running()
+            if (active := job.run) is not None and (job.name, active.number) not in self._starting
+        ]
         if not asked:
             return
-        states = await self._ask(self._backend.states, [watched.run for _, watched in asked])
-        for job, watched in asked:
-            run, state = watched.run, states[watched.run.id]
-            if state.waiting:
-                watched.waited = self._record.now()
-            active = job.run  # it may have changed during the call above
-            if active is None or active.number != run.number:
+        states = await self._ask(self._backend.states, [run for _, _, run in asked])
+        for job, active, run in asked:
+            state = states[run.id]
+            if job.run is not active:  # it has changed during the call above
                 continue
             active.waiting = state.waiting
+            if state.waiting:
+                active.waited = self._record.now()
             try:
                 if state.outcome is not None:
                     self._end(job, active, state)
                     continue
-                self._unseen.discard(watched.key)
+                self._unseen.discard((job.name, active.number))
                 with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
                     self._limit(job, active)
-                await self._end_if_wanted(job, active, watched)
+                await self._end_if_wanted(job, active, run)
             except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
                 continue
             except UntrustedFileError as error:  # it concerns the folder of this run only
-                watched.killed = watched.killed or str(error)
+                active.killed = active.killed or str(error)
                 await self._ask(self._backend.kill, run)
 
     def _limit(self, job: LiveJob, run: ActiveRun) -> None:
@@ -208,15 +188,15 @@ class Launcher:
         if reason := _used_up(job, now):  # as for a job that was cancelled, its run is stopped, then killed
             record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
 
-    async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
+    async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, run: Run) -> None:
         """Kill a run if there is a reason, or stop a run whose job is to run elsewhere or has ended."""
-        run, why = watched.run, self._why_to_kill(job, active, watched)
+        why = self._why_to_kill(job, active)
         if why:
-            if not watched.killed:
-                watched.killed = why
+            if not active.killed:
+                active.killed = why
                 self._record.note(f"run {run.number} is killed: {why}", job.name)
             await self._ask(self._backend.kill, run)
-        elif self._is_to_leave(job, active) and math.isnan(watched.told):
+        elif self._is_to_leave(job, active) and math.isnan(active.stopped):
             if math.isnan(active.told):
                 try:
                     self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
@@ -224,15 +204,15 @@ class Launcher:
                     if job.closed is None and not _used_up(job, self._record.now()):
                         raise
             await self._ask(self._backend.stop, run)
-            watched.told = self._record.now()  # not reached if the call fails; then the next tick repeats it
+            active.stopped = self._record.now()  # not reached if the call fails; the next tick repeats it
 
-    def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
+    def _why_to_kill(self, job: LiveJob, run: ActiveRun) -> str:
         """Return the reason for killing a run; empty without a reason."""
         now = self._record.now()
-        if now - _told(run, watched) > self._file.grace_seconds:
+        if now - run.left > self._file.grace_seconds:
             return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
         # A run cannot report before it has begun, or while no service listens.
-        heard = max(run.heard, self._opened, watched.waited)
+        heard = max(run.heard, self._opened, run.waited)
         if job.file.elastic and now - heard > job.file.silence_seconds:
             return f"no report for {job.file.silence_seconds:g} s"
         return ""
@@ -244,13 +224,12 @@ class Launcher:
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
         """Write that a run ended and, if its job is complete or given up, that the job ended."""
         assert state.outcome is not None
-        watched = self._watch(job)
-        outcome, reason, killed = state.outcome, state.reason, watched.killed
+        outcome, reason, killed = state.outcome, state.reason, run.killed
         if killed and outcome in ("lost", "failed"):
             outcome, reason = "failed", killed
-        elif math.isnan(_told(run, watched)) and (state.by_itself or (outcome == "stopped" and reason)):
+        elif math.isnan(run.left) and (state.by_itself or (outcome == "stopped" and reason)):
             outcome = "failed"  # the run was not told to end
-        now, until = self._record.now(), self._last_event if watched.key in self._unseen else None
+        now, until = self._record.now(), self._last_event if (job.name, run.number) in self._unseen else None
         seconds = max((now if until is None else until) - run.launched, 0.0)
         ended = Ended(
             time=now,
@@ -324,25 +303,25 @@ class Launcher:
         if not launched:
             return
         record.write(*(event for _, event in launched))
-        for job, event in launched:
+        for job, _ in launched:
             active = job.run
-            if active is None or active.number != event.number:
-                continue
-            watched, active.waiting = self._watch(job), True
-            self._starting[watched.key] = asyncio.create_task(self._submit(job, active, watched))
+            assert active is not None
+            active.waiting = True
+            self._starting[job.name, active.number] = asyncio.create_task(self._submit(job, active))
 
-    async def _submit(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
+    async def _submit(self, job: LiveJob, active: ActiveRun) -> None:
         """Start a run in the background."""
         try:
-            await self._start(job, active, watched.run)
+            await self._start(job, active)
         except (OSError, sqlite3.Error) as error:  # the next tick finds the run lost, unless it was started
             _log.warning("job %s: run %d: %s", job.name, active.number, error)
         finally:
-            watched.waited = self._record.now()
-            del self._starting[watched.key]
+            active.waited = self._record.now()
+            del self._starting[job.name, active.number]
 
-    async def _start(self, job: LiveJob, active: ActiveRun, run: Run) -> None:
+    async def _start(self, job: LiveJob, active: ActiveRun) -> None:
         """Start a run that is in the journal, unless it is to end before it has been submitted."""
+        run = self._run_of(job, active)
         try:
             if job.file.elastic:
                 active.batch = job.batch(active.place)
@@ -372,32 +351,27 @@ class Launcher:
         )
         self._finish(ended, "failed" if job.closed is None else None, reason)
 
-    def _watch(self, job: LiveJob) -> _Watched:
-        """Return the record of a job's present run for the backend; create it if needed."""
-        active, file = job.run, job.file
-        assert active is not None
-        key = job.name, active.number
-        if key not in self._watched:
-            type, nodes = active.place
-            home = self._jobs / job.name
+    def _run_of(self, job: LiveJob, active: ActiveRun) -> Run:
+        """Return a job's present run for the backend."""
+        if active.run is None:
+            file, home = job.file, self._jobs / job.name
             index = {} if job.index is None else {INDEX: str(job.index)}
-            run = Run(
+            active.run = Run(
                 job=job.name,
                 number=active.number,
                 command=file.command,
                 directory=file.directory or str(home / WORK),
                 folder=home / "runs" / str(active.number),
-                type=type,
+                type=active.place[0],
                 hosts=active.hosts,
-                gpus=tuple(gpus for _, gpus in nodes),
+                gpus=tuple(gpus for _, gpus in active.place[1]),
                 devices=self._numbers(active) if self.numbered else (),
                 once=not file.elastic,
                 environment=file.environment | index,
                 log_bytes=self._file.log_bytes,
                 limits=file.limits,
             )
-            self._watched[key] = _Watched(run)
-        return self._watched[key]
+        return active.run
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
@@ -468,8 +442,3 @@ def _used_up(job: LiveJob, now: float) -> str:
     """Return the reason why a job that has used up its time limit fails; empty if it has time left."""
     limit = job.file.time_limit_seconds
     return f"time limit of {limit:.0f} s" if limit is not None and job.used_seconds(now) >= limit else ""
-
-
-def _told(run: ActiveRun, watched: _Watched) -> float:
-    """Return the time at which a run was told to stop, NaN if it was not; the event of that may wait."""
-    return watched.told if math.isnan(run.told) else run.told

@@ -52,7 +52,7 @@ async def why(
         If there is no such job.
     """
     forecast = None
-    if _waits(record.state.jobs.get(name)):
+    if (job := record.state.jobs.get(name)) is not None and job.status == "queued":
         forecast = await forecasts.about(name, seconds)  # first, because the job may change meanwhile
     view = job_view(record, name)
     job = record.state.jobs.get(name)
@@ -63,7 +63,7 @@ async def why(
         sentences = [f"It is {view['status']}: {reason}." if reason else f"It is {view['status']}."]
         return answer | {"sentences": sentences}
     sentences = list(_sentences(record, rounds, job))
-    if _waits(job):
+    if job.status == "queued":
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
         sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
     if job.status == "queued":
@@ -98,11 +98,6 @@ async def would_run(
     forecast = await forecasts.with_new(job)
     sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
     return sentences
-
-
-def _waits(job: LiveJob | None) -> bool:
-    """Return whether a job has a start that can be estimated."""
-    return job is not None and job.status == "queued"
 
 
 def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str:

@@ -27,6 +27,7 @@ from copter.live.files import ClusterFile, read_toml
 from copter.live.journal import JOURNAL, LiveJournal
 from support import hostile_jobs, troubled_service
 from support.cgroups import new_cgroup
+from support.live_cases import sound
 from support.play_again import play_again
 from support.service_process import ServiceProcess
 
@@ -313,7 +314,7 @@ class Hour:
         conflicts = [path.read_text() for path in (self.folder / "traces").glob("*.conflict")]
         assert not conflicts
         journal = LiveJournal(self.service.folder / JOURNAL, read_only=True)
-        assert journal.sound()
+        assert sound(journal)
         events = [event for _, event in journal.events()]
         journal.close()
         handed_in = [event.job for event in events if isinstance(event, Submitted)]

@@ -20,6 +20,7 @@ from support.live_cases import (
     look,
     make_service,
     named,
+    sound,
     step,
 )
 
@@ -328,4 +329,4 @@ def test_a_fuzzer_that_reads_the_description_finds_no_500(service, examples):
             call()
     assert len(operations) == len(ENDPOINTS) + 2
     assert {200, 401, 404, 422} <= statuses
-    assert service.record.journal.sound()
+    assert sound(service.record.journal)

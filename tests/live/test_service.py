@@ -29,7 +29,9 @@ from support.live_cases import (
     named,
     notes,
     report,
+    sound,
     step,
+    submitted,
 )
 from support.memory_backend import MemoryBackend
 from support.play_again import play_again
@@ -189,7 +191,7 @@ def test_stops_and_kills_do_not_wait_for_starts(service):
         assert backend.stopped == ["first.1"] and not service.launcher.trouble
         assert len(begun) == 4 and "first" not in service.record.state.leftover
         go_on.set()
-        await service.launcher.starts()
+        await submitted(service)
         for _ in range(2):
             await service.launcher.tick()
         return last
@@ -464,7 +466,7 @@ def test_whatever_happens_each_job_ends_once(tmp_path, disk, seed):
     assert len(set(launched)) == len(launched) and sorted(launched) == sorted(ended)
     completed = {event.job for event in ends if event.outcome == "completed"}
     assert {job for job, ending in endings(service) if ending == "completed"} <= completed
-    assert service.record.journal.sound()
+    assert sound(service.record.journal)
     service.close()
     assert play_again(tmp_path)[1] == []
 
