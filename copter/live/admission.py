@@ -56,12 +56,7 @@ class RefusedError(CopterError, ValueError):
 class Admission:
     """Checks of the requests of users and runs."""
 
-    def __init__(
-        self,
-        record: ServiceRecord,
-        rounds: LiveRounds,
-        backend: Backend,
-    ) -> None:
+    def __init__(self, record: ServiceRecord, rounds: LiveRounds, backend: Backend) -> None:
         self._record, self._rounds, self._backend = record, rounds, backend
 
     def submit(self, file: JobFile, author: Author = ADMIN) -> str:

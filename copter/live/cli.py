@@ -230,8 +230,7 @@ def submit(
         bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 unless it completed.")
     ] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Only say if it would be accepted, and when it would start."),
+        bool, typer.Option("--dry-run", help="Only say if it would be accepted, and when it would start.")
     ] = False,
 ) -> None:
     """Submit a job, or an array of jobs, and print the names.

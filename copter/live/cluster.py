@@ -150,13 +150,7 @@ class LiveCluster:
     def _submit(self, event: Submitted) -> None:
         file = JobFile.model_validate(dict(event.file))
         job = LiveJob(
-            file,
-            event.job,
-            self.timer,
-            self.cluster,
-            self.policy_kind,
-            owner=event.author,
-            index=event.index,
+            file, event.job, self.timer, self.cluster, self.policy_kind, owner=event.author, index=event.index
         )
         job.enter(event.contention, event.weight)
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed

@@ -256,11 +256,7 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
         jobs=tuple(submissions),
         profiles=profiles,
         present=Present(
-            now,
-            there,
-            asks=max(now, rounds.next_round),
-            after=after,
-            down=EligibleJobs(state).down,
+            now, there, asks=max(now, rounds.next_round), after=after, down=EligibleJobs(state).down
         ),
         seconds=PLAY_SECONDS,
     )

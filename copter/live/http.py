@@ -28,14 +28,7 @@ from copter.live.report import ReportBody
 from copter.live.service import Service
 from copter.live.tokens import Author
 from copter.live.untrusted import SharedFolderError, UntrustedFileError, names_in, read_bytes, size_of
-from copter.live.views import (
-    cluster_view,
-    events_view,
-    job_view,
-    jobs_view,
-    rounds_view,
-    usage_view,
-)
+from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view, usage_view
 from copter.live.why import why, would_run
 
 with extra("live"):

@@ -30,12 +30,7 @@ _SOON_SECONDS = 0.5
 
 
 async def why(
-    record: ServiceRecord,
-    rounds: LiveRounds,
-    name: str,
-    forecasts: Forecasts,
-    *,
-    seconds: float = 0.0,
+    record: ServiceRecord, rounds: LiveRounds, name: str, forecasts: Forecasts, *, seconds: float = 0.0
 ) -> dict[str, Any]:
     """Return a job's name, status and position, and sentences about why it has this status.
 

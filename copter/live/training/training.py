@@ -446,10 +446,7 @@ class Training:
         return TrainingStep(self, parts[:, self.rank], factor)
 
     def _decide(
-        self,
-        notes: list[_Note],
-        square_of_mean: Callable[[], float],
-        mean: Callable[[], NDArray[Any]],
+        self, notes: list[_Note], square_of_mean: Callable[[], float], mean: Callable[[], NDArray[Any]]
     ) -> _Decision:
         """Return the decision after the current step; called in the first process."""
         progress = self.progress + self._scaling.gain(self._noise.noise_scale, self.batch_size)
