@@ -214,7 +214,6 @@ def run_of(job: ComparedJob, folder: Path, type: str, host: str, number: int = 1
         number=number,
         work=job.work,
         initial_batch=profile.limits.initial,
-        max_batch=profile.limits.largest,
         batch=Batch(batch.local_batch, batch.accumulation, batch.learning_rate_factor),
         rule=profile.rule,
         checkpoint_seconds=10.0,

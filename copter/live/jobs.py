@@ -41,7 +41,7 @@ _MOST_FITTED = 256
 """Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type.
 
 A further combination replaces the one that was reported longest ago."""
-LARGEST_FACTOR = 32
+_LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
 
 
@@ -429,7 +429,7 @@ def _prior(file: JobFile, name: str, types: Iterable[str]) -> Profile:
         return CountProfile(name, file.restart_seconds, file.seconds, counts, {type: [1.0] for type in types})
     assert file.work is not None and file.batch_size is not None
     initial = file.batch_size
-    largest = max(file.max_batch_size or LARGEST_FACTOR * initial, initial)
+    largest = max(file.max_batch_size or _LARGEST_FACTOR * initial, initial)
     fits = file.max_local_batch
     most = {type: (fits.get(type) if isinstance(fits, dict) else fits) or largest for type in types}
     return GoodputProfile(

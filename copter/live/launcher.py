@@ -33,7 +33,7 @@ from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
-from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
+from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
 from copter.live.training.plan import TrainingPlan
 from copter.live.untrusted import UntrustedFileError, blamed_on, check_shared
@@ -391,7 +391,6 @@ class Launcher:
             number=run.number,
             work=file.work,
             initial_batch=file.batch_size,
-            max_batch=file.max_batch_size or file.batch_size * LARGEST_FACTOR,
             batch=run.batch,
             rule=file.rule,
             checkpoint_seconds=file.checkpoint_seconds,

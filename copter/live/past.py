@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from copter.live.cluster import LiveCluster
 from copter.live.events import Decided, Ended
-from copter.live.jobs import LiveJob
+from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.journal import KEPT_ROUNDS
 from copter.live.training.plan import TrainingReport
 
@@ -24,7 +24,7 @@ _MEASURED_REPORTS = 5
 
 
 class Span(NamedTuple):
-    """A run that ended, and its place."""
+    """A run and its place."""
 
     job: str
     number: int
@@ -32,8 +32,13 @@ class Span(NamedTuple):
     nodes: tuple[tuple[int, int], ...]
     devices: tuple[tuple[int, ...], ...]
     began: float
-    ended: float
-    outcome: str
+    ended: float | None
+    outcome: str | None
+
+
+def span_of(job: LiveJob, run: ActiveRun, ended: float | None = None, outcome: str | None = None) -> Span:
+    """Return a run as it is shown; `ended` and `outcome` are None while it has not ended."""
+    return Span(job.name, run.number, *run.place, run.devices, run.launched, ended, outcome)
 
 
 class _Outage(NamedTuple):
@@ -83,9 +88,7 @@ class Past:
         run = job.run
         if run is not None and run.number == event.number:
             self.outcomes[event.outcome] += 1
-            self.spans.append(
-                Span(job.name, event.number, *run.place, run.devices, run.launched, event.time, event.outcome)
-            )
+            self.spans.append(span_of(job, run, event.time, event.outcome))
 
     def look(self, time: float, state: LiveCluster) -> None:
         """After an event, record which nodes are not in use."""

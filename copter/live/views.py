@@ -12,7 +12,6 @@ from copter.live.admission import RefusedError
 from copter.live.events import (
     Begun,
     Closed,
-    Decided,
     Drained,
     Ended,
     Event,
@@ -23,7 +22,8 @@ from copter.live.events import (
     Submitted,
     Told,
 )
-from copter.live.jobs import ActiveRun, LiveJob
+from copter.live.jobs import LiveJob
+from copter.live.past import span_of
 from copter.live.record import ServiceRecord
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
@@ -138,23 +138,8 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
         },
         "nodes": nodes,
         "outages": [one._asdict() for one in record.past.outages() if one.ended is None or one.ended > since],
-        "runs": [_run(job, job.run) for job in state.running() if job.run is not None],
-        "spans": [span._asdict() for span in record.past.spans if span.ended > since],
-    }
-
-
-def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
-    """Return a run that has not ended, with the fields of a :class:`copter.live.past.Span`."""
-    type, nodes = run.place
-    return {
-        "job": job.name,
-        "number": run.number,
-        "type": type,
-        "nodes": nodes,
-        "devices": run.devices,
-        "began": run.launched,
-        "ended": None,
-        "outcome": None,
+        "runs": [span_of(job, job.run)._asdict() for job in state.running() if job.run is not None],
+        "spans": [span._asdict() for span in record.past.spans if (span.ended or 0.0) > since],
     }
 
 
@@ -170,19 +155,18 @@ def usage_view(record: ServiceRecord) -> list[dict[str, Any]]:
 
 def rounds_view(record: ServiceRecord, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
     """Return those of the last `limit` rounds that began after the time `since`."""
-    return [_round(one) for one in list(record.past.rounds)[-limit:] if one.asked > since]
-
-
-def _round(round: Decided) -> dict[str, Any]:
-    gap = round.figures.get("gap", math.nan)
-    return {
-        "time": round.asked,
-        "seconds": round.seconds,
-        "policy_seconds": round.policy_seconds,
-        "gap": _finite(gap),
-        "changes": len(round.places),
-        "figures": dict(round.figures),
-    }
+    return [
+        {
+            "time": one.asked,
+            "seconds": one.seconds,
+            "policy_seconds": one.policy_seconds,
+            "gap": _finite(one.figures.get("gap", math.nan)),
+            "changes": len(one.places),
+            "figures": dict(one.figures),
+        }
+        for one in list(record.past.rounds)[-limit:]
+        if one.asked > since
+    ]
 
 
 def events_view(record: ServiceRecord, after: int, limit: int) -> list[dict[str, Any]]:

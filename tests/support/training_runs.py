@@ -86,9 +86,7 @@ class Job:
         self.number += 1
         plan = {"report_seconds": 0.05} | plan
         checkpoints = str(self.folder / "checkpoints")
-        training = TrainingPlan(
-            self.url, "a token", checkpoints, self.number, work, INITIAL, 512, batch, **plan
-        )
+        training = TrainingPlan(self.url, "a token", checkpoints, self.number, work, INITIAL, batch, **plan)
         self.run = Run(
             job="job",
             number=self.number,

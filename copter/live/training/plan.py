@@ -43,8 +43,8 @@ class TrainingPlan:
         Number of the run; the checkpoints of a later run replace those of an earlier one.
     work : float
         Number of steps at the initial batch size until the job is complete.
-    initial_batch, max_batch : int
-        Examples of a whole batch: the user's initial batch, and the largest.
+    initial_batch : int
+        Examples of the user's initial batch, over all processes.
     batch : Batch
         The first batch.
     rule : {"adascale", "square-root"}
@@ -63,7 +63,6 @@ class TrainingPlan:
     number: int
     work: float
     initial_batch: int
-    max_batch: int
     batch: Batch
     rule: str = "adascale"
     checkpoint_seconds: float = 60.0

@@ -525,7 +525,7 @@ class Training:
 def _by_itself(initial_batch: int, work: float) -> ProcessPlace:
     """Return the place of a process that copter did not start."""
     batch = Batch(initial_batch, 0, 1.0)
-    plan = TrainingPlan("", "", "", 0, work, initial_batch, initial_batch, batch)
+    plan = TrainingPlan("", "", "", 0, work, initial_batch, batch)
     return ProcessPlace(plan, "", "", (1,), "", rank=0, ranks=1, local_rank=0, node=0)
 
 
