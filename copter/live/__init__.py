@@ -14,7 +14,8 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
   limits a server's connections.
 - `why.py` says why a job waits, and `forecast.py` when it would start, which `ahead.py` finds in a process of
   its own.
-- `client.py` and `cli.py` use a service from Python and from the command line.
+- `routes.py` is the table of the routes.  `client.py` and `cli.py` use a service from Python and from the
+  command line.
 - `backends/` start runs on this machine or on Ray.  Training scripts import `training/`.
 
 The folder may import all of copter; nothing else in copter imports it.  `training/` (except `torch.py`) needs

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from copter.errors import CopterError
 from copter.extras import extra
 from copter.live import ENDINGS
+from copter.live.routes import ROUTES
 
 if TYPE_CHECKING:
     from copter.live.files import JobFile
@@ -125,11 +126,12 @@ class Client:
             raise ServiceError(answer.status_code, str(why))
         return answer
 
-    def _get(self, path: str, **params: Any) -> Any:
-        return self._ask("GET", path, params=params).json()
-
-    def _post(self, path: str, body: Any = None, **params: Any) -> Any:
-        return self._ask("POST", path, json=body, params=params).json()
+    def _call(self, name: str, /, body: Any = None, **values: Any) -> httpx.Response:
+        """Ask a route; `values` are its parameters, in the path or behind it."""
+        route = ROUTES[name]
+        inside = {key: _quoted(str(one)) for key, one in values.items() if f"{{{key}}}" in route.path}
+        params = {key: one for key, one in values.items() if key not in inside and one is not None}
+        return self._ask(route.method, route.path.format(**inside), json=body, params=params)
 
     def submit(self, job: _Job, **changes: Any) -> str:
         """Submit a job; the service has recorded the job when the method returns.
@@ -153,11 +155,11 @@ class Client:
         ServiceError
             If the service refuses the job.
         """
-        return str(self._post("/v1/jobs", _fields(job, changes))["name"])
+        return str(self._call("submit", _fields(job, changes)).json()["name"])
 
     def dry_run(self, job: _Job, **changes: Any) -> list[str]:
         """Return sentences about when a job could start; the arguments are those of `submit`."""
-        return list(self._post("/v1/dry-run", _fields(job, changes)))
+        return list(self._call("dry_run", _fields(job, changes)).json())
 
     def submit_array(self, job: _Job, size: int, **changes: Any) -> list[str]:
         """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0; all of them or none.
@@ -168,26 +170,26 @@ class Client:
             Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  The other arguments and the
             errors are those of `submit`.
         """
-        return list(self._post("/v1/arrays", {"job": _fields(job, changes), "size": size})["names"])
+        return list(self._call("submit_array", {"job": _fields(job, changes), "size": size}).json()["names"])
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
         """Return the jobs that have not ended or, with `over`, all jobs."""
-        return list(self._get("/v1/jobs", over=over, limit=_MOST_JOBS))
+        return list(self._call("jobs", over=over, limit=_MOST_JOBS).json())
 
     def job(self, name: str) -> dict[str, Any]:
         """Return a job with all its runs."""
-        return dict(self._get(f"/v1/jobs/{_quoted(name)}"))
+        return dict(self._call("job", name=name).json())
 
     def why(self, name: str) -> dict[str, Any]:
         """Return a job's status, position in the queue and estimated start, and sentences about them.
 
         `starts` is in seconds since the service began, as the times of `job`; None if it is unknown.
         """
-        return dict(self._get(f"/v1/jobs/{_quoted(name)}/why"))
+        return dict(self._call("why", name=name).json())
 
     def cancel(self, *names: str) -> list[str]:
         """End jobs by their names or shell-like patterns: all or none of them; return their names."""
-        return list(self._post("/v1/cancel", {"jobs": names})["names"])
+        return list(self._call("cancel", {"jobs": names}).json()["names"])
 
     def log(self, name: str, run: int | None = None, *, tail: int | None = None) -> str:
         """Return the output of a run of a job, by default of the last run.
@@ -200,14 +202,13 @@ class Client:
         self, name: str, run: int | None = None, *, tail: int | None = None, follow: bool = False
     ) -> Iterator[str]:
         """Yield the output of a run as `log` returns it, in parts; with `follow`, until the job has ended."""
-        after, more = 0, {} if tail is None else {"tail": _TAIL_BYTES}
+        after, most = 0, None if tail is None else _TAIL_BYTES
         while True:
-            where = {"after": after} | ({} if run is None else {"run": run}) | more
-            answer = self._ask("GET", f"/v1/jobs/{_quoted(name)}/log", params=where)
+            answer = self._call("log", name=name, run=run, after=after, tail=most)
             run, text = int(answer.headers["x-run"]) or None, answer.text
-            if more and tail is not None:
+            if most is not None and tail is not None:
                 kept = text.removesuffix("\n").split("\n")[-tail:]
-                text, more = "\n".join(kept) + "\n" * text.endswith("\n"), {}
+                text, most = "\n".join(kept) + "\n" * text.endswith("\n"), None
             if text:
                 yield text
                 after = int(answer.headers["x-next"])
@@ -224,27 +225,27 @@ class Client:
 
     def cluster(self) -> dict[str, Any]:
         """Return the nodes and the statistics of the service."""
-        return dict(self._get("/v1/cluster"))
+        return dict(self._call("cluster").json())
 
     def rounds(self) -> list[dict[str, Any]]:
         """Return the last rounds."""
-        return list(self._get("/v1/rounds"))
+        return list(self._call("rounds").json())
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use."""
-        self._post(f"/v1/nodes/{_quoted(type)}/{node}/drain", back=back)
+        self._call("drain", type=type, node=node, back=back)
 
     def usage(self) -> list[dict[str, Any]]:
         """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
-        return list(self._get("/v1/usage"))
+        return list(self._call("usage").json())
 
     def events(self, after: int = 0, *, limit: int = 200) -> list[dict[str, Any]]:
         """Return events without reports and rounds: the last ones, or the first ones after a number."""
-        return list(self._get("/v1/events", after=after, limit=limit))
+        return list(self._call("events", after=after, limit=limit).json())
 
     def metrics(self) -> str:
         """Return the service's metrics in Prometheus' text format."""
-        return self._ask("GET", "/metrics").text
+        return self._call("metrics").text
 
     def wait(self, names: Iterable[str], *, timeout: float | None = None) -> dict[str, dict[str, Any]]:
         """Wait until jobs have ended.

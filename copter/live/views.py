@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import chain, islice
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
+from copter.extras import extra
 from copter.live import ENDINGS
 from copter.live.admission import RefusedError
 from copter.live.events import (
@@ -22,15 +23,37 @@ from copter.live.events import (
     Submitted,
     Told,
 )
+from copter.live.files import NAME
 from copter.live.jobs import LiveJob
 from copter.live.past import span_of
 from copter.live.record import ServiceRecord
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
+with extra("live"):
+    from fastapi import Depends, Path, Query, Request
 
-def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, Any]]:
-    """Return at most `limit` jobs by submission time; with `over`, also ended jobs, the latest first."""
+
+def _service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _record_of(request: Request) -> ServiceRecord:
+    return _service_of(request).record
+
+
+OfService: TypeAlias = Annotated[Service, Depends(_service_of)]
+OfRecord: TypeAlias = Annotated[ServiceRecord, Depends(_record_of)]
+JobName: TypeAlias = Annotated[str, Path(pattern=NAME)]
+Since: TypeAlias = Annotated[float | None, Query(ge=0, le=1e15, allow_inf_nan=False)]
+"""What had ended by this time is left out."""
+
+
+def jobs_view(
+    record: OfRecord, over: bool = False, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
+) -> list[dict[str, Any]]:
+    """List the jobs in order of submission; with `over`, then the ended jobs, the latest first."""
     ended = reversed(record.state.ended.values()) if over else ()
     return [_job(record, job) for job in islice(chain(record.state.jobs.values(), ended), limit)]
 
@@ -65,7 +88,7 @@ def _job(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
     }
 
 
-def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
+def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
     """Return the view of a job with its runs and reports; raises RefusedError if there is no such job."""
     job = record.state.find(name)
     if job is None:
@@ -104,9 +127,9 @@ def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
     }
 
 
-def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
+def cluster_view(service: OfService, since: Since = None) -> dict[str, Any]:
     """Return nodes, runs and statistics, and the part of the history after the time `since`."""
-    record, state = service.record, service.record.state
+    record, state, since = service.record, service.record.state, -math.inf if since is None else since
     nodes = [
         {
             "type": type,
@@ -143,7 +166,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
     }
 
 
-def usage_view(record: ServiceRecord) -> list[dict[str, Any]]:
+def usage_view(record: OfRecord) -> list[dict[str, Any]]:
     """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
     owners = sorted({owner for owner, _ in record.over} | set(record.gpu_seconds))
     return [
@@ -153,7 +176,9 @@ def usage_view(record: ServiceRecord) -> list[dict[str, Any]]:
     ]
 
 
-def rounds_view(record: ServiceRecord, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
+def rounds_view(
+    record: OfRecord, limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: Since = None
+) -> list[dict[str, Any]]:
     """Return those of the last `limit` rounds that began after the time `since`."""
     return [
         {
@@ -165,11 +190,15 @@ def rounds_view(record: ServiceRecord, limit: int, since: float = -math.inf) -> 
             "figures": dict(one.figures),
         }
         for one in list(record.past.rounds)[-limit:]
-        if one.asked > since
+        if since is None or one.asked > since
     ]
 
 
-def events_view(record: ServiceRecord, after: int, limit: int) -> list[dict[str, Any]]:
+def events_view(
+    record: OfRecord,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> list[dict[str, Any]]:
     """Return up to `limit` events after number `after`, without reports and rounds.
 
     They are the first ones after this number, or the last ones of all if `after` is 0.
