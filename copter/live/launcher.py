@@ -241,27 +241,29 @@ class Launcher:
             gpu_seconds=seconds * sum(gpus for _, gpus in run.place[1]),
             until=until,
         )
-        if job.closed is not None:
-            self._finish(ended)
-        elif outcome == "completed":
-            self._finish(ended, "completed")
-        elif limit := _used_up(job, ended.time if ended.until is None else ended.until):
-            self._finish(ended, "failed", limit)
-        else:
-            failures, losses = self._record.state.after(job, ended)
-            if failures > job.file.retries:
-                self._finish(ended, "failed", reason)
-            elif losses > _MOST_LOSSES:
-                self._finish(ended, "failed", f"{losses} runs in a row made no progress; the last: {reason}")
-            else:
-                self._finish(ended)
+        self._finish(ended, *self._ending(job, ended))
 
-    def _finish(self, ended: Ended, ending: Ending | None = None, reason: str = "") -> None:
+    def _ending(self, job: LiveJob, ended: Ended) -> tuple[Ending | None, str]:
+        """Return how a job ends with its run, and why; None if it does not."""
+        if job.closed is not None:
+            return None, ""
+        if ended.outcome == "completed":
+            return "completed", ""
+        if limit := _used_up(job, ended.time if ended.until is None else ended.until):
+            return "failed", limit
+        failures, losses = self._record.state.after(job, ended)
+        if failures > job.file.retries:
+            return "failed", ended.reason
+        if losses > _MOST_LOSSES:
+            return "failed", f"{losses} runs in a row made no progress; the last: {ended.reason}"
+        return None, ""
+
+    def _finish(self, ended: Ended, ending: Ending | None, reason: str) -> None:
         """Write that a run ended and, in the same transaction, that its job ended."""
-        if ending is None:
-            self._record.write(ended)
-        else:
-            self._record.write(ended, Closed(time=ended.time, job=ended.job, ending=ending, reason=reason))
+        closed = (
+            () if ending is None else (Closed(time=ended.time, job=ended.job, ending=ending, reason=reason),)
+        )
+        self._record.write(ended, *closed)
 
     async def _prune(self) -> None:
         """Drop the jobs that ended first, with their folders; go on in the next tick if that takes long."""

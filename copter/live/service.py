@@ -196,18 +196,14 @@ def _check_folders(record: ServiceRecord, jobs: Path) -> None:
 
     Then the journal is a copy from before the start of the job, or has lost its end.
     """
-    unknown = [name for name in _names(jobs) if record.state.find(name) is None]
+    names = sorted(os.listdir(jobs)) if jobs.exists() else []
+    unknown = [name for name in names if record.state.find(name) is None]
     if unknown:
         raise FileError(
             record.journal.path,
             f"does not know job {unknown[0]!r}, which has a folder in {jobs}: its last events are lost;"
             " restore it, or end the processes of the job and remove its folder",
         )
-
-
-def _names(folder: Path) -> list[str]:
-    """Return the names in a folder, which need not exist."""
-    return sorted(os.listdir(folder)) if folder.exists() else []
 
 
 def steady_clock() -> Callable[[], float]:
