@@ -89,8 +89,9 @@ class LiveCluster:
 
     @property
     def eligible(self) -> dict[str, LiveJob]:
-        """Jobs that a policy may give GPUs, in the order of their submission."""
-        return {name: job for name, job in self.jobs.items() if job.eligible}
+        """Jobs that a policy may give GPUs, in the order in which they became so."""
+        jobs = (job for job in self.jobs.values() if job.eligible)
+        return {job.name: job for job in sorted(jobs, key=lambda job: job.eligible_since)}
 
     # ---- events ----------------------------------------------------------------------------------
 

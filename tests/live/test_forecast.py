@@ -20,7 +20,7 @@ from support.live_cases import RIGID, begin, look, make_service, named, step
 
 ONE_TYPE = ClusterFile(gpus=({"type": "a100", "gpus_per_node": 4, "nodes": 2},))
 TROUBLED = """
-import os, threading
+import os, threading, time
 
 class Troubled:
     name, kind, round_seconds = "troubled", "rigid", 60.0
@@ -30,6 +30,8 @@ class Troubled:
 
     def schedule(self, now):
         print("a policy may print")
+        if self.mode == "hangs" and now.index == 1:
+            time.sleep(0.2)  # longer than between two lines of the process
         if self.mode == "hangs" and now.index == 2:
             threading.Event().wait()
         if self.mode == "ends":
