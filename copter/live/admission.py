@@ -13,7 +13,7 @@ import fnmatch
 import json
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from copter.errors import CopterError
@@ -68,9 +68,7 @@ class Admission:
             The name is taken, there are too many jobs, the cluster cannot run the job, or the author may not
             submit jobs.
         """
-        name = file.name or _new_name(file)
-        self._record.write(*self._submissions(file, {name: None}, author))
-        return name
+        return self._accept(file, [file.name or _new_name(file)], author)[0]
 
     def submit_array(self, file: JobFile, size: int, author: Author = ADMIN) -> list[str]:
         """Accept `size` jobs that differ in their number, and return their names NAME-0, NAME-1 and so on.
@@ -95,28 +93,27 @@ class Admission:
                 f"size = {size}: {size} jobs of {bytes_each} bytes each must take at most "
                 f"{_MOST_ARRAY_BYTES} bytes; shorten the job, for example with a script as its command",
             )
-        indices: dict[str, int | None] = {f"{stem}-{index}": index for index in range(size)}
-        self._record.write(*self._submissions(file, indices, author))
-        return list(indices)
+        return self._accept(file, [f"{stem}-{index}" for index in range(size)], author, array=True)
 
-    def _submissions(
-        self, file: JobFile, indices: Mapping[str, int | None], author: Author
-    ) -> list[Submitted]:
-        """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
-        self._checked(file, list(indices), author)
+    def _accept(self, file: JobFile, names: list[str], author: Author, *, array: bool = False) -> list[str]:
+        """Write new jobs and return their names; raise RefusedError as `submit` does."""
+        self._checked(file, names, author)
         now, timer, fields = self._record.now(), self._record.state.timer, file.model_dump(mode="json")
-        return [
-            Submitted(
-                time=now,
-                job=name,
-                file=fields | ({} if index is None else {"name": name}),
-                author=author.name,
-                index=index,
-                contention=timer.contention,
-                weight=timer.weight,
+        self._record.write(
+            *(
+                Submitted(
+                    time=now,
+                    job=name,
+                    file=fields | ({"name": name} if array else {}),
+                    author=author.name,
+                    index=index if array else None,
+                    contention=timer.contention,
+                    weight=timer.weight,
+                )
+                for index, name in enumerate(names)
             )
-            for name, index in indices.items()
-        ]
+        )
+        return names
 
     def dry_run(self, file: JobFile, author: Author = ADMIN) -> LiveJob:
         """Return the job that `submit` would accept; raise RefusedError as it does, and change nothing."""
