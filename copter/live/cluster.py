@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from copter.live.events import (
     Begun,
@@ -280,14 +280,6 @@ class LiveCluster:
                 if (name, node) in free:
                     free[name, node] = [gpu for gpu in free[name, node] if gpu not in devices]
         return free
-
-
-def first_numbers(nodes: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
-    """Return the number of the first GPU of each node if all nodes are on one machine, in their order."""
-    first, at = dict[tuple[str, int], int](), 0
-    for type, node, gpus in nodes:
-        first[type, node], at = at, at + gpus
-    return first
 
 
 class EligibleJobs:

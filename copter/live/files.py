@@ -212,6 +212,15 @@ class ClusterFile(Strict):
         """Names of all nodes."""
         return [one.host(node) for one in self.gpus for node in range(one.nodes)]
 
+    def first_gpu(self, type: str, node: int) -> int:
+        """Return the number of a node's first GPU if all nodes are on one machine, in their order."""
+        before = 0
+        for one in self.gpus:
+            if one.type == type:
+                return before + node * one.gpus_per_node
+            before += one.nodes * one.gpus_per_node
+        return 0  # the cluster has the type no more
+
     def cluster(self) -> Cluster:
         """Return the nodes as a cluster for policies."""
         return Cluster(GpuType(one.type, one.gpus_per_node, one.nodes) for one in self.gpus)

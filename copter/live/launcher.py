@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
-from copter.live.cluster import first_numbers
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
@@ -377,10 +376,11 @@ class Launcher:
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
-        first = first_numbers(self._record.state.nodes())
         type, nodes = run.place
         pairs = zip(nodes, run.devices, strict=True)
-        return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
+        return tuple(
+            tuple(self._file.first_gpu(type, node) + gpu for gpu in gpus) for (node, _), gpus in pairs
+        )
 
     def _plan(self, job: LiveJob, run: ActiveRun) -> TrainingPlan:
         """Return the plan for the processes of an elastic job."""
