@@ -6,15 +6,11 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 # Tests start hundreds of short processes: each would parse all that it imports if no bytecode were kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo live test test-long test-cluster lint types kernels pytest slow-tests light dist bench suite measure benchmarks gallery docs clean
+.PHONY: demo test test-long test-cluster lint types kernels pytest slow-tests light dist bench suite measure benchmarks gallery docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
 	$(BIN)/copter run sia --gpus 512 --jobs-per-day 2000 --hours 6 --seed 1 --out runs/demo --force
-
-# Six jobs that really train share this machine under a scheduler, in a minute; the record lands in runs/demo-live.
-live: $(VENV)/.live
-	$(BIN)/python -m copter.live.demo
 
 # The same examples every time, and no test looks at a clock. Tests that take long are left to `make test-long`.
 # The solvers' kernels are compiled, once for all of pytest's processes, while the types are checked.
@@ -115,13 +111,9 @@ $(VENV)/.cli: pyproject.toml $(VENV)/.python
 	$(BIN)/python $(INSTALL) --no-compile --editable '.[cli]'
 	touch $@
 
-$(VENV)/.live: pyproject.toml $(VENV)/.python
-	$(BIN)/python $(INSTALL) --no-compile --editable '.[cli,live]'
-	touch $@ $(VENV)/.cli
-
 $(VENV)/.installed: pyproject.toml $(VENV)/.python
 	$(BIN)/python $(INSTALL) --no-compile --editable '.[dev]'
-	touch $@ $(VENV)/.cli $(VENV)/.live
+	touch $@ $(VENV)/.cli
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python $(INSTALL) --editable '.[docs]'

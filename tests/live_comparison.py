@@ -8,7 +8,7 @@ batch size of its user.  By copter it is handed in without a size.
 
 Sizes are those of Microsoft's trace by the job's GPU time (``trace``) or those of a knowing user (``tuned``),
 see :mod:`copter.problems.cluster.traces.tuned`; at most a node.  GPU times are as skewed as in the trace, but
-for the months.  Slots are paced (:mod:`copter.live.training.pacing`), all else is real.
+for the months.  Steps are paced (:mod:`support.paced_digits`), all else is real.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ import numpy as np
 
 from copter.cli.console import save_json, say
 from copter.live.backends.base import Run, ended
-from copter.live.process import ServiceProcess
-from copter.live.training.plan import Batch, Pace, TrainingPlan
+from copter.live.training.plan import Batch, TrainingPlan
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 from copter.problems.cluster.traces.tuned import _REQUESTED, TunedJobs
+from support.paced_digits import paced
 from support.play_again import play_again
+from support.service_process import ServiceProcess
 
 SELF = Path(__file__).resolve()
 """Also what runs a job on a node."""
@@ -53,7 +54,8 @@ CLASSES: Mapping[str, tuple[float, tuple[float, float], tuple[str, ...]]] = {
     "XL": (0.05, (600.0, 1200.0), ("imagenet",)),
 }
 """Of each class of jobs: its share, seconds on one GPU of the slowest type, and what it trains."""
-SCRIPT = (sys.executable, "-m", "copter.live.examples.digits", "--noise", "1.0", "--learning-rate", "0.02")
+SCRIPT = ("--noise", "1.0", "--learning-rate", "0.02")
+"""Arguments of the script."""
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -178,7 +180,7 @@ def by_copter(
             client.submit(
                 {
                     "name": job.name,
-                    "command": list(SCRIPT),
+                    "command": paced(job.application, SPEED, *SCRIPT),
                     "kind": "adaptive",
                     "application": job.application,
                     "work": job.work,
@@ -212,16 +214,14 @@ def run_of(job: ComparedJob, folder: Path, type: str, host: str, number: int = 1
         number=number,
         work=job.work,
         initial_batch=profile.limits.initial,
-        max_batch=profile.limits.largest,
         batch=Batch(batch.local_batch, batch.accumulation, batch.learning_rate_factor),
         rule=profile.rule,
         checkpoint_seconds=10.0,
-        pace=Pace(tuple(builtin_goodput_profiles()[job.application].models[type].parameters), SPEED),
     )
     return Run(
         job=job.name,
         number=number,
-        command=SCRIPT,
+        command=tuple(paced(job.application, SPEED, *SCRIPT)),
         directory=str(folder),
         folder=folder / job.name / str(number),
         type=type,
@@ -326,7 +326,7 @@ def write_cluster(path: Path, hosts: Mapping[str, Sequence[str]], **options: Any
     for type, (nodes, gpus) in TYPES.items():
         names = json.dumps(list(hosts[type]))
         lines.append(f'  {{ type = "{type}", gpus_per_node = {gpus}, nodes = {nodes}, hosts = {names} }},')
-    text = ["gpus = [", *lines, "]", f"pace = {{ speed = {SPEED} }}", "[options]"]
+    text = ["gpus = [", *lines, "]", "[options]"]
     path.write_text("\n".join([*text, *(f"{name} = {json.dumps(value)}" for name, value in options.items())]))
 
 

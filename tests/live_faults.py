@@ -17,10 +17,12 @@ import threading
 import time
 from pathlib import Path
 
+from copter.live.client import ServiceError
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
-from copter.live.process import ServiceProcess
+from support.live_cases import sound
 from support.play_again import play_again
+from support.service_process import ServiceProcess
 
 TYPES = {"a100": (1, 4), "t4": (2, 2)}
 """Nodes of each type, and GPUs on each of them."""
@@ -242,9 +244,14 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
 
     def submit():
         for job in todo:
-            client = service.client(patience=60.0)
-            acknowledged.append(client.submit(job | {"retries": 1000}))
-            client.close()
+            with service.client(patience=60.0) as client:
+                try:
+                    client.submit(job | {"retries": 1000})
+                except ServiceError as error:
+                    assert error.status == 0, error  # the response was lost
+                    if job["name"] not in {one["name"] for one in client.jobs(over=True)}:
+                        client.submit(job | {"retries": 1000})
+            acknowledged.append(job["name"])
             time.sleep(0.2)
 
     submitting = threading.Thread(target=submit)
@@ -269,7 +276,7 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
 def check(folder, acknowledged):
     """Raise if anything was lost, or done twice; returns figures."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
-    assert journal.sound()
+    assert sound(journal)
     events = [event for _, event in journal.events()]
     journal.close()
     submitted = [event.job for event in events if isinstance(event, Submitted)]

@@ -21,10 +21,10 @@ import psutil
 
 from copter.live.files import ClusterFile
 from copter.live.journal import JOURNAL
-from copter.live.process import ServiceProcess
 from copter.live.training.plan import StepTimes
 from support.live_cases import ELASTIC, RIGID, Turned, make_service, named, report
 from support.memory_backend import MemoryBackend
+from support.service_process import ServiceProcess
 
 ROUND_SECONDS = 60.0
 CLUSTER = """\

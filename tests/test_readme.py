@@ -89,6 +89,7 @@ def test_commands_exist_with_their_options(page):
         options = {
             name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)
         }
+        words = words[: words.index("--")] if "--" in words else words
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
 
 

@@ -3,7 +3,7 @@
 Users submit jobs over HTTP.  A policy decides which GPUs each job gets, and a backend starts and stops the
 runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 
-- `service.py` combines `admission.py` (accepts or refuses requests), `rounds.py` (asks the policy, in the
+- `service.py` combines `admission.py` (accepts or refuses requests), `rounds.py` (asks the policy, in a
   thread of `policy_thread.py` and with a deadline), `launcher.py` (starts, stops and kills runs) and
   `record.py` (the journal and the state, and the recovery of the state after a restart).
 - `events.py`, `journal.py`, `cluster.py` and `jobs.py`: the events, their file, and the state that follows
@@ -14,8 +14,8 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
   limits a server's connections.
 - `why.py` says why a job waits, and `forecast.py` when it would start, which `ahead.py` finds in a process of
   its own.
-- `client.py`, `cli.py` and `process.py` use a service from Python and from the command line.  `demo.py` is
-  `make live`; it runs the jobs of `examples/`.
+- `routes.py` is the table of the routes.  `client.py` and `cli.py` use a service from Python and from the
+  command line.
 - `backends/` start runs on this machine or on Ray.  Training scripts import `training/`.
 
 The folder may import all of copter; nothing else in copter imports it.  `training/` (except `torch.py`) needs

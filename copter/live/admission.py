@@ -13,7 +13,7 @@ import fnmatch
 import json
 import math
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from copter.errors import CopterError
@@ -54,23 +54,10 @@ class RefusedError(CopterError, ValueError):
 
 
 class Admission:
-    """Checks of the requests of users and runs.
+    """Checks of the requests of users and runs."""
 
-    Parameters
-    ----------
-    profiled : collection of str
-        Applications that have a profile; only their jobs can be paced.
-    """
-
-    def __init__(
-        self,
-        record: ServiceRecord,
-        rounds: LiveRounds,
-        backend: Backend,
-        profiled: Collection[str],
-    ) -> None:
+    def __init__(self, record: ServiceRecord, rounds: LiveRounds, backend: Backend) -> None:
         self._record, self._rounds, self._backend = record, rounds, backend
-        self._profiled = profiled
 
     def submit(self, file: JobFile, author: Author = ADMIN) -> str:
         """Accept a job and return its name; it is in the journal then.
@@ -81,9 +68,7 @@ class Admission:
             The name is taken, there are too many jobs, the cluster cannot run the job, or the author may not
             submit jobs.
         """
-        name = file.name or _new_name(file)
-        self._record.write(*self._submissions(file, {name: None}, author))
-        return name
+        return self._accept(file, [file.name or _new_name(file)], author)[0]
 
     def submit_array(self, file: JobFile, size: int, author: Author = ADMIN) -> list[str]:
         """Accept `size` jobs that differ in their number, and return their names NAME-0, NAME-1 and so on.
@@ -108,26 +93,27 @@ class Admission:
                 f"size = {size}: {size} jobs of {bytes_each} bytes each must take at most "
                 f"{_MOST_ARRAY_BYTES} bytes; shorten the job, for example with a script as its command",
             )
-        indices: dict[str, int | None] = {f"{stem}-{index}": index for index in range(size)}
-        self._record.write(*self._submissions(file, indices, author))
-        return list(indices)
+        return self._accept(file, [f"{stem}-{index}" for index in range(size)], author, array=True)
 
-    def _submissions(
-        self, file: JobFile, indices: Mapping[str, int | None], author: Author
-    ) -> list[Submitted]:
-        """Return the events of new jobs by their names; raise RefusedError as `submit` does."""
-        self._checked(file, list(indices), author)
-        now, fields = self._record.now(), file.model_dump(mode="json")
-        return [
-            Submitted(
-                time=now,
-                job=name,
-                file=fields | ({} if index is None else {"name": name}),
-                author=author.name,
-                index=index,
+    def _accept(self, file: JobFile, names: list[str], author: Author, *, array: bool = False) -> list[str]:
+        """Write new jobs and return their names; raise RefusedError as `submit` does."""
+        self._checked(file, names, author)
+        now, timer, fields = self._record.now(), self._record.state.timer, file.model_dump(mode="json")
+        self._record.write(
+            *(
+                Submitted(
+                    time=now,
+                    job=name,
+                    file=fields | ({"name": name} if array else {}),
+                    author=author.name,
+                    index=index if array else None,
+                    contention=timer.contention,
+                    weight=timer.weight,
+                )
+                for index, name in enumerate(names)
             )
-            for name, index in indices.items()
-        ]
+        )
+        return names
 
     def dry_run(self, file: JobFile, author: Author = ADMIN) -> LiveJob:
         """Return the job that `submit` would accept; raise RefusedError as it does, and change nothing."""
@@ -138,12 +124,12 @@ class Admission:
         check_role(author, "submit jobs", "admin", "user")
         record, most = self._record, self._record.state.file.max_jobs
         for name in names:
-            if record.journal.knows(name):
+            if record.state.find(name) is not None:
                 raise RefusedError(
                     409, f"name = {name!r}: must be new; there is a job of this name, which may have ended"
                 )
         state = record.state
-        if len(state.jobs) + len(record.pending()) + len(names) > most:
+        if len(state.jobs) + len(names) > most:
             raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
         self._check_fields(file)
         policy, whole = self._rounds.policy, record.state.file.cluster()
@@ -197,13 +183,11 @@ class Admission:
         patterns = sum(_is_pattern(name) for name in names)
         if patterns > _MOST_PATTERNS:
             raise RefusedError(422, f"jobs: {patterns} patterns: must be at most {_MOST_PATTERNS}")
-        owners = self._owners()
-        can_change = [name for name, owner in owners.items() if patterns and _may_change(author, owner)]
+        jobs = self._record.state.jobs
+        can_change = [name for name, job in jobs.items() if patterns and _may_change(author, job.owner)]
         for name in names:
             if not _is_pattern(name):
-                refusal = self._refusal(name, owners.get(name), author)
-                if refusal is not None:
-                    raise refusal
+                self._check_change(name, author)
                 chosen[name] = None
                 continue
             found = fnmatch.filter(can_change, name)
@@ -213,26 +197,17 @@ class Admission:
             chosen |= dict.fromkeys(found)
         return list(chosen)
 
-    def _owners(self) -> dict[str, str]:
-        """Return the owners of the jobs that have not ended, by job."""
-        record = self._record
-        closing, jobs = record.closing(), record.state.jobs
-        owners = {name: job.owner for name, job in jobs.items() if name not in closing}
-        return owners | {event.job: event.author for event in record.pending()}
-
-    def _refusal(self, name: str, owner: str | None, author: Author) -> RefusedError | None:
-        """Return why an author cannot end a job; None if the author can.
-
-        `owner` is None if there is no such job, or it has ended.
-        """
-        record = self._record
-        if owner is None:
-            if record.journal.knows(name):
-                return RefusedError(409, f"job {name!r} has ended")
-            return RefusedError(404, f"there is no job {name!r}")
-        if not _may_change(author, owner):
-            return RefusedError(403, f"job {name!r} belongs to {owner!r}: {author.name!r} may not cancel it")
-        return None
+    def _check_change(self, name: str, author: Author) -> None:
+        """Raise RefusedError if an author cannot end a job."""
+        job = self._record.state.find(name)
+        if job is None:
+            raise RefusedError(404, f"there is no job {name!r}")
+        if job.closed is not None:
+            raise RefusedError(409, f"job {name!r} has ended")
+        if not _may_change(author, job.owner):
+            raise RefusedError(
+                403, f"job {name!r} belongs to {job.owner!r}: {author.name!r} may not cancel it"
+            )
 
     def drain(self, type: str, node: int, author: Author = ADMIN, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use.
@@ -265,12 +240,10 @@ class Admission:
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
         held = Placement(*job.run.place).configuration
         record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
-        record.metrics.reported()
-        batch = None
-        if not record.deciding:  # a policy's thread may be fitting the same job
-            chosen = job.batch(job.run.place)
-            if chosen is not None and chosen != job.run.batch:
-                batch = job.run.batch = chosen
+        record.metrics.reports.inc()
+        batch, chosen = None, job.batch(job.run.place)
+        if chosen is not None and chosen != job.run.batch:
+            batch = job.run.batch = chosen
         stop = not math.isnan(job.run.told)
         return Orders(record.state.file.lease_seconds, stop, batch)
 
@@ -278,46 +251,26 @@ class Admission:
         """Raise RefusedError if the file of a job names an unknown job, type or application."""
         record, types = self._record, [one.type for one in self._record.state.file.gpus]
         for name in file.after:
-            if not record.journal.knows(name):
+            if (job := record.state.find(name)) is None:
                 raise RefusedError(422, f"after = {name!r}: there is no job of this name")
-            if record.is_over(name) and (ending := record.ending(name)) != "completed":
-                raise RefusedError(409, f"after = {name!r}: must complete first, but {HOW[ending]}")
+            if (end := job.closed) is not None and end.ending != "completed":
+                raise RefusedError(409, f"after = {name!r}: must complete first, but {HOW[end.ending]}")
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
         unenforced = [name for name in file.limits if name not in self._backend.limits]
-        if unenforced and not record.state.file.ignore_unenforced_limits:
+        if unenforced:
             raise RefusedError(
                 422,
                 f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"
                 " limit: omit it",
             )
-        if record.state.file.pace is not None and file.elastic and file.application not in self._profiled:
-            profiled = ", ".join(self._profiled)
-            raise RefusedError(
-                422,
-                f"application = {file.application!r}: paced slots need a profile; there are: {profiled}",
-            )
 
     def _has_room(self, jobs: Sequence[LiveJob], whole: Cluster) -> bool:
         """Return whether reserved jobs fit next to all other reserved jobs, placing the largest first."""
-        record, closing = self._record, self._record.closing()
-        pending = [
-            LiveJob(
-                JobFile.model_validate(dict(event.file)),
-                event.job,
-                record.state.timer,
-                whole,
-                self._rounds.policy.kind,
-            )
-            for event in record.pending()
-            if event.file["reserved"]
-        ]
-        reserved = [
-            one for name, one in record.state.jobs.items() if one.submission.reserved and name not in closing
-        ]
+        reserved = [one for one in self._record.state.jobs.values() if one.submission.reserved]
         free = whole.capacity
-        needs = [(one.least_gpus, one.file.types or whole.names) for one in (*reserved, *pending, *jobs)]
+        needs = [(one.least_gpus, one.file.types or whole.names) for one in (*reserved, *jobs)]
         for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
             fits = [type for type in types if free.get(type, 0) >= gpus]
             if not fits:

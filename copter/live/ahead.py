@@ -1,24 +1,22 @@
-"""The process of a forecast: it plays the policy of a service ahead, and reports when jobs would start.
+"""The process of a forecast: it plays the policy of a service ahead, and says when jobs would start.
 
     python -m copter.live.ahead
 
-The process reads a pickled :class:`Question` from its parent, the service, and writes an answer as JSON.  The
-policy runs in a thread of its own.  After the seconds of the question, the process reports what is known so
-far, whatever the policy does, and ends.
+The process reads a pickled :class:`Question` from its parent, the service.  It writes a line of JSON when it
+begins to play, one when jobs have started, and a last one that has `ending`.  So what is known counts,
+whatever the policy does.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import pickle
 import signal
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from threading import Thread
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from copter.live.policy_thread import described
@@ -27,14 +25,13 @@ from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.simulation.ahead import Ahead, Ending
-from copter.problems.cluster.simulation.jobs import SimulatedJob
+from copter.problems.cluster.simulation.ahead import Ahead
 from copter.problems.cluster.simulation.present import Present
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
-_LATER_SECONDS = 1.0
-"""A start is later than another one if there are more than this many seconds between them."""
-_LATE_SECONDS = 10.0
+_SAID_SECONDS = 0.1
+"""Seconds between two lines without new starts."""
+_LATE_SECONDS = 10
 """Seconds after the time for playing at which the process ends, also if no service is there to end it."""
 
 
@@ -64,8 +61,6 @@ class Question:
         Jobs, and what is known of each of them, by its name.
     present : Present
         State of the jobs.
-    new : str or None
-        Job without which the policy is to be played as well, for comparison.
     seconds : float
         Time limit.
     """
@@ -77,15 +72,7 @@ class Question:
     jobs: tuple[JobSubmission, ...]
     profiles: Mapping[str, Profile | Rigid]
     present: Present
-    new: str | None
     seconds: float
-
-    def without(self) -> Question:
-        """Return the same question without the new job."""
-        jobs = tuple(job for job in self.jobs if job.name != self.new)
-        there = {name: job for name, job in self.present.jobs.items() if name != self.new}
-        after = {name: others for name, others in self.present.after.items() if name != self.new}
-        return replace(self, jobs=jobs, present=replace(self.present, jobs=there, after=after), new=None)
 
     def simulation(self) -> Ahead:
         """Return the simulation, before the first call of the policy."""
@@ -103,105 +90,35 @@ class Question:
         )
 
 
-@dataclass
-class Answer:
-    """The starts that were found; another thread may read them while more are found.
+def play(question: Question, say: Callable[[dict[str, Any]], object]) -> None:
+    """Play the policy, and say new starts and the time of the last round; an exception is the `error`."""
+    said, last = set[str](), time.monotonic()
+    deadline = last + question.seconds
 
-    Attributes
-    ----------
-    starts : dict of str to float
-        Time in seconds at which each job that has no GPUs would start, as far as known.
-    until : float
-        Time in seconds of the last round that was played; NaN before the first one.
-    ending : {"started", "idle", "stopped"}
-        Why the simulation ended; "stopped" as long as it has not.
-    later, fewer : list of str or None
-        Jobs that would start later because of the new job, and jobs that would have fewer GPUs when it
-        starts; None if unknown.
-    error : str
-        Type and text of the policy's exception; empty without one.
-    """
+    def look(now: float) -> None:
+        nonlocal last
+        new = {name: start for name, start in ahead.starts.items() if name not in said}
+        if new or time.monotonic() > last + _SAID_SECONDS:
+            said.update(new)
+            say({"starts": new, "until": now})
+            last = time.monotonic()
 
-    starts: dict[str, float] = field(default_factory=dict)
-    until: float = math.nan
-    ending: Ending = "stopped"
-    later: list[str] | None = None
-    fewer: list[str] | None = None
-    error: str = ""
-
-    def find(self, question: Question) -> None:
-        """Play the policy and note what comes out; an exception becomes the `error`."""
-        try:
-            self._find(question, time.monotonic() + question.seconds)
-        except BaseException as error:  # also SystemExit of a policy
-            self.error = described(error)
-
-    def said(self) -> dict[str, Any]:
-        """Return what is known so far as a dictionary for JSON."""
-        later = self.later
-        return {
-            "starts": dict(self.starts),
-            "until": None if math.isnan(self.until) else self.until,
-            "ending": self.ending,
-            "later": later,
-            "fewer": self.fewer,
-            "error": self.error,
-        }
-
-    def _find(self, question: Question, deadline: float) -> None:
-        def late() -> bool:
-            return time.monotonic() >= deadline
-
-        ahead, new, with_it = question.simulation(), question.new, dict[str, int]()
-
-        def look(now: float, jobs: Mapping[str, SimulatedJob]) -> None:
-            self.until = now
-            if new is not None and new in ahead.starts and not with_it:
-                with_it.update(_gpus(jobs))
-
-        self.starts = ahead.starts
-        self.ending = ahead.play_starts(late, look)
-        if new is None or new not in ahead.starts:
-            return
-        without_it, begin = dict[str, int](), ahead.starts[new]
-
-        def look_without(now: float, jobs: Mapping[str, SimulatedJob]) -> None:
-            if now >= begin and not without_it:
-                without_it.update(_gpus(jobs))
-
-        other = question.without().simulation()
-        if other.play_starts(late, look_without, until=begin) == "stopped" or self.ending == "stopped":
-            return
-        later = [
-            name
-            for name, begins in other.starts.items()
-            if ahead.starts.get(name, math.inf) > begins + _LATER_SECONDS
-        ]
-        self.fewer = [
-            name for name, gpus in with_it.items() if gpus < without_it.get(name, 0) and name not in later
-        ]
-        self.later = later  # last, because the other thread reads it first
-
-
-def _gpus(jobs: Mapping[str, SimulatedJob]) -> dict[str, int]:
-    """Return the number of GPUs that each job has."""
-    return {name: 0 if job.allocation is None else job.allocation.gpus for name, job in jobs.items()}
+    say({})
+    try:
+        ahead = question.simulation()
+        say({"ending": ahead.play_starts(lambda: time.monotonic() >= deadline, look)})
+    except BaseException as error:  # also SystemExit of a policy
+        say({"ending": "stopped", "error": described(error)})
 
 
 def main() -> None:
     """Answer one question."""
-    out = os.dup(1)
+    out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # a policy may print
     question: Question = pickle.load(sys.stdin.buffer)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it ends the process, also if the policy keeps the lock
-    signal.setitimer(signal.ITIMER_REAL, question.seconds + _LATE_SECONDS)
-    answer = Answer()
-    thread = Thread(target=answer.find, args=(question,), daemon=True)
-    thread.start()
-    thread.join(question.seconds)
-    with os.fdopen(out, "w") as file:
-        file.write(json.dumps(answer.said()) + "\n")
-    os._exit(0)  # the policy may still be computing
+    signal.alarm(int(question.seconds) + _LATE_SECONDS)
+    play(question, lambda said: print(json.dumps(said), file=out))
+    os._exit(0)
 
 
 if __name__ == "__main__":

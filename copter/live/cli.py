@@ -1,13 +1,14 @@
-"""`copter serve` and its clients, such as `submit`, `jobs`, `cancel` and `events`."""
+"""`copter serve` and its clients, such as `submit`, `jobs` and `cancel`."""
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
 import re
 import signal
 import sys
-import time
-from datetime import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -27,64 +28,13 @@ _TIME = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 """Pattern of a time, such as 1d12h."""
 _UNITS = (86400, 3600, 60, 1)
 """Seconds of the units of a time."""
-_WATCH_SECONDS = 2.0
 _RESTART_SECONDS = 60.0
 """Seconds for which a command that waits or follows waits for a service that cannot be reached."""
 _SWITCH_SECONDS = 0.0005
 """Time for which the policy's thread keeps Python's global lock when the event loop wants to continue.
 
 With Python's default of 5 ms, each call of the system in a connection could take 5 ms during a decision."""
-_CLEAR = "\x1b[H\x1b[2J"
-"""Text that clears a terminal."""
 _URL_VARIABLE, _TOKEN_VARIABLE = "COPTER_SERVICE", "COPTER_TOKEN"
-
-_SERVE_EXAMPLES = """\b
-Examples:
-  copter serve --cluster cluster.toml
-  copter serve --cluster cluster.toml --policy shockwave --round-seconds 120 --folder /srv/copter
-  copter serve --cluster cluster.toml --backend ray --host 10.0.0.5
-"""
-_SUBMIT_EXAMPLES = """\b
-Examples:
-  copter submit job.toml
-  copter submit job.toml --name second --wait
-  copter submit job.toml --time-limit 2h30m
-  copter submit sweep.toml --name sweep --array 20
-  copter submit evaluate.toml --after train-1,train-2
-  copter submit job.toml --dry-run
-  copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
-"""
-_JOBS_EXAMPLES = """\b
-Examples:
-  copter jobs
-  copter jobs --over --json
-  copter jobs --watch --status running --owner alice
-"""
-_EVENTS_EXAMPLES = """\b
-Examples:
-  copter events
-  copter events --author alice --limit 1000
-"""
-_LOGS_EXAMPLES = """\b
-Examples:
-  copter logs train-1
-  copter logs -f --tail 20 train-1
-"""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the service's commands to an application."""
-    app.command("serve", epilog=_SERVE_EXAMPLES)(serve)
-    app.command("submit", epilog=_SUBMIT_EXAMPLES)(submit)
-    app.command("jobs", epilog=_JOBS_EXAMPLES)(jobs)
-    app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n  copter cancel 'train-*'\n")(
-        cancel
-    )
-    app.command("logs", epilog=_LOGS_EXAMPLES)(logs)
-    app.command("events", epilog=_EVENTS_EXAMPLES)(events)
-    app.command("usage", epilog="\b\nExamples:\n  copter usage\n")(usage)
-    app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
-
 
 _ServiceUrl: TypeAlias = Annotated[
     str, typer.Option("--service", envvar=_URL_VARIABLE, help="Address of the service.")
@@ -93,12 +43,33 @@ _TokenFile: TypeAlias = Annotated[
     Path,
     typer.Option(help=f"File with the service's token; the variable {_TOKEN_VARIABLE} takes precedence."),
 ]
-_Names: TypeAlias = Annotated[
-    list[str],
-    typer.Argument(metavar="JOB...", help="Names of jobs, or patterns such as 'train-*' in quotes."),
-]
 _JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-_LOCAL = f"http://127.0.0.1:{_PORT}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the service's commands to an application."""
+    commands: list[Callable[..., None]] = [submit, jobs, cancel, logs, usage, drain]
+    for command in (serve, *map(_asking, commands)):
+        text = inspect.getdoc(command) or ""
+        app.command(help=text.replace("For example:", "\b\nExamples:"))(command)
+
+
+def _asking(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that calls a function with a client of the service, and has the options for it."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    url = inspect.Parameter("service", keyword, default=f"http://127.0.0.1:{_PORT}", annotation=_ServiceUrl)
+    token = inspect.Parameter("token_file", keyword, default=_FOLDER / "token", annotation=_TokenFile)
+
+    def command(*, service: str, token_file: Path, **given: Any) -> None:
+        waits = given.get("wait") or given.get("follow")
+        with _client(service, token_file, patience=_RESTART_SECONDS if waits else 0.0) as client:
+            function(client, **given)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    parameters = [one.replace(kind=keyword) for one in own]
+    command.__signature__ = inspect.Signature([*parameters, url, token])  # type: ignore[attr-defined]
+    return command
 
 
 def _seconds(text: str) -> float:
@@ -136,11 +107,7 @@ def serve(
     ] = None,
     soon_seconds: Annotated[
         float | None,
-        typer.Option(
-            callback=positive,
-            help="Also start a round when a job arrives or ends or a node changes, at least this many seconds"
-            " after the last one.",
-        ),
+        typer.Option(callback=positive, help="Also start a round at events, this long after the last one."),
     ] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", metavar="SETTING=VALUE", help="Setting of the policy.")
@@ -148,13 +115,12 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; jobs report there.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = _PORT,
     url: Annotated[
-        str | None, typer.Option(help="Address at which jobs reach the service; default: http://HOST:PORT.")
+        str | None, typer.Option(help="Address at which jobs reach it; default: http://HOST:PORT.")
     ] = None,
     tokens: Annotated[
         Path | None,
         typer.Option(
-            callback=existing_file("give a file of tokens"),
-            help="File of further tokens with names and roles; it is read again when it changes.",
+            callback=existing_file("give a file of tokens"), help="File of further tokens, names and roles."
         ),
     ] = None,
     show_token: Annotated[
@@ -164,6 +130,11 @@ def serve(
     """Run a scheduler: accept jobs over HTTP, allocate GPUs in rounds, and start, resize and stop the jobs.
 
     A service that is started again with the same folder continues where it was, with the jobs that still run.
+
+    For example:
+      copter serve --cluster cluster.toml
+      copter serve --cluster cluster.toml --policy shockwave --round-seconds 120 --folder /srv/copter
+      copter serve --cluster cluster.toml --backend ray --host 10.0.0.5
     """
     from copter.extras import extra
     from copter.live.backends.registry import BACKENDS, make_backend
@@ -233,126 +204,103 @@ def _end(number: int, _: Any) -> None:
 
 
 def submit(
-    job: Annotated[Path, typer.Argument(help="File of the job, such as job.toml.")],
-    name: Annotated[str | None, typer.Option(help="Name that replaces the one in the file.")] = None,
+    client: Any,
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="JOB.toml|COMMAND...", help="File of the job, or its command after --."),
+    ],
+    name: Annotated[str | None, typer.Option(help="Name; replaces the one in the file.")] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="Number of GPUs of a rigid job.")] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(
-            parser=_seconds,
-            metavar="TIME",
-            help="Running time after which the job fails, such as 90m, 2h or 1d12h.",
-        ),
+        typer.Option(parser=_seconds, metavar="TIME", help="Running time such as 90m after which it fails."),
     ] = None,
     after: Annotated[
         str | None,
         typer.Option(
             metavar="JOB[,JOB]",
-            help="Start after these jobs have completed; if one of them fails or is cancelled, the job is"
-            " cancelled.",
+            help="Start after these jobs have completed; if one fails or is cancelled, the job is cancelled.",
         ),
     ] = None,
     array: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Submit N jobs, NAME-0 to NAME-(N-1), with their numbers in COPTER_ARRAY_INDEX.",
-        ),
+        typer.Option(min=1, metavar="N", help="Submit N jobs, NAME-0 to ..., numbered COPTER_ARRAY_INDEX."),
     ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 unless it completed.")
     ] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Only say whether the job would be accepted and when it would start."),
+        bool, typer.Option("--dry-run", help="Only say if it would be accepted, and when it would start.")
     ] = False,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """Submit a job, or an array of jobs, and print the names."""
-    from copter.live.untrusted import words
+    """Submit a job, or an array of jobs, and print the names.
+
+    A command runs in the present folder.
+
+    For example:
+      copter submit --gpus 2 -- python train.py
+      copter submit job.toml --name second --wait
+      copter submit job.toml --time-limit 2h30m --dry-run
+      copter submit sweep.toml --name sweep --array 20
+      copter submit evaluate.toml --after train-1,train-2
+      copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
+    """
+    from copter.live.untrusted import words as printable
 
     if dry_run and (array is not None or wait):
         raise typer.BadParameter("--dry-run: must be given without --array and --wait")
-    with _client(service, token_file) as client:
-        given = {
-            "name": name,
-            "time_limit_seconds": time_limit,
-            "after": None if after is None else after.split(","),
-        }
-        given = {key: value for key, value in given.items() if value is not None}
-        if dry_run:
-            typer.echo("\n".join(map(words, client.dry_run(job, **given))))
-            return
-        if array is None:
-            taken = [client.submit(job, **given)]
-        else:
-            taken = client.submit_array(job, array, **given)
-        typer.echo("\n".join(taken))
+    is_file = len(words) == 1 and words[0].endswith(".toml")
+    job = Path(words[0]) if is_file else {"command": words, "directory": os.getcwd()}
+    after_jobs = None if after is None else after.split(",")
+    given = {"name": name, "gpus": gpus, "time_limit_seconds": time_limit, "after": after_jobs}
+    given = {key: value for key, value in given.items() if value is not None}
+    if dry_run:
+        typer.echo("\n".join(map(printable, client.dry_run(job, **given))))
+        return
+    names = [client.submit(job, **given)] if array is None else client.submit_array(job, array, **given)
+    typer.echo("\n".join(names))
     if wait:
-        with _client(service, token_file, patience=_RESTART_SECONDS) as client:
-            ended = client.wait(taken)
-        incomplete = [name for name in taken if ended[name]["status"] != "completed"]
+        ended = client.wait(names)
+        incomplete = [name for name in names if ended[name]["status"] != "completed"]
         for name in incomplete:
-            say(f"{name} {ended[name]['status']}: {words(ended[name]['reason'])}")
+            say(f"{name} {ended[name]['status']}: {printable(ended[name]['reason'])}")
         if incomplete:
             raise typer.Exit(1)
 
 
 def jobs(
+    client: Any,
     over: Annotated[bool, typer.Option("--over", help="Include jobs that have ended.")] = False,
     why: Annotated[
-        str | None,
-        typer.Option(metavar="JOB", help="Say instead why this job waits and when it would start."),
+        str | None, typer.Option(metavar="JOB", help="Say why this job waits, and when it would start.")
     ] = None,
     status: Annotated[
-        list[str] | None,
-        typer.Option(metavar="STATUS", help="List jobs with this status only; may be repeated."),
+        list[str] | None, typer.Option(metavar="STATUS", help="Only with this status; may be repeated.")
     ] = None,
-    owner: Annotated[
-        str | None, typer.Option(help="List the jobs that were submitted with the token of this name only.")
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Print the table again every 2 s until Ctrl-C.")
-    ] = False,
+    owner: Annotated[str | None, typer.Option(help="Only of the token of this name.")] = None,
     as_json: _JsonOut = False,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """List jobs with their GPUs, progress and times."""
+    """List jobs with their GPUs, progress and times.
+
+    For example:
+      copter jobs
+      copter jobs --why train-1
+      copter jobs --over --json
+      copter jobs --status running --owner alice
+    """
     wanted = tuple(status or ())
     for one in wanted:
         if one not in _STATUSES:
             raise typer.BadParameter(f"{one!r}: must be one of {', '.join(_STATUSES)}", param_hint="--status")
-    if watch and (as_json or why is not None):
-        raise typer.BadParameter("not with --json or --why", param_hint="--watch")
-    over = over or any(one in ENDINGS for one in wanted)
-    with _client(service, token_file, patience=_RESTART_SECONDS if watch else 0.0) as client:
-        if why is not None:
-            _print_why(client.why(why), as_json)
-            return
-        try:
-            while True:
-                there = [
-                    job
-                    for job in client.jobs(over=over)
-                    if (not wanted or job["status"] in wanted) and owner in (None, job["owner"])
-                ]
-                if as_json:
-                    import json
-
-                    typer.echo(json.dumps(there))
-                    return
-                now = client.cluster()["time"]
-                if watch and sys.stdout.isatty():
-                    typer.echo(_CLEAR, nl=False)
-                print_jobs(there, now)
-                if not watch:
-                    return
-                time.sleep(_WATCH_SECONDS)
-        except KeyboardInterrupt:
-            if not watch:
-                raise
+    if why is not None:
+        _print_why(client.why(why), as_json)
+        return
+    there = [
+        job
+        for job in client.jobs(over=over or any(one in ENDINGS for one in wanted))
+        if (not wanted or job["status"] in wanted) and owner in (None, job["owner"])
+    ]
+    typer.echo(json.dumps(there)) if as_json else print_jobs(there, client.cluster()["time"])
 
 
 def _print_why(answer: dict[str, Any], as_json: bool) -> None:
@@ -360,8 +308,6 @@ def _print_why(answer: dict[str, Any], as_json: bool) -> None:
     from copter.live.untrusted import words
 
     if as_json:
-        import json
-
         typer.echo(json.dumps(answer))
         return
     place = "" if answer["position"] is None else f", number {answer['position']} of the queue by submission"
@@ -396,85 +342,61 @@ def print_jobs(there: list[dict[str, Any]], now: float) -> None:
 
 
 def cancel(
-    names: _Names,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
+    client: Any,
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="JOB...", help="Names of jobs, or patterns such as 'train-*' in quotes."),
+    ],
 ) -> None:
-    """End jobs, and print their names; if one of them cannot be cancelled, none is."""
-    with _client(service, token_file) as client:
-        typer.echo("\n".join(client.cancel(*names)))
+    """End jobs, and print their names; if one of them cannot be cancelled, none is.
+
+    For example:
+      copter cancel train-1
+      copter cancel 'train-*'
+    """
+    typer.echo("\n".join(client.cancel(*names)))
 
 
 def logs(
+    client: Any,
     name: Annotated[str, typer.Argument(help="Name of the job.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the job until it ends.")] = False,
     run: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of the run; default: the last one. Ignored with --follow."),
+        int | None, typer.Option(min=1, help="Number of the run, from 1; default: the last one.")
     ] = None,
     tail: Annotated[
         int | None, typer.Option(min=1, max=1_000_000, help="Begin with this many lines at the end.")
     ] = None,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """Print the output of a job."""
-    with _client(service, token_file, patience=_RESTART_SECONDS if follow else 0.0) as client:
-        parts = client.follow(name, tail=tail) if follow else client.parts(name, run, tail=tail)
-        for text in parts:
-            typer.echo(text, nl=False)
+    """Print the output of a job.
 
-
-def events(
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of the last events to read.")] = 50,
-    author: Annotated[
-        str | None, typer.Option(help="Print only those of the requests with the token of this name.")
-    ] = None,
-    as_json: _JsonOut = False,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
-) -> None:
-    """Print the last events of the journal, without reports and rounds, with the author of each request."""
-    import json
-
-    from copter.live.untrusted import words
-
-    with _client(service, token_file) as client:
-        there = [one for one in client.events(limit=limit) if author in (None, one["author"])]
-        if as_json:
-            typer.echo(json.dumps(there))
-            return
-        began = client.cluster()["began"]
-    rows = []
-    for one in there:
-        at = datetime.fromtimestamp(began + one["time"]).isoformat(" ", "seconds")
-        rows.append((at, one["what"], one["job"] or "", one["author"], words(one["text"])))
-    table("", ("time", "event", "job", "author", "details"), rows, text_columns=5)
+    For example:
+      copter logs train-1
+      copter logs -f --tail 20 train-1
+    """
+    for text in client.parts(name, run, tail=tail, follow=follow):
+        typer.echo(text, nl=False)
 
 
 def drain(
+    client: Any,
     type: Annotated[str, typer.Argument(help="GPU type of the node.")],
     node: Annotated[int, typer.Argument(min=0, help="Number of the node, from 0.")],
     back: Annotated[bool, typer.Option("--back", help="Put the node back into use.")] = False,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted."""
-    with _client(service, token_file) as client:
-        client.drain(type, node, back=back)
+    """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted.
+
+    For example:
+      copter drain a100 0
+      copter drain a100 0 --back
+    """
+    client.drain(type, node, back=back)
 
 
-def usage(
-    as_json: _JsonOut = False,
-    service: _ServiceUrl = _LOCAL,
-    token_file: _TokenFile = _FOLDER / "token",
-) -> None:
+def usage(client: Any, as_json: _JsonOut = False) -> None:
     """Print the ended jobs of each owner, and the GPU hours of the owner's runs that have ended."""
-    with _client(service, token_file) as client:
-        there = client.usage()
+    there = client.usage()
     if as_json:
-        import json
-
         typer.echo(json.dumps(there))
         return
     rows = [

@@ -7,18 +7,19 @@ client.wait([name])
 
 from __future__ import annotations
 
-import secrets
 import ssl
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import quote
 
 from copter.errors import CopterError
 from copter.extras import extra
 from copter.live import ENDINGS
+from copter.live.routes import ROUTES
 
 if TYPE_CHECKING:
     from copter.live.files import JobFile
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 with extra("live"):
     import httpx
 
+_Job: TypeAlias = "JobFile | str | Path | Mapping[str, Any]"
+
 _POLL_SECONDS = 0.5
 _NO_SERVICE = (502, 504)
 """HTTP status codes with which a proxy says that it cannot reach the service."""
 _MOST_JOBS = 10_000
 """Largest number of jobs in one response."""
-_TAIL_BYTES = 64 * 1024
-"""Bytes at the end of a log that are read first for its last lines."""
+_TAIL_BYTES = 1024 * 1024
+"""Bytes at the end of a log that may be read for its last lines."""
 
 
 class ServiceError(CopterError, RuntimeError):
@@ -42,12 +45,10 @@ class ServiceError(CopterError, RuntimeError):
     ----------
     status : int
         HTTP status code; 0 if the service cannot be reached.
-    retried : bool
-        True if the request was sent before without getting a response.
     """
 
-    def __init__(self, status: int, why: str, *, retried: bool = False) -> None:
-        self.status, self.retried = status, retried
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
         super().__init__(why)
 
 
@@ -64,8 +65,8 @@ class Client:
     token : str
         The text of the file ``token`` in the service's folder, or a token of the service's file of tokens.
     patience : float
-        Seconds for which a request is repeated while the service cannot be reached; behind a proxy this holds
-        for requests that change nothing.
+        Seconds for which a request is repeated while the service cannot be reached.  A request that changes
+        something is repeated only if no connection was made, because it may have had its effect otherwise.
 
     Raises
     ------
@@ -101,30 +102,38 @@ class Client:
         self._http.close()
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        deadline, retried = time.monotonic() + self._patience, False
+        deadline = time.monotonic() + self._patience
         while True:
             try:
                 answer = self._http.request(method, path, **arguments)
-                waits = method == "GET" and time.monotonic() < deadline
-                if not (waits and answer.status_code in _NO_SERVICE):
-                    break
-                time.sleep(_POLL_SECONDS)
+                why = f"HTTP {answer.status_code}"
+                again = method == "GET" and answer.status_code in _NO_SERVICE
             except httpx.TransportError as error:
-                if time.monotonic() >= deadline:
-                    raise ServiceError(0, f"{self.url} cannot be reached: {error}") from None
-                retried = True
-                time.sleep(_POLL_SECONDS)
+                answer, why = None, f"{self.url} cannot be reached: {error}"
+                again = method == "GET" or isinstance(error, httpx.ConnectError)
+                if not again:
+                    why += "; the request may have had its effect"
             except (httpx.InvalidURL, UnicodeEncodeError) as error:
                 raise ServiceError(0, f"the request cannot be written: {error}") from None
-        if answer.is_success:
-            return answer
-        try:
-            why = answer.json()["error"]
-        except (ValueError, KeyError, TypeError):
-            why = f"HTTP {answer.status_code}"
-        raise ServiceError(answer.status_code, str(why), retried=retried)
+            if not again or time.monotonic() >= deadline:
+                break
+            time.sleep(_POLL_SECONDS)
+        if answer is None:
+            raise ServiceError(0, why)
+        if not answer.is_success:
+            with suppress(ValueError, KeyError, TypeError):
+                why = answer.json()["error"]
+            raise ServiceError(answer.status_code, str(why))
+        return answer
 
-    def submit(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> str:
+    def _call(self, name: str, /, body: Any = None, **values: Any) -> httpx.Response:
+        """Ask a route; `values` are its parameters, in the path or behind it."""
+        route = ROUTES[name]
+        inside = {key: _quoted(str(one)) for key, one in values.items() if f"{{{key}}}" in route.path}
+        params = {key: one for key, one in values.items() if key not in inside and one is not None}
+        return self._ask(route.method, route.path.format(**inside), json=body, params=params)
+
+    def submit(self, job: _Job, **changes: Any) -> str:
         """Submit a job; the service has recorded the job when the method returns.
 
         Parameters
@@ -146,21 +155,13 @@ class Client:
         ServiceError
             If the service refuses the job.
         """
-        fields = _fields(job, changes)
-        try:
-            return str(self._ask("POST", "/v1/jobs", json=fields).json()["name"])
-        except ServiceError as error:
-            if error.status == 409 and error.retried and self._is(fields):
-                return str(fields["name"])  # the first request was accepted, and the response was lost
-            raise
+        return str(self._call("submit", _fields(job, changes)).json()["name"])
 
-    def dry_run(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> list[str]:
+    def dry_run(self, job: _Job, **changes: Any) -> list[str]:
         """Return sentences about when a job could start; the arguments are those of `submit`."""
-        return list(self._ask("POST", "/v1/dry-run", json=_fields(job, changes)).json())
+        return list(self._call("dry_run", _fields(job, changes)).json())
 
-    def submit_array(
-        self, job: JobFile | str | Path | Mapping[str, Any], size: int, **changes: Any
-    ) -> list[str]:
+    def submit_array(self, job: _Job, size: int, **changes: Any) -> list[str]:
         """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0; all of them or none.
 
         Returns
@@ -169,150 +170,82 @@ class Client:
             Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  The other arguments and the
             errors are those of `submit`.
         """
-        fields = _fields(job, changes)
-        try:
-            body = {"job": fields, "size": size}
-            answer = self._ask("POST", "/v1/arrays", json=body)
-            return list(answer.json()["names"])
-        except ServiceError as error:
-            names = [f"{fields['name']}-{index}" for index in range(size)]
-            if (
-                error.status == 409
-                and error.retried
-                and all(self._is(fields | {"name": one}) for one in names)
-            ):
-                return names  # the first request was accepted, and the response was lost
-            raise
-
-    def _is(self, fields: Mapping[str, Any]) -> bool:
-        """Return whether the service has a job with these fields."""
-        there = self._known(str(fields["name"]))
-        return there is not None and all(there["file"].get(name) == value for name, value in fields.items())
+        return list(self._call("submit_array", {"job": _fields(job, changes), "size": size}).json()["names"])
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
         """Return the jobs that have not ended or, with `over`, all jobs."""
-        params = {"over": over, "limit": _MOST_JOBS}
-        return list(self._ask("GET", "/v1/jobs", params=params).json())
+        return list(self._call("jobs", over=over, limit=_MOST_JOBS).json())
 
     def job(self, name: str) -> dict[str, Any]:
         """Return a job with all its runs."""
-        return dict(self._ask("GET", f"/v1/jobs/{_quoted(name)}").json())
+        return dict(self._call("job", name=name).json())
 
     def why(self, name: str) -> dict[str, Any]:
         """Return a job's status, position in the queue and estimated start, and sentences about them.
 
         `starts` is in seconds since the service began, as the times of `job`; None if it is unknown.
         """
-        return dict(self._ask("GET", f"/v1/jobs/{_quoted(name)}/why").json())
+        return dict(self._call("why", name=name).json())
 
     def cancel(self, *names: str) -> list[str]:
         """End jobs by their names or shell-like patterns: all or none of them; return their names."""
-        try:
-            return list(self._ask("POST", "/v1/cancel", json={"jobs": names}).json()["names"])
-        except ServiceError as error:
-            if not error.retried or error.status not in (404, 409):
-                raise
-            if all(job is not None and job["status"] == "cancelled" for job in map(self._known, names)):
-                return list(dict.fromkeys(names))  # the first request was accepted, and the response was lost
-            why = f"{error}; an earlier attempt, whose response was lost, may have succeeded"
-            raise ServiceError(error.status, why, retried=True) from None
-
-    def _known(self, name: str) -> dict[str, Any] | None:
-        """Return a job; None for an unknown job and for a pattern."""
-        try:
-            return self.job(name)
-        except ServiceError as error:
-            if error.status in (404, 422):
-                return None
-            raise
+        return list(self._call("cancel", {"jobs": names}).json()["names"])
 
     def log(self, name: str, run: int | None = None, *, tail: int | None = None) -> str:
-        """Return the output of a run of a job, by default of the last run; with `tail`, its last lines."""
+        """Return the output of a run of a job, by default of the last run.
+
+        With `tail`, return the last lines, at most 1 MiB.
+        """
         return "".join(self.parts(name, run, tail=tail))
 
-    def parts(self, name: str, run: int | None = None, *, tail: int | None = None) -> Iterator[str]:
-        """Yield the output of a run as `log` returns it, in parts."""
-        run, after, text = (run, 0, "") if tail is None else self._tail(name, run, tail)
-        if text:
-            yield text
-        yield from self._log(name, run, after, follow=False)
+    def parts(
+        self, name: str, run: int | None = None, *, tail: int | None = None, follow: bool = False
+    ) -> Iterator[str]:
+        """Yield the output of a run as `log` returns it, in parts; with `follow`, until the job has ended."""
+        after, most = 0, None if tail is None else _TAIL_BYTES
+        while True:
+            answer = self._call("log", name=name, run=run, after=after, tail=most)
+            run, text = int(answer.headers["x-run"]) or None, answer.text
+            if most is not None and tail is not None:
+                kept = text.removesuffix("\n").split("\n")[-tail:]
+                text, most = "\n".join(kept) + "\n" * text.endswith("\n"), None
+            if text:
+                yield text
+                after = int(answer.headers["x-next"])
+            elif not follow or answer.headers["x-more"] == "none":
+                return
+            elif answer.headers["x-more"] == "run" and run is not None:
+                run, after = run + 1, 0
+            else:
+                time.sleep(_POLL_SECONDS)
 
     def follow(self, name: str, *, tail: int | None = None) -> Iterator[str]:
-        """Yield the output of a job, through all its runs, until the job has ended.
-
-        With `tail`, begin with this number of lines at the end of the last run.
-        """
-        run, after, text = (None, 0, "") if tail is None else self._tail(name, None, tail)
-        if text:
-            yield text
-        yield from self._log(name, run, after, follow=True)
-
-    def _log(self, name: str, run: int | None, after: int, *, follow: bool) -> Iterator[str]:
-        """Yield the output of a run from byte `after` on; ask for the job only when there is no more."""
-        last = newer = False  # True if there will be no more text of this run, or of this job
-        while True:
-            number, text, end = self._part(name, run, after)
-            if run is None and number:
-                run = number
-            if text:
-                after = end
-                yield text
-            elif not follow:
-                return
-            elif newer and run is not None:
-                run, after, last, newer = run + 1, 0, False, False
-            elif last:
-                return
-            else:
-                view = self.job(name)
-                newer = run is not None and len(view["all_runs"]) > run
-                last = view["status"] in ENDINGS
-                if not newer and not last:
-                    time.sleep(_POLL_SECONDS)
-
-    def _part(self, name: str, run: int | None, after: int, **more: int) -> tuple[int, str, int]:
-        """Return the number of a run, a part of its log, and where the next part begins."""
-        where = {"after": after} | ({} if run is None else {"run": run}) | more
-        answer = self._ask("GET", f"/v1/jobs/{_quoted(name)}/log", params=where)
-        return int(answer.headers["x-run"]), answer.text, int(answer.headers["x-next"])
-
-    def _tail(self, name: str, run: int | None, lines: int) -> tuple[int | None, int, str]:
-        """Return the number of a run, the end of its log, and the given number of lines before it."""
-        number, _, end = self._part(name, run, 0, tail=1)
-        size, run = _TAIL_BYTES, number or run
-        while True:
-            begin, text = max(end - size, 0), ""
-            at = begin
-            while at < end and (part := self._part(name, run, at))[1]:
-                text, at = text + part[1], part[2]
-            if begin == 0 or text.count("\n", 0, -1) >= lines:
-                kept = text.removesuffix("\n").split("\n")[-lines:]
-                return run, max(at, end), "\n".join(kept) + "\n" * text.endswith("\n")
-            size *= 4
+        """Yield the output of a job, from its last run on, until the job has ended; `tail` as in `log`."""
+        return self.parts(name, tail=tail, follow=True)
 
     def cluster(self) -> dict[str, Any]:
         """Return the nodes and the statistics of the service."""
-        return dict(self._ask("GET", "/v1/cluster").json())
+        return dict(self._call("cluster").json())
 
     def rounds(self) -> list[dict[str, Any]]:
         """Return the last rounds."""
-        return list(self._ask("GET", "/v1/rounds").json())
+        return list(self._call("rounds").json())
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use."""
-        self._ask("POST", f"/v1/nodes/{_quoted(type)}/{node}/{'undrain' if back else 'drain'}")
+        self._call("drain", type=type, node=node, back=back)
 
     def usage(self) -> list[dict[str, Any]]:
         """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
-        return list(self._ask("GET", "/v1/usage").json())
+        return list(self._call("usage").json())
 
     def events(self, after: int = 0, *, limit: int = 200) -> list[dict[str, Any]]:
         """Return events without reports and rounds: the last ones, or the first ones after a number."""
-        return list(self._ask("GET", "/v1/events", params={"after": after, "limit": limit}).json())
+        return list(self._call("events", after=after, limit=limit).json())
 
     def metrics(self) -> str:
         """Return the service's metrics in Prometheus' text format."""
-        return self._ask("GET", "/metrics").text
+        return self._call("metrics").text
 
     def wait(self, names: Iterable[str], *, timeout: float | None = None) -> dict[str, dict[str, Any]]:
         """Wait until jobs have ended.
@@ -357,11 +290,11 @@ def _quoted(name: str) -> str:
     return quote(name, safe="", errors="replace")
 
 
-def _fields(job: JobFile | str | Path | Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a job with changes, and with a name; raise JobFileError for an invalid file."""
+def _fields(job: _Job, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a job with changes; raise JobFileError for an invalid file."""
     if not isinstance(job, Mapping):
         from copter.live.files import JobFile, read_toml  # imports numpy, which other methods do not need
 
         file = job if isinstance(job, JobFile) else read_toml(job, JobFile)
         job = file.model_dump(mode="json", exclude_unset=True)
-    return {"name": f"job-{secrets.token_hex(4)}"} | dict(job) | dict(changes)
+    return dict(job) | dict(changes)

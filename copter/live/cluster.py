@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import cast
+from collections.abc import Mapping
 
 from copter.live.events import (
     Begun,
@@ -55,9 +54,6 @@ class LiveCluster:
         Nodes that work and are not drained.
     jobs : dict of str to LiveJob
         Jobs that have not ended, in the order of their submission.
-    eligible : dict of str to LiveJob
-        Those of these jobs that a policy may give GPUs.  Jobs that became so under the present policy are
-        last, in that order; the others are in the order of their submission.
     dependents : dict of str to dict of str to None
         Names of the jobs that start after a job, by the name of that job.  None of these jobs has ended.
     unusable : dict of (str, int) to str
@@ -66,54 +62,36 @@ class LiveCluster:
         Reason why a node does not work, by type and number.
     drained : set of (str, int)
         Nodes that a user has taken out of use.
+    ended : dict of str to LiveJob
+        Jobs that have ended and are kept, in the order of their ends.
     leftover : dict of str to LiveJob
-        Jobs that have ended but whose run has not ended.
+        Those of them whose run has not ended.
     changes : dict of str to Place or None
         Decisions of a round that are not an event yet.
     """
 
     def __init__(self, file: ClusterFile, policy_kind: Kind) -> None:
         self.file, self.policy_kind = file, policy_kind
-        self.timer, self._policy = Timer(), ""
+        self.timer = Timer()
         self.cluster = file.cluster()
         self.jobs: dict[str, LiveJob] = {}
-        self.eligible: dict[str, LiveJob] = {}
         self.dependents: dict[str, dict[str, None]] = {}
         self.unusable: dict[tuple[str, int], str] = {}
         self.drained: set[tuple[str, int]] = set()
         self.changes: dict[str, Place | None] = {}
-        self._sizes = {one.type: one.nodes for one in file.gpus}
         self.failed: dict[tuple[str, int], str] = {}
+        self.ended: dict[str, LiveJob] = {}
         self.leftover: dict[str, LiveJob] = {}
-        self._arrived: list[LiveJob] = []
-        self._left: list[LiveJob] = []
 
-    # ---- news for policies -----------------------------------------------------------------------
+    def find(self, name: str) -> LiveJob | None:
+        """Return a job that has not ended, or is kept; None for other names."""
+        return self.jobs.get(name) or self.ended.get(name)
 
-    def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
-        """Return the jobs that became eligible and those that ceased to be so since the last call."""
-        arrived, left = tuple(self._arrived), tuple(self._left)
-        self._arrived, self._left = [], []
-        return arrived, left
-
-    def _see(self, job: LiveJob) -> None:
-        """Make a job arrive for the policy, or leave, according to whether it is eligible now."""
-        eligible = job.eligible and self.jobs.get(job.name) is job
-        if eligible == (job.name in self.eligible):
-            return
-        if eligible:
-            self.eligible[job.name] = job
-            job.eligible_since = self.timer.time
-            if job in self._left:  # the policy has not noticed that it was away
-                self._left.remove(job)
-            else:
-                self._arrived.append(job)
-        else:
-            del self.eligible[job.name]
-            if job in self._arrived:  # no policy has seen the job
-                self._arrived.remove(job)
-            else:
-                self._left.append(job)
+    @property
+    def eligible(self) -> dict[str, LiveJob]:
+        """Jobs that a policy may give GPUs, in the order in which they became so."""
+        jobs = (job for job in self.jobs.values() if job.eligible)
+        return {job.name: job for job in sorted(jobs, key=lambda job: job.eligible_since)}
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -135,23 +113,14 @@ class LiveCluster:
             case Closed():
                 self._close(event)
             case Launched():
-                devices = tuple(tuple(one) for one in event.devices)
-                place, hosts = as_place(event.place), tuple(event.hosts)
-                self.jobs[event.job].launch(event.number, place, hosts, devices)
+                self.jobs[event.job].launch(event.number, event.place, event.hosts, event.devices)
             case Begun() | Told() | Ended() | Reported():
                 self._of_run(event, learn)
 
     def _open(self, event: Opened) -> None:
         """Give all jobs to a new policy; the cluster's file may have changed."""
-        if self._policy != event.policy:  # the nodes that another policy requested do not count
-            self._sizes = {one.type: one.nodes for one in self.file.gpus}
-        self._policy, self.policy_kind = event.policy, event.kind
         file = ClusterFile.model_validate(dict(event.cluster))
-        self._sizes = self._sizes_with(file)
-        self.file, self.cluster = file, file.cluster()
-        # The jobs are in the order of submission, because a recovery may not read when they became eligible.
-        self.eligible = {name: job for name, job in self.jobs.items() if job.eligible}
-        self._arrived, self._left = list(self.eligible.values()), []
+        self.file, self.cluster, self.policy_kind = file, file.cluster(), event.kind
         for job in self.jobs.values():
             job.adapt(event.kind, self.cluster)
         self._use_nodes()
@@ -163,59 +132,45 @@ class LiveCluster:
             (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
         self._use_nodes()
 
-    def _sizes_with(self, file: ClusterFile) -> dict[str, int]:
-        """Return the number of nodes of each type with another file.
-
-        A type that does not change keeps the nodes that the policy requested.
-        """
-        before = {one.type: one for one in self.file.gpus}
-        return {
-            one.type: self._sizes[one.type] if before.get(one.type) == one else one.nodes for one in file.gpus
-        }
-
     def _close(self, event: Closed) -> None:
         job = self.jobs.pop(event.job, None)
         if job is None:
             return
         job.give(None)
-        self._see(job)
+        job.closed, self.ended[job.name] = event, job
         for name in job.waits_for:
             del self.dependents[name][job.name]
             if not self.dependents[name]:
                 del self.dependents[name]
         for name in self.dependents.pop(job.name, ()):
             self.jobs[name].waits_for.remove(job.name)
-            self._see(self.jobs[name])
+            self.jobs[name].eligible_since = self.timer.time
         if job.run is not None:
             self.leftover[job.name] = job
 
     def _submit(self, event: Submitted) -> None:
         file = JobFile.model_validate(dict(event.file))
         job = LiveJob(
-            file,
-            event.job,
-            self.timer,
-            self.cluster,
-            self.policy_kind,
-            owner=event.author,
-            index=event.index,
+            file, event.job, self.timer, self.cluster, self.policy_kind, owner=event.author, index=event.index
         )
+        job.enter(event.contention, event.weight)
         job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
             self.dependents.setdefault(name, {})[job.name] = None
+        if job.eligible:
+            job.eligible_since = self.timer.time
         self.jobs[event.job] = job
-        self._see(job)
 
     def _decide(self, event: Decided) -> None:
         for name, place in event.places.items():
             if name in self.jobs:
-                self.jobs[name].give(None if place is None else as_place(place))
-        self._sizes |= event.sizes
+                self.jobs[name].give(place)
+        self.timer.contention, self.timer.weight = event.contention, event.weight
         self._use_nodes()  # nodes that were drained in the meantime are taken away again
 
     def _of_run(self, event: Begun | Told | Ended | Reported, learn: bool) -> None:
         """Apply an event of a run; ignore it unless the run is the present run of its job."""
-        job = self.jobs.get(event.job) or self.leftover.get(event.job)
+        job = self.find(event.job)
         if job is None or job.run is None or job.run.number != event.number:
             return
         if isinstance(event, Begun):
@@ -232,6 +187,8 @@ class LiveCluster:
                 wait = _FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
                 job.retry_at = event.time + min(wait, _LONGEST_BACKOFF)
             job.end_run(event.time if event.until is None else event.until)
+            job.failed_runs += event.outcome == "failed"
+            job.exit_code, job.ended_gpu_seconds = event.exit_code, job.ended_gpu_seconds + event.gpu_seconds
             self.leftover.pop(job.name, None)
 
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:
@@ -284,11 +241,7 @@ class LiveCluster:
 
     def nodes(self) -> list[tuple[str, int, int]]:
         """Return type, number and number of GPUs of every node, including nodes that are not in use."""
-        return [
-            (one.type, node, one.gpus_per_node)
-            for one in self.file.gpus
-            for node in range(self._sizes[one.type])
-        ]
+        return [(one.type, node, one.gpus_per_node) for one in self.file.gpus for node in range(one.nodes)]
 
     def host(self, type: str, node: int) -> str:
         """Return the backend's name of a node."""
@@ -329,19 +282,11 @@ class LiveCluster:
         return free
 
 
-def first_numbers(nodes: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
-    """Return the number of the first GPU of each node if all nodes are on one machine, in their order."""
-    first, at = dict[tuple[str, int], int](), 0
-    for type, node, gpus in nodes:
-        first[type, node], at = at, at + gpus
-    return first
-
-
 class EligibleJobs:
     """The world of a policy: a live cluster with the jobs that may get GPUs, and no others."""
 
     def __init__(self, state: LiveCluster) -> None:
-        self._state = state
+        self._state, self._known = state, dict[str, LiveJob]()
 
     @property
     def timer(self) -> Timer:
@@ -365,7 +310,9 @@ class EligibleJobs:
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
         """Return the jobs that became eligible and those that ceased to be so since the last call."""
-        return self._state.news()
+        before, self._known = self._known, self.jobs
+        arrived = tuple(job for name, job in self._known.items() if before.get(name) is not job)
+        return arrived, tuple(job for name, job in before.items() if self._known.get(name) is not job)
 
     def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
         """Note that a job gets its first GPUs."""
@@ -381,7 +328,8 @@ class EligibleJobs:
 
     def _change(self, job: LiveJob, new: Allocation) -> None:
         assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        self._state.changes[job.name] = as_place((new.type, new.nodes))
+        nodes = tuple((int(node), int(gpus)) for node, gpus in new.nodes)  # not of numpy, because of JSON
+        self._state.changes[job.name] = str(new.type), nodes
 
 
 class ReportedSpeeds(Estimator):
@@ -392,9 +340,3 @@ class ReportedSpeeds(Estimator):
         for job in now.jobs.values():
             assert isinstance(job, LiveJob)
             job.learn()
-
-
-def as_place(value: object) -> Place:
-    """Return a place, which may come from JSON, as tuples."""
-    name, nodes = cast(Place, value)
-    return str(name), tuple((int(node), int(gpus)) for node, gpus in nodes)

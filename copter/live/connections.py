@@ -22,14 +22,8 @@ IDLE_SECONDS = 10.0
 """Seconds within which a request must be complete."""
 _MOST_FILES = 65_536
 """Soft limit of descriptors that is sufficient; some programs take long if the limit is a billion."""
-_QUEUE = 65_535
-"""Number of new connections that the system keeps until the server accepts them."""
 _MOST_WAITING = 1024
 """Largest number of connections that wait."""
-_MOST_SKIPPED = 1024
-"""Largest number of closed connections that are skipped before other events have their turn."""
-_TCP_ESTABLISHED = 1
-"""State of a connection that neither side has closed, as in the kernel's header ``tcp_states.h``."""
 
 
 def raise_file_limit() -> int:
@@ -42,32 +36,9 @@ def raise_file_limit() -> int:
     return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-class _Listener(socket.socket):
-    """A socket whose queue of new connections is longer than the number that is accepted at once.
-
-    Connections that their clients have closed in the queue are closed and not served.  So the queue stays
-    short if clients open and close connections faster than the server can serve them.
-    """
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        """Accept the first connection that its client has not closed; raise BlockingIOError without one."""
-        if not hasattr(socket, "TCP_INFO"):  # on systems that do not tell the state of a connection
-            return super().accept()
-        for _ in range(_MOST_SKIPPED):
-            accepted, address = super().accept()
-            if accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_ESTABLISHED:
-                return accepted, address
-            accepted.close()
-        raise BlockingIOError  # the event loop calls again after its other events
-
-    def listen(self, backlog: int = _QUEUE) -> None:
-        """Listen; the server's own `backlog` limits only how many connections it accepts at once."""
-        super().listen(_QUEUE)
-
-
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket for a server; raises CopterError if the address cannot be used."""
-    made = _Listener(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))

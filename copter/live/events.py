@@ -7,11 +7,14 @@ after a restart, all requests that it acknowledged and all actions that it began
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field
-from dataclasses import fields as dataclass_fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
+from copter.extras import extra
 from copter.problems.cluster.workload import Kind
+
+with extra("live"):
+    from pydantic import ConfigDict, Field, TypeAdapter
 
 Ending: TypeAlias = Literal["completed", "failed", "cancelled"]
 Place: TypeAlias = tuple[str, tuple[tuple[int, int], ...]]
@@ -22,7 +25,9 @@ Place: TypeAlias = tuple[str, tuple[tuple[int, int], ...]]
 class Event:
     """A change of the state, with its time in seconds since the service first began."""
 
-    time: float
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    time: Annotated[float, Field(allow_inf_nan=False)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields without the time."""
@@ -48,6 +53,8 @@ class Opened(Event):
         Name of the policy, its settings, and the largest kind of adaptation that it makes.
     cluster : mapping
         The fields of the cluster's file.
+    began : float
+        Time at which the service first began, in seconds since the epoch.
     """
 
     policy: str
@@ -55,6 +62,7 @@ class Opened(Event):
     kind: Kind
     round_seconds: float | None
     cluster: Mapping[str, Any]
+    began: Annotated[float, Field(allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +77,15 @@ class Submitted(JobEvent):
         Name of the token of the request; the owner of the job.
     index : int or None
         Number of the job in its array, from 0; None for a job that is not of an array.
+    contention, weight : float
+        Sums of :class:`~copter.problems.cluster.jobs.Timer` at this time.
     """
 
     file: Mapping[str, Any]
     author: str = "admin"
     index: int | None = None
+    contention: float = 0.0
+    weight: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +95,7 @@ class Decided(Event):
     Attributes
     ----------
     seen : int
-        Number of the last event that the policy knew.
+        Number of the last event that the policy has seen.
     asked : float
         Time of the call of the policy.
     places : mapping of str to Place or None
@@ -92,8 +104,6 @@ class Decided(Event):
         Statistics of the policy.
     policy_seconds, seconds : float
         Running time of the policy, and of the whole round until its decision was in the journal.
-    sizes : mapping of str to int
-        Number of nodes of each type that the policy requests.
     contention, weight : float
         Sums of :class:`~copter.problems.cluster.jobs.Timer` at the time of the call.
     error : str
@@ -106,7 +116,6 @@ class Decided(Event):
     figures: Mapping[str, float] = field(default_factory=dict)
     policy_seconds: float = 0.0
     seconds: float = 0.0
-    sizes: Mapping[str, int] = field(default_factory=dict)
     contention: float = 0.0
     weight: float = 0.0
     error: str = ""
@@ -216,23 +225,9 @@ KINDS: dict[str, type[Event]] = {
     )
 }  # fmt: skip
 
-_FIELDS = {kind: {one.name: one for one in dataclass_fields(cls)} for kind, cls in KINDS.items()}
+_CHECKS = {kind: TypeAdapter(cls) for kind, cls in KINDS.items()}
 
 
-def made(kind: str, time: float, fields: Mapping[str, Any]) -> Event:
-    """Return the event of a row of the journal.
-
-    Raises ValueError if a field is missing, or is of another version of copter.
-    """
-    known = _FIELDS[kind]
-    for name in fields:
-        if name not in known or name == "time":
-            raise ValueError(
-                f"there is no field {name!r}; the journal was written by another version of copter"
-            )
-    try:
-        return KINDS[kind](time=time, **fields)
-    except TypeError:
-        needed = (one for one in known.values() if one.default is MISSING and one.default_factory is MISSING)
-        missing = [one.name for one in needed if one.name not in fields and one.name != "time"]
-        raise ValueError(f"the field {missing[0]!r} is missing") from None
+def made(kind: str, fields: Mapping[str, Any]) -> Event:
+    """Return an event of the journal; raises ValidationError for other fields than those of its kind."""
+    return _CHECKS[kind].validate_python(fields)

@@ -28,6 +28,8 @@ LONGEST_NAME = 63
 NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}$"
 """Pattern of job names, which become names of folders and of processes of backends."""
 WORD = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"
+UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+"""Types of pydantic's errors about a field that there is not."""
 _LONGEST = 4096
 _MOST_PASSES = 1000
 """Largest number of passes in which one GPU may process a batch."""
@@ -52,102 +54,38 @@ class JobFile(Strict):
     """A job as its user submits it.
 
     An elastic job trains with :mod:`copter.live.training`, so it can be stopped and continue on other GPUs.
-    A rigid job is any command.
+    A rigid job is any command.  The page "Running jobs" of the documentation describes the fields.
     """
 
-    command: Annotated[
-        tuple[_Text, ...],
-        Field(min_length=1, max_length=256, strict=False, description="Program and its arguments."),
-    ]
-    name: Annotated[Name | None, Field(description="Name of the job; generated if not given.")] = None
-    directory: Annotated[
-        _Text | None,
-        Field(description="Absolute path of the command's working directory; default: the job's folder."),
-    ] = None
+    command: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=256, strict=False)]
+    name: Name | None = None
+    directory: _Text | None = None
     environment: Annotated[dict[Name, _Text], Field(max_length=256)] = {}
-    kind: Annotated[
-        Kind,
-        Field(description="What a policy may change: batch size and GPUs, GPUs only, or nothing."),
-    ] = "rigid"
-    gpus: Annotated[_Count | None, Field(description="Number of GPUs of a rigid job; default: 1.")] = None
-    types: Annotated[
-        tuple[_Word, ...],
-        Field(max_length=64, strict=False, description="GPU types that can run the job; all if empty."),
-    ] = ()
-    preemptible: Annotated[
-        bool | None,
-        Field(description="True if the job may lose its GPUs; default: true unless the job is rigid."),
-    ] = None
-    reserved: Annotated[bool, Field(description="True if the job gets GPUs in every round.")] = False
-    application: Annotated[
-        _Word,
-        Field(description="Name of a measured training application, whose profile paces simulated slots."),
-    ] = "job"
-    priority: Annotated[
-        int,
-        Field(ge=-1000, le=1000, description="Jobs with a larger number come first, if the policy is queue."),
-    ] = 0
-    work: Annotated[
-        _Positive | None,
-        Field(description="Work of an elastic job: number of steps at the initial batch size."),
-    ] = None
-    seconds: Annotated[
-        _Positive, Field(description="Expected duration of a rigid job in seconds; only policies use it.")
-    ] = 3600.0
-    batch_size: Annotated[_Count | None, Field(description="Initial batch size, chosen by the user.")] = None
+    kind: Kind = "rigid"
+    gpus: _Count | None = None
+    types: Annotated[tuple[_Word, ...], Field(max_length=64, strict=False)] = ()
+    preemptible: bool | None = None
+    reserved: bool = False
+    application: _Word = "job"
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    work: _Positive | None = None
+    seconds: _Positive = 3600.0
+    batch_size: _Count | None = None
     max_batch_size: _Count | None = None
-    max_local_batch: Annotated[
-        _Count | dict[_Word, _Count] | None,
-        Field(
-            description="Examples that fit on one GPU: a number, or a number for each type"
-            " (a type without one fits the largest batch)."
-        ),
-    ] = None
+    max_local_batch: _Count | dict[_Word, _Count] | None = None
     min_gpus: _Count | None = None
     max_gpus: _Count | None = None
-    tuned_gpus: Annotated[
-        _Count | None, Field(description="Number of GPUs under a policy that adapts nothing.")
-    ] = None
+    tuned_gpus: _Count | None = None
     rule: Literal["adascale", "square-root"] = "adascale"
-    checkpoint_seconds: Annotated[
-        float, Field(ge=0.1, le=86400, description="Largest age of the last checkpoint, in seconds.")
-    ] = 60.0
-    restart_seconds: Annotated[
-        float,
-        Field(ge=0, le=86400, description="Expected duration of a restart in seconds, until it is measured."),
-    ] = 10.0
+    checkpoint_seconds: Annotated[float, Field(ge=0.1, le=86400)] = 60.0
+    restart_seconds: Annotated[float, Field(ge=0, le=86400)] = 10.0
     report_seconds: Annotated[float, Field(ge=0.05, le=3600)] = 30.0
-    silence_seconds: Annotated[
-        float,
-        Field(gt=0, le=864000, description="An elastic job without a report for this many seconds fails."),
-    ] = 600.0
-    after: Annotated[
-        tuple[Name, ...],
-        Field(max_length=1000, strict=False, description="Jobs that must complete before this one starts."),
-    ] = ()
-    time_limit_seconds: Annotated[
-        float | None,
-        Field(gt=0, le=1e9, description="Running time of all runs together after which the job fails."),
-    ] = None
-    retries: Annotated[
-        int, Field(ge=0, le=1000, description="Consecutive failures after which the job is given up.")
-    ] = 3
-    memory_gb_per_gpu: Annotated[
-        float | None,
-        Field(
-            ge=0.01,
-            le=1e6,
-            allow_inf_nan=False,
-            description="Memory on a node in GB (10^9 bytes) for each GPU that the job has there; a run that"
-            " exceeds it is killed.",
-        ),
-    ] = None
-    cpus_per_gpu: Annotated[
-        int | None,
-        Field(
-            ge=1, le=4096, description="Processors on a node for each GPU that the job has there, at most."
-        ),
-    ] = None
+    silence_seconds: Annotated[float, Field(gt=0, le=864000)] = 600.0
+    after: Annotated[tuple[Name, ...], Field(max_length=1000, strict=False)] = ()
+    time_limit_seconds: Annotated[float | None, Field(gt=0, le=1e9)] = None
+    retries: Annotated[int, Field(ge=0, le=1000)] = 3
+    memory_gb_per_gpu: Annotated[float | None, Field(ge=0.01, le=1e6, allow_inf_nan=False)] = None
+    cpus_per_gpu: Annotated[int | None, Field(ge=1, le=4096)] = None
 
     @field_validator("command", "environment", "directory")
     @classmethod
@@ -234,21 +172,13 @@ class GpuNodes(Strict):
     type: _Word
     gpus_per_node: Annotated[int, Field(ge=1, le=64)]
     nodes: Annotated[int, Field(ge=1, le=100_000)] = 1
-    hosts: Annotated[
-        tuple[_Word, ...],
-        Field(strict=False, description="Names of the nodes in the backend; default: TYPE-0, TYPE-1, ..."),
-    ] = ()
-    max_nodes: Annotated[
-        int | None, Field(ge=1, le=100_000, description="Number of nodes up to which a policy may add nodes.")
-    ] = None
+    hosts: Annotated[tuple[_Word, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
     def _counts(self) -> Self:
-        most = self.max_nodes or self.nodes
-        if most < self.nodes:
-            raise ValueError(f"max_nodes = {most}: must be at least nodes = {self.nodes}")
-        if self.hosts and (len(self.hosts) != most or len(set(self.hosts)) != most):
-            raise ValueError(f"hosts: {len(set(self.hosts))} names: must be one for each of {most} nodes")
+        names = len(set(self.hosts))
+        if self.hosts and not len(self.hosts) == names == self.nodes:
+            raise ValueError(f"hosts: {names} names: must be one for each of {self.nodes} nodes")
         return self
 
     def host(self, node: int) -> str:
@@ -256,60 +186,17 @@ class GpuNodes(Strict):
         return self.hosts[node] if self.hosts else f"{self.type}-{node}"
 
 
-class PaceFile(Strict):
-    """Pacing of slots that simulate GPUs: see :mod:`copter.live.training.pacing`."""
-
-    speed: Annotated[
-        float, Field(gt=0, le=1e6, description="Speed of the slots relative to the measured GPUs.")
-    ] = 1.0
-
-
 class ClusterFile(Strict):
-    """Nodes of a cluster, and settings of its service."""
+    """Nodes of a cluster, and settings of its service; the page "Running jobs" describes the fields."""
 
     gpus: Annotated[tuple[GpuNodes, ...], Field(min_length=1, max_length=64, strict=False)]
-    pace: PaceFile | None = None
-    options: Annotated[dict[_Word, Any], Field(description="Options of the backend.")] = {}
-    grace_seconds: Annotated[
-        float,
-        Field(gt=0, le=86400, description="Seconds between the stop signal and the kill of a run."),
-    ] = 60.0
-    lease_seconds: Annotated[
-        float,
-        Field(ge=1, le=864000, description="Seconds for which a job continues without the service."),
-    ] = 600.0
-    decision_seconds: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            le=864000,
-            description="Seconds after which a decision of the policy is abandoned and the policy replaced;"
-            " default: 60 or, if that is longer, 10 rounds.",
-        ),
-    ] = None
-    keep_jobs: Annotated[
-        int,
-        Field(ge=0, le=10_000_000, description="Number of ended jobs that are kept, latest first."),
-    ] = 1000
-    log_bytes: Annotated[
-        int,
-        Field(
-            ge=10_000,
-            le=10**15,
-            description="Bytes that the log of a run may take on each node; a larger log is cut.",
-        ),
-    ] = LOG_BYTES
-    ignore_unenforced_limits: Annotated[
-        bool,
-        Field(
-            description="Run jobs without their limits that the backend cannot enforce; by default they are"
-            " refused."
-        ),
-    ] = False
-    max_jobs: Annotated[
-        int,
-        Field(ge=1, le=1_000_000, description="Limit of jobs that have not ended; further ones are refused."),
-    ] = 10_000
+    options: dict[_Word, Any] = {}
+    grace_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
+    lease_seconds: Annotated[float, Field(ge=1, le=864000)] = 600.0
+    decision_seconds: Annotated[float | None, Field(gt=0, le=864000)] = None
+    keep_jobs: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
+    log_bytes: Annotated[int, Field(ge=10_000, le=10**15)] = LOG_BYTES
+    max_jobs: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -322,8 +209,17 @@ class ClusterFile(Strict):
 
     @property
     def hosts(self) -> list[str]:
-        """Names of all nodes, including those that a policy may add."""
-        return [one.host(node) for one in self.gpus for node in range(one.max_nodes or one.nodes)]
+        """Names of all nodes."""
+        return [one.host(node) for one in self.gpus for node in range(one.nodes)]
+
+    def first_gpu(self, type: str, node: int) -> int:
+        """Return the number of a node's first GPU if all nodes are on one machine, in their order."""
+        before = 0
+        for one in self.gpus:
+            if one.type == type:
+                return before + node * one.gpus_per_node
+            before += one.nodes * one.gpus_per_node
+        return 0  # the cluster has the type no more
 
     def cluster(self) -> Cluster:
         """Return the nodes as a cluster for policies."""
@@ -369,6 +265,6 @@ def describe(errors: Iterable[Mapping[str, Any]]) -> str:
     for one in islice((one for one in there if one["loc"] not in inside), 5):
         field = ".".join(str(part) for part in one["loc"] if part not in ("body", "query", "path"))
         text = str(one["msg"]).removeprefix("Value error, ")
-        text = "there is no such field" if one["type"] == "extra_forbidden" else text
+        text = "there is no such field" if one["type"] in UNKNOWN else text
         said.append(f"{field}: {text}" if field else text)
     return "; ".join(said)

@@ -14,8 +14,8 @@ from copter.durable.files import write_whole
 from copter.errors import CopterError
 from copter.live.journal import JOURNAL
 
-TOKEN, JOBS, LOG, BEGAN = "token", "jobs", "service.log", "began"
-_OWN = (TOKEN, JOBS, LOG, BEGAN, "failed", "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-wal")
+TOKEN, JOBS, LOG = "token", "jobs", "service.log"
+_OWN = (TOKEN, JOBS, LOG, "failed", "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-wal")
 
 
 def make_folder(folder: Path) -> None:

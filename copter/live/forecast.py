@@ -27,10 +27,9 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from copter.errors import CopterError
 from copter.live.ahead import Question, Rigid
 from copter.live.cluster import EligibleJobs
 from copter.live.jobs import LiveJob
@@ -48,27 +47,20 @@ _log = logging.getLogger("copter.live")
 
 PLAY_SECONDS = 10.0
 """Seconds for which a process plays; then its result is what it knows."""
-_START_SECONDS = 8.0
-"""Seconds that a process may take in addition, to start and to answer; then it is killed."""
+_START_SECONDS, _LATE_SECONDS = 8.0, 1.0
+"""Seconds that a process may take in addition to begin, and to end; then it is killed."""
 _TURN_SECONDS = 8.0
 """Longest wait in seconds of a job that is not submitted for the processes of other forecasts."""
-_MOST_WAITING = 4
-"""Largest number of jobs that are not submitted and wait for these processes."""
-_BUSY = "other estimates take all the time"
 _END_SECONDS = 1.0
-"""Longest wait in seconds for the end of a process that was killed, or for what an ended one has written."""
-_LONGEST_ANSWER = 64 * 1024 * 1024
-"""Largest answer of a process, in bytes."""
+"""Longest wait in seconds for the end of a process that was killed."""
+_LONGEST_LINE = 64 * 1024 * 1024
+"""Longest line of a process, in bytes."""
 _KEPT_SECONDS = 30.0
 """Age in seconds at which a forecast is replaced although no event has changed the record."""
 _LEAST_LEFT = 1e-3
 """Least seconds that a job which has not ended is assumed to need."""
 _NICE = 19
 """Priority of the process: the lowest."""
-
-
-class ForecastError(CopterError, RuntimeError):
-    """No forecast could be made, for the reason in the message."""
 
 
 @dataclass(frozen=True)
@@ -85,26 +77,21 @@ class Forecast:
         Jobs that were played.
     starts : mapping of str to float
         Time at which each of them that had no GPUs first gets some, as far as known.
-    until : float
-        Time of the last round that was played.
+    until : float or None
+        Time of the last round that is known; None before the first one.
     ending : {"started", "idle", "stopped"}
         Why no further round was played: all jobs have started, the policy starts no further one, or the time
         for playing was over.
-    later, fewer : tuple of str or None
-        With a job that is not submitted: other jobs that start later because of it, and those that have fewer
-        GPUs when it starts; None if unknown.
     error : str
         Reason why no start is known; otherwise empty.
     """
 
     time: float
-    changes: int
-    jobs: frozenset[str]
-    starts: Mapping[str, float]
-    until: float
-    ending: Ending
-    later: tuple[str, ...] | None = None
-    fewer: tuple[str, ...] | None = None
+    changes: int = -1
+    jobs: frozenset[str] = frozenset()
+    starts: Mapping[str, float] = field(default_factory=dict)
+    until: float | None = None
+    ending: Ending = "stopped"
     error: str = ""
 
 
@@ -112,8 +99,7 @@ class Forecasts:
     """The forecasts of a service: one process at a time, whose result all askers share."""
 
     def __init__(self, record: ServiceRecord, rounds: LiveRounds) -> None:
-        self._record, self._rounds = record, rounds
-        self._turn, self._waiting = asyncio.Lock(), 0
+        self._record, self._rounds, self._turn = record, rounds, asyncio.Lock()
         self._kept: Forecast | None = None
         self._task: asyncio.Task[Forecast] | None = None
 
@@ -146,20 +132,15 @@ class Forecasts:
     async def with_new(self, job: LiveJob) -> Forecast:
         """Return a forecast with a job that is not submitted; it is not kept.
 
-        If other forecasts take too long, or too many such jobs wait for them, nothing is played.
+        If other forecasts take too long, nothing is played.
         """
-        if self._waiting >= _MOST_WAITING:
-            return self._unplayed(_BUSY)
-        self._waiting += 1
         try:
             await asyncio.wait_for(self._turn.acquire(), _TURN_SECONDS)
         except TimeoutError:
-            return self._unplayed(_BUSY)
-        finally:
-            self._waiting -= 1
+            return Forecast(self._record.now(), error="other estimates take all the time")
         try:
-            if self._record.journal.knows(job.name):
-                return self._unplayed("a job of this name was submitted in the meantime")
+            if self._record.state.find(job.name) is not None:
+                return Forecast(self._record.now(), error="a job of this name was submitted in the meantime")
             return await self._make(job)
         finally:
             self._turn.release()
@@ -173,52 +154,21 @@ class Forecasts:
             self._kept = await self._make(None)
         return self._kept
 
-    def _unplayed(self, error: str) -> Forecast:
-        """Return a forecast that knows nothing but the reason for that."""
-        return Forecast(
-            time=self._record.now(),
-            changes=-1,
-            jobs=frozenset(),
-            starts={},
-            until=math.nan,
-            ending="stopped",
-            error=error,
-        )
-
     async def _make(self, new: LiveJob | None) -> Forecast:
         """Return a forecast of the present, or the reason why there is none; the caller has the turn."""
-        record = self._record
+        record, blank = self._record, Forecast(self._record.now())
         try:
             question = question_of(record, self._rounds, new)
-        except Exception as error:  # it must not hide what the service knows
-            _log.exception("the present of the service cannot be played ahead")
-            return self._unplayed(described(error))
-        present = question.present
-        blank = replace(
-            self._unplayed(""),
-            time=present.time,
-            changes=record.changes,
-            jobs=frozenset((*present.jobs, *present.after)),
-        )
-        try:
-            said = await self._ask(await asyncio.to_thread(pickle.dumps, question))
-        except ForecastError as error:
-            return replace(blank, error=str(error))
+            jobs = frozenset((*question.present.jobs, *question.present.after))
+            blank = replace(blank, time=question.present.time, changes=record.changes, jobs=jobs)
+            known = await self._ask(await asyncio.to_thread(pickle.dumps, question))
+            return replace(blank, **known)
         except Exception as error:  # it must not hide what the service knows
             _log.exception("the start of jobs cannot be estimated")
             return replace(blank, error=described(error))
-        return replace(
-            blank,
-            starts=said["starts"],
-            until=math.nan if said["until"] is None else said["until"],
-            ending=said["ending"],
-            later=None if said["later"] is None else tuple(said["later"]),
-            fewer=None if said["fewer"] is None else tuple(said["fewer"]),
-            error=said["error"] and f"the policy {self._rounds.policy_name!r} failed: {said['error']}",
-        )
 
     async def _ask(self, question: bytes) -> dict[str, Any]:
-        """Return the answer of a process; raise ForecastError if there is none in time.
+        """Return what a process says: fields of a forecast.
 
         The process finds modules where the service finds them, and not in its working directory, in which
         jobs may be able to write.  It leads a session; at the end all processes in it are killed.
@@ -232,49 +182,49 @@ class Forecasts:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
-                limit=_LONGEST_ANSWER,
+                limit=_LONGEST_LINE,
             )
         except OSError as error:
-            raise ForecastError(f"the process of the estimate cannot begin: {error}") from None
+            return {"error": f"the process of the estimate cannot begin: {error}"}
+        assert process.stdin is not None and process.stdout is not None
+        lines = list[dict[str, Any]]()
+        seconds = PLAY_SECONDS + _START_SECONDS
         try:
             with suppress(ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
-            line = await asyncio.wait_for(_answer(process, question), PLAY_SECONDS + _START_SECONDS)
+            async with asyncio.timeout(seconds) as limit:
+                with suppress(ConnectionError):  # it has ended
+                    process.stdin.write(question)
+                    await process.stdin.drain()
+                    process.stdin.close()
+                while (line := await process.stdout.readline()).endswith(b"\n"):
+                    if not lines:  # it begins to play
+                        limit.reschedule(asyncio.get_running_loop().time() + PLAY_SECONDS + _LATE_SECONDS)
+                    lines.append(json.loads(line))
+                    if "ending" in lines[-1]:
+                        break
+                else:
+                    status = await process.wait()
+                    lines.append({"error": f"the process of the estimate ended with status {status}"})
         except TimeoutError:
-            raise ForecastError(f"no answer within {PLAY_SECONDS + _START_SECONDS:g} s") from None
+            lines = lines or [{"error": f"no answer within {seconds:g} s"}]
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _END_SECONDS)
-        if not line.endswith(b"\n"):
-            raise ForecastError(f"the process of the estimate ended with status {process.returncode}")
-        said: dict[str, Any] = json.loads(line)
-        return said
+        return merged(lines, self._rounds.policy_name)
 
 
-async def _answer(process: asyncio.subprocess.Process, question: bytes) -> bytes:
-    """Return the answer of a process; without its last character if the process ended before.
-
-    Processes that the policy has started may keep the pipe open, so the answer ends with a line.
-    """
-    assert process.stdin is not None and process.stdout is not None
-    with suppress(ConnectionError):  # it has ended
-        process.stdin.write(question)
-        await process.stdin.drain()
-        process.stdin.close()
-    reading = asyncio.ensure_future(process.stdout.readline())
-    ended = asyncio.ensure_future(process.wait())
-    try:
-        await asyncio.wait({reading, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not reading.done():  # what it has written is in the pipe
-            await asyncio.wait({reading}, timeout=_END_SECONDS)
-        elif not reading.result():
-            await ended
-        return reading.result() if reading.done() else b""
-    finally:
-        reading.cancel()
-        ended.cancel()
+def merged(lines: list[dict[str, Any]], policy: str) -> dict[str, Any]:
+    """Return the fields of a forecast from the lines of a process."""
+    known, starts = dict[str, Any](), dict[str, float]()
+    for line in lines:
+        starts |= line.get("starts", {})
+        known |= line
+    if "error" in known and "ending" in known:
+        known["error"] = f"the policy {policy!r} failed: {known['error']}"
+    return known | {"starts": starts}
 
 
 def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) -> Question:
@@ -282,19 +232,16 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
 
     The event loop waits for this, so it makes as few objects as possible.
     """
-    state, now, closing = record.state, record.now(), record.closing()
+    state, now = record.state, record.now()
     lag = now - state.timer.time
     submissions: list[JobSubmission] = []
     profiles: dict[str, Profile | Rigid] = {}
     there: dict[str, PresentJob] = {}
     after: dict[str, tuple[str, ...]] = {}
-    waiting = [job for job in state.jobs.values() if job.waits_for]
-    for job in (*state.eligible.values(), *waiting, *(() if new is None else (new,))):
-        if job.name in closing:
-            continue
+    for job in (*state.jobs.values(), *(() if new is None else (new,))):
         others = job.waits_for
         if new is not None and job is new:
-            others = {name for name in job.file.after if not record.is_over(name)}
+            others = {name for name in job.file.after if name in state.jobs}
         submissions.append(job.submission)
         profiles[job.name] = job.seen if job.file.elastic else _rigid(job, now, lag)
         if others:
@@ -309,13 +256,8 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
         jobs=tuple(submissions),
         profiles=profiles,
         present=Present(
-            now,
-            there,
-            asks=max(now, rounds.next_round),
-            after=after,
-            down=EligibleJobs(state).down,
+            now, there, asks=max(now, rounds.next_round), after=after, down=EligibleJobs(state).down
         ),
-        new=None if new is None else new.name,
         seconds=PLAY_SECONDS,
     )
 

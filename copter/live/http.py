@@ -11,25 +11,28 @@ from __future__ import annotations
 import asyncio
 import codecs
 import hmac
+import inspect
 import math
 import os
 import sqlite3
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 from copter.extras import extra
 from copter.live.admission import RefusedError
-from copter.live.files import NAME, WORD, JobFile, Strict, describe
+from copter.live.files import WORD, JobFile, Strict, describe
 from copter.live.folder import JOBS, run_token
 from copter.live.report import ReportBody
+from copter.live.routes import ROUTES
 from copter.live.service import Service
 from copter.live.tokens import Author
 from copter.live.untrusted import SharedFolderError, UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import (
+    JobName,
+    OfService,
     cluster_view,
     events_view,
     job_view,
@@ -43,11 +46,12 @@ with extra("live"):
     from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
     from fastapi import Path as InPath
     from fastapi.exceptions import RequestValidationError
-    from fastapi.responses import JSONResponse, PlainTextResponse, Response
+    from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
     from fastapi.security import HTTPBearer
+    from fastapi.staticfiles import StaticFiles
     from pydantic import BaseModel, Field
     from starlette.exceptions import HTTPException
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MOST_BYTES = 256 * 1024
 """Largest body of a request, in bytes."""
@@ -60,18 +64,6 @@ _MOST_LOG_BYTES = 1024 * 1024
 """Largest part of a log in one response, in bytes."""
 
 _PATTERN = r"^[A-Za-z0-9_*?\[\]!-]{1,100}$"
-
-
-class JobName(BaseModel):
-    """Name of a job that was accepted."""
-
-    name: str
-
-
-class JobNames(BaseModel):
-    """Names of jobs."""
-
-    names: list[str]
 
 
 class ArrayBody(Strict):
@@ -96,46 +88,27 @@ class Refusal(BaseModel):
     error: str
 
 
-class BatchBody(BaseModel):
-    """The batch with which a run is to train, see :class:`.training.plan.Batch`."""
-
-    local_batch: int
-    accumulation: int
-    learning_rate_factor: float
-
-
-class OrdersBody(BaseModel):
-    """Orders for a run, see :class:`.training.plan.Orders`."""
-
-    lease_seconds: float
-    stop: bool
-    batch: BatchBody | None
-
-
-_JobName = Annotated[str, InPath(pattern=NAME)]
 _TypeName = Annotated[str, InPath(pattern=WORD)]
-_Since = Annotated[
-    float | None,
-    Query(ge=0, le=1e15, allow_inf_nan=False, description="Leave out what had ended by this time."),
-]
 _Number = Annotated[int, InPath(ge=0, le=2**31)]
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Refusal, "description": "The token is missing or invalid."},
-    403: {"model": Refusal, "description": "The role of the token does not allow it."},
-    404: {"model": Refusal, "description": "There is no object of this name."},
-    409: {"model": Refusal, "description": "The name is taken, or the job has ended."},
-    410: {"model": Refusal, "description": "The run has ended: its processes must end."},
-    411: {"model": Refusal, "description": "The request has no content-length."},
-    413: {"model": Refusal, "description": "The body is too large."},
-    422: {"model": Refusal, "description": "A field is invalid; the error names it with the reason."},
-    429: {"model": Refusal, "description": "The run reports too often."},
-    503: {"model": Refusal, "description": "The service has too many jobs."},
+    "default": {"model": Refusal, "description": "The request is refused, and has no effect."}
 }
 
 
 # They describe the tokens for OpenAPI; _token reads the header.
 _USER = HTTPBearer(scheme_name="user", description="A token of the service.", auto_error=False)
 _RUN = HTTPBearer(scheme_name="run", description="The token of the run.", auto_error=False)
+
+
+def _authorize(request: Request, service: OfService) -> Author:
+    """Return the author of a request."""
+    author = service.author(_token(request))
+    if author is None:
+        raise _unauthorized(request)
+    return author
+
+
+_Author = Annotated[Author, Depends(_authorize)]
 
 
 def make_app(service: Service) -> FastAPI:
@@ -151,13 +124,7 @@ def make_app(service: Service) -> FastAPI:
 
     app = FastAPI(title="copter", version="1", lifespan=running, docs_url=None, redoc_url=None)
 
-    app.add_middleware(_WholeRequests)
-
-    def user(request: Request) -> None:
-        author = service.author(_token(request))
-        if author is None:
-            raise _unauthorized(request)
-        request.state.author = author
+    app.add_middleware(_Limited)
 
     @app.exception_handler(RefusedError)
     async def refused(_: Request, error: RefusedError) -> Response:
@@ -175,30 +142,43 @@ def make_app(service: Service) -> FastAPI:
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         return _refused(422, describe(error.errors()))
 
-    users = APIRouter(dependencies=[Security(_USER), Depends(user)], responses=_REFUSALS)
-    _add_jobs(users, service)
-    _add_cluster(users, service)
+    app.state.service = service
+    users = APIRouter(dependencies=[Security(_USER), Depends(_authorize)], responses=_REFUSALS)
+    for name, route in ROUTES.items():
+        users.add_api_route(
+            route.path, _on_loop(_FUNCTIONS[name]), methods=[route.method], status_code=route.status
+        )
     app.include_router(users)
-    _add_runs(app, service)
-    _add_page(app, service)
+    app.post("/v1/runs/{name}/{number}", responses=_REFUSALS, dependencies=[Security(_RUN)])(report)
+    app.get("/health", responses=_REFUSALS)(health)
+    app.mount("/page", _Page(directory=_INDEX.parent))
+    app.get("/", include_in_schema=False)(page)
     return app
 
 
-class _WholeRequests:
-    """Application that refuses bodies that are too large, and hands on a request when its body is complete.
+def _on_loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a route as a coroutine, because only the event loop may read the state."""
+    if inspect.iscoroutinefunction(function):
+        return function
 
-    A request whose body never arrives costs little, because no route is called for it.
-    """
+    async def call(**given: Any) -> Any:
+        return function(**given)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    call.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
+    return call
+
+
+class _Limited:
+    """Application that refuses bodies that are too large."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
+        answer: ASGIApp = self._app
+        headers = dict(scope.get("headers", ()))
         said = headers.get(b"content-length", b"0").decode("latin-1")
         length = int(said) if said.isdecimal() and len(said) <= 15 else math.inf
         if b"transfer-encoding" in headers:
@@ -207,188 +187,109 @@ class _WholeRequests:
             # The rest of a body that is not much too large is read, so that the client sees the answer.
             close = _CLOSE if length > _MOST_IGNORED_BYTES else None
             answer = _refused(413, f"the body must have at most {MOST_BYTES} bytes", close)
-        else:
-            await self._hand_on(scope, receive, send)
-            return
         await answer(scope, receive, send)
 
-    async def _hand_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body of a request and call the application, unless the client goes away before."""
-        body = b""
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        left = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def whole() -> Message:
-            return left.pop() if left else await receive()
-
-        await self._app(scope, whole, send)
+async def submit(service: OfService, job: JobFile, author: _Author) -> dict[str, str]:
+    """Submit a job."""
+    return {"name": service.admission.submit(job, author)}
 
 
-def _add_jobs(router: APIRouter, service: Service) -> None:
-    """Add the routes of jobs."""
-
-    @router.post("/v1/jobs", status_code=201)
-    async def submit(job: JobFile, author: _Author) -> JobName:
-        """Submit a job."""
-        return JobName(name=service.admission.submit(job, author))
-
-    @router.post("/v1/dry-run")
-    async def dry_run(job: JobFile, author: _Author) -> list[str]:
-        """Check a job as a submission does, and say when it could start; nothing is submitted."""
-        checked = service.admission.dry_run(job, author)
-        return await would_run(service.record, service.rounds, checked, service.forecasts)
-
-    @router.post("/v1/arrays", status_code=201)
-    async def submit_array(array: ArrayBody, author: _Author) -> JobNames:
-        """Submit jobs that differ in COPTER_ARRAY_INDEX: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.submit_array(array.job, array.size, author))
-
-    @router.get("/v1/jobs")
-    async def list_jobs(
-        over: Annotated[bool, Query(description="Include jobs that have ended.")] = False,
-        limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
-    ) -> list[dict[str, Any]]:
-        """List the jobs in order of submission; then the ended jobs, the latest first."""
-        return jobs_view(service.record, over, limit)
-
-    @router.get("/v1/jobs/{name}")
-    async def show(name: _JobName) -> dict[str, Any]:
-        """Return a job, with its runs."""
-        return job_view(service.record, name)
-
-    @router.get("/v1/jobs/{name}/why")
-    async def explain(
-        name: _JobName,
-        wait: Annotated[
-            float, Query(ge=0, le=60, description="Longest wait in seconds for the estimate of its start.")
-        ] = 20.0,
-    ) -> dict[str, Any]:
-        """Return sentences about why a job waits and when it would start, or what it has and since when."""
-        return await why(service.record, service.rounds, name, service.forecasts, seconds=wait)
-
-    @router.delete("/v1/jobs/{name}")
-    async def cancel(name: _JobName, author: _Author) -> JobName:
-        """End a job."""
-        service.admission.cancel(name, author=author)
-        return JobName(name=name)
-
-    @router.post("/v1/cancel")
-    async def cancel_jobs(body: Chosen, author: _Author) -> JobNames:
-        """End jobs: all of them, or none if one is refused."""
-        return JobNames(names=service.admission.cancel(*body.jobs, author=author))
-
-    @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
-    async def job_log(
-        name: _JobName,
-        run: Annotated[int | None, Query(ge=1, le=2**31)] = None,
-        after: Annotated[int, Query(ge=0, le=2**53, description="Number of bytes to leave out.")] = 0,
-        tail: Annotated[
-            int | None,
-            Query(ge=1, le=_MOST_LOG_BYTES, description="Return at most this many bytes at the end."),
-        ] = None,
-    ) -> Response:
-        """Return the output of a run's first node; ``X-Run`` and ``X-Next`` are the next arguments."""
-        if not service.record.journal.knows(name):
-            raise RefusedError(404, f"there is no job {name!r}")
-        home = service.folder / JOBS / name / "runs"
-        number, text, end = await asyncio.to_thread(read_log, home, run, after, tail)
-        return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end)})
+async def submit_array(service: OfService, array: ArrayBody, author: _Author) -> dict[str, list[str]]:
+    """Submit jobs that differ in COPTER_ARRAY_INDEX: all of them, or none if one is refused."""
+    return {"names": service.admission.submit_array(array.job, array.size, author)}
 
 
-def _add_cluster(router: APIRouter, service: Service) -> None:
-    """Add the routes of the cluster."""
-
-    @router.get("/v1/cluster")
-    async def cluster(since: _Since = None) -> dict[str, Any]:
-        """Return the nodes, the jobs on them, and statistics of the service."""
-        return cluster_view(service, -math.inf if since is None else since)
-
-    @router.get("/v1/rounds")
-    async def rounds(
-        limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: _Since = None
-    ) -> list[dict[str, Any]]:
-        """Return the last rounds."""
-        return rounds_view(service.record, limit, -math.inf if since is None else since)
-
-    @router.get("/v1/events")
-    async def events(
-        after: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
-    ) -> list[dict[str, Any]]:
-        """Return events without reports and rounds: the last ones, or the first ones after a number."""
-        return events_view(service.record, after, limit)
-
-    @router.post("/v1/nodes/{type}/{node}/drain")
-    async def drain(type: _TypeName, node: _Number, author: _Author) -> JobName:
-        """Take a node out of use: its jobs continue elsewhere."""
-        service.admission.drain(type, node, author)
-        return JobName(name=f"{type}-{node}")
-
-    @router.post("/v1/nodes/{type}/{node}/undrain")
-    async def undrain(type: _TypeName, node: _Number, author: _Author) -> JobName:
-        """Put a node back into use."""
-        service.admission.drain(type, node, author, back=True)
-        return JobName(name=f"{type}-{node}")
-
-    @router.get("/v1/usage")
-    async def usage() -> list[dict[str, Any]]:
-        """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
-        return usage_view(service.record)
-
-    @router.get("/metrics", response_class=PlainTextResponse)
-    async def metrics() -> Response:
-        """Return the metrics in Prometheus' text format."""
-        return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
+async def dry_run(service: OfService, job: JobFile, author: _Author) -> list[str]:
+    """Check a job as a submission does, and say when it could start; nothing is submitted."""
+    checked = service.admission.dry_run(job, author)
+    return await would_run(service.record, service.rounds, checked, service.forecasts)
 
 
-def _add_runs(app: FastAPI, service: Service) -> None:
-    """Add the route to which runs report."""
+async def why_view(
+    service: OfService, name: JobName, wait: Annotated[float, Query(ge=0, le=60)] = 20.0
+) -> dict[str, Any]:
+    """Return sentences about why a job waits and when it would start, or what it has and since when.
 
-    @app.post("/v1/runs/{name}/{number}", responses=_REFUSALS, dependencies=[Security(_RUN)])
-    async def report(name: _JobName, number: _Number, body: ReportBody, request: Request) -> OrdersBody:
-        """Accept the report of a run, and return the orders for the run."""
-        if not hmac.compare_digest(_token(request).encode(), run_token(service.token, name, number).encode()):
-            raise _unauthorized(request)
-        orders = service.admission.report(name, number, body.report())
-        batch = None if orders.batch is None else BatchBody(**orders.batch._asdict())
-        return OrdersBody(lease_seconds=orders.lease_seconds, stop=orders.stop, batch=batch)
+    The estimate of its start takes at most `wait` seconds.
+    """
+    return await why(service.record, service.rounds, name, service.forecasts, seconds=wait)
 
 
-def _add_page(app: FastAPI, service: Service) -> None:
-    """Add the routes that need no token."""
-
-    @app.get("/health", responses={503: {"model": Refusal}})
-    async def health(request: Request) -> Response:
-        """Return whether the service works; with a token, also the details of the trouble."""
-        trouble = service.trouble
-        if trouble:
-            # The details may have paths of the service's machine.
-            known = service.author(_token(request)) is not None
-            return _refused(503, trouble if known else trouble.partition(":")[0])
-        return JSONResponse({"status": "well"})
-
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return _page("index.html")
-
-    @app.get("/page/{name}", include_in_schema=False)
-    async def part(name: str) -> Response:
-        return _page(name)
+async def cancel(service: OfService, body: Chosen, author: _Author) -> dict[str, list[str]]:
+    """End jobs: all of them, or none if one is refused."""
+    return {"names": service.admission.cancel(*body.jobs, author=author)}
 
 
-_KINDS = {
-    "index.html": "text/html",
-    "page.css": "text/css",
-    "icon.svg": "image/svg+xml",
-    **dict.fromkeys(
-        ("page.js", "service.js", "timeline.js", "charts.js", "jobs.js", "dom.js"), "text/javascript"
-    ),
+async def log(
+    service: OfService,
+    name: JobName,
+    run: Annotated[int | None, Query(ge=1, le=2**31)] = None,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    tail: Annotated[int | None, Query(ge=1, le=_MOST_LOG_BYTES)] = None,
+) -> Response:
+    """Return the output of a run's first node after a number of bytes, or `tail` bytes at its end.
+
+    ``X-Run`` and ``X-Next`` are the next arguments.  ``X-More`` says what may follow the text: text, another
+    run, or none.
+    """
+    job = service.record.state.find(name)
+    if job is None:
+        raise RefusedError(404, f"there is no job {name!r}")
+    over = job.closed is not None and job.run is None
+    home = service.folder / JOBS / name / "runs"
+    number, text, end, newer = await asyncio.to_thread(read_log, home, run, after, tail)
+    more = "run" if newer else "none" if over else "text"
+    return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end), "X-More": more})
+
+
+async def drain(
+    service: OfService, type: _TypeName, node: _Number, author: _Author, back: bool = False
+) -> dict[str, str]:
+    """Take a node out of use, so that its jobs continue elsewhere; with `back`, put it back into use."""
+    service.admission.drain(type, node, author, back=back)
+    return {"name": f"{type}-{node}"}
+
+
+async def metrics(service: OfService) -> Response:
+    """Return the metrics in Prometheus' text format."""
+    return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
+
+
+_WRITES = (submit, submit_array, dry_run, cancel, drain)
+_READS = (jobs_view, job_view, why_view, log, cluster_view, rounds_view, events_view, usage_view, metrics)
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    one.__name__.removesuffix("_view"): one for one in (*_WRITES, *_READS)
 }
+
+
+async def report(
+    service: OfService, name: JobName, number: _Number, body: ReportBody, request: Request
+) -> dict[str, Any]:
+    """Accept the report of a run, and return the orders for the run."""
+    if not hmac.compare_digest(_token(request).encode(), run_token(service.token, name, number).encode()):
+        raise _unauthorized(request)
+    orders = service.admission.report(name, number, body.report())
+    batch = None if orders.batch is None else orders.batch._asdict()
+    return {"lease_seconds": orders.lease_seconds, "stop": orders.stop, "batch": batch}
+
+
+async def health(service: OfService, request: Request) -> Response:
+    """Return whether the service works; with a token, also the details of the trouble."""
+    trouble = service.trouble
+    if trouble:
+        # The details may have paths of the service's machine.
+        known = service.author(_token(request)) is not None
+        return _refused(503, trouble if known else trouble.partition(":")[0])
+    return JSONResponse({"status": "well"})
+
+
+async def page() -> Response:
+    """Return the page."""
+    return FileResponse(_INDEX, headers=_PAGE_HEADERS)
+
+
+_INDEX = Path(__file__).with_name("page") / "index.html"
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
     " img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -399,11 +300,14 @@ _PAGE_HEADERS = {
 }
 
 
-def _page(name: str) -> Response:
-    if name not in _KINDS:
-        return _refused(404, f"there is no {name!r}")
-    text = files("copter.live").joinpath("page", name).read_text(encoding="utf-8")
-    return Response(text, media_type=_KINDS[name], headers=_PAGE_HEADERS)
+class _Page(StaticFiles):
+    """The files of the page."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        """Return a file with the headers of the page."""
+        response = super().file_response(*arguments, **options)
+        response.headers.update(_PAGE_HEADERS)
+        return response
 
 
 def _end_with(task: asyncio.Task[None]) -> None:
@@ -426,21 +330,12 @@ def _unauthorized(request: Request) -> HTTPException:
     return HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
 
 
-def _author_of(request: Request) -> Author:
-    """Return the author of a request whose token is valid."""
-    author: Author = request.state.author
-    return author
-
-
-_Author = Annotated[Author, Depends(_author_of)]
-
-
 def _refused(status: int, why: str, headers: Any = None) -> Response:
     return JSONResponse({"error": why}, status, headers=headers)
 
 
-def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int]:
-    """Return the number of a run, a part of its log, and where the next part begins.
+def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int, bool]:
+    """Return the number of a run, a part of its log, where the next part begins, and if a run comes after it.
 
     `home` has the folders of the job's runs, which the job can write; only regular files are read.  By
     default, the run is the last one.  A log that is shorter than `after` was cut, and is read from its begin.
@@ -450,14 +345,14 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
     try:
         numbers = [int(name) for name in names_in(home) if name.isascii() and name.isdecimal()]
         if not numbers and run is None:
-            return 0, "", 0
+            return 0, "", 0, False
         number = max(numbers) if run is None else run
         if number not in numbers:
             raise RefusedError(404, f"there is no log of run {number}")
         path = home / str(number) / "log-0.txt"
         size = size_of(path)
         if size is None:
-            return number, "", after
+            return number, "", after, number < max(numbers)
         if after > size:  # the agent has cut the log
             after = 0
         begin = after if tail is None else max(after, size - tail)
@@ -474,4 +369,4 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
     skipped = first if begin > after and first < len(content) else 0
     text = decoder.decode(content[skipped:], final=ended and len(content) < _MOST_LOG_BYTES)
     begun, _ = decoder.getstate()  # the first bytes of a character that is not complete yet
-    return number, text, begin + len(content) - len(begun)
+    return number, text, begin + len(content) - len(begun), number < max(numbers)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
-from copter.live.events import Place
+from copter.live.backends.base import Run
+from copter.live.events import Closed, Place
 from copter.live.files import JobFile
 from copter.live.tokens import ADMIN
 from copter.live.training.plan import Batch, TrainingReport
@@ -39,7 +41,7 @@ _MOST_FITTED = 256
 """Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type.
 
 A further combination replaces the one that was reported longest ago."""
-LARGEST_FACTOR = 32
+_LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
 
 
@@ -66,6 +68,12 @@ class ActiveRun:
         True while the run is being submitted or, according to the backend, has not begun.
     counted, counted_at : float
         Reports that count against the limit of their rate, and the time of the last of them.
+    waited, stopped : float
+        Last time at which it waited for its nodes, and time at which the backend accepted the stop signal.
+    killed : str
+        Reason for killing it; empty if it is not killed.
+    run : Run or None
+        The run for the backend.
     """
 
     number: int
@@ -82,6 +90,15 @@ class ActiveRun:
     waiting: bool = False
     counted: float = 0.0
     counted_at: float = -math.inf
+    waited: float = -math.inf
+    stopped: float = math.nan
+    killed: str = ""
+    run: Run | None = None
+
+    @property
+    def left(self) -> float:
+        """Time since which it is to end; NaN if it is not."""
+        return self.stopped if math.isnan(self.told) else self.told
 
 
 class LiveJob(Job):
@@ -109,6 +126,14 @@ class LiveJob(Job):
         The last report.
     noise : float
         Gradient noise scale in examples; NaN before it is measured.
+    closed : Closed or None
+        The end of the job; None before.
+    exit_code : int or None
+        Exit code of the last run that has ended; None if it is unknown.
+    failed_runs : int
+        Number of runs that failed.
+    ended_gpu_seconds : float
+        GPUs of the runs that have ended times their seconds.
     """
 
     def __init__(
@@ -141,6 +166,9 @@ class LiveJob(Job):
         self.report: TrainingReport | None = None
         self._restart_seconds = file.restart_seconds
         self.noise = math.nan
+        self.closed: Closed | None = None
+        self.exit_code: int | None = None
+        self.failed_runs, self.ended_gpu_seconds = 0, 0.0
         self._stale: dict[str, None] = {}
         # The combinations whose times are fitted on each type, in the order of their last reports.
         self._recent: dict[str, dict[tuple[int, int, int], None]] = {}
@@ -194,7 +222,9 @@ class LiveJob(Job):
 
     @property
     def status(self) -> Status:
-        """Status of a job that has not ended."""
+        """Status of the job."""
+        if self.closed is not None:
+            return self.closed.ending
         if self.run is None:
             return "queued" if self.allocation is None else "starting"
         if not math.isnan(self.run.told):
@@ -233,7 +263,18 @@ class LiveJob(Job):
         """Return the initial steps per second with its allocation; 0 without an allocation."""
         return 0.0 if self.allocation is None else self.speed(self.allocation)
 
+    def copied(self, former: Self | None, timer: Timer) -> Self:
+        """Return the job as it is now for a policy: its `former` copy if there is one, with another timer."""
+        shown = copy(self) if former is None else former
+        shown.__dict__.update(self.__dict__)
+        shown._timer = timer
+        return shown
+
     # ---- changes of the state --------------------------------------------------------------------
+
+    def enter(self, contention: float, weight: float) -> None:
+        """Set the sums of the timer at the submission of the job."""
+        self._entered = contention, weight
 
     def give(self, place: Place | None) -> None:
         """Change the job's allocation."""
@@ -331,20 +372,21 @@ class LiveJob(Job):
             self.learned.use(self.profile)
             self._stale |= {type: None for type, reports in self.learned.reports.items() if reports.total}
 
-    def learn(self) -> None:
-        """Fit the reports that may change the profile."""
+    def learn(self) -> bool:
+        """Fit the reports that may change the profile; return whether there were any."""
         if not self._stale:
-            return
+            return False
         stale, self._stale = self._stale, {}
         if self.learned is None:
             self.seen = self.profile = self.profile.with_restart_seconds(self._restart_seconds)
-            return
+            return True
         self.learned.fit(type for type in stale if type)
         known = self.learned.profile().with_restart_seconds(self._restart_seconds)
         assert isinstance(known, GoodputProfile)
         if not math.isnan(self.noise):
             known = known.with_noise([self.noise])
         self.seen = self.profile = known
+        return True
 
     def batch(self, place: Place) -> Batch | None:
         """Return the batch for training on some GPUs, or None for a job that does not adapt.
@@ -387,7 +429,7 @@ def _prior(file: JobFile, name: str, types: Iterable[str]) -> Profile:
         return CountProfile(name, file.restart_seconds, file.seconds, counts, {type: [1.0] for type in types})
     assert file.work is not None and file.batch_size is not None
     initial = file.batch_size
-    largest = max(file.max_batch_size or LARGEST_FACTOR * initial, initial)
+    largest = max(file.max_batch_size or _LARGEST_FACTOR * initial, initial)
     fits = file.max_local_batch
     most = {type: (fits.get(type) if isinstance(fits, dict) else fits) or largest for type in types}
     return GoodputProfile(

@@ -9,18 +9,16 @@ Reports of jobs are not durable; they wait in memory for the next write.
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from copter.durable.log import Log
 from copter.errors import FileError
-from copter.live.events import KINDS, Closed, Decided, Ended, Ending, Event, Launched, made
-from copter.live.files import ValidationError, describe
+from copter.live.events import KINDS, Ending, Event, made
+from copter.live.files import UNKNOWN, ValidationError, describe
 
 _SCHEMA = """
 CREATE TABLE events (
@@ -42,11 +40,12 @@ CREATE TABLE dropped (
 ) WITHOUT ROWID;
 """
 """The table ``dropped`` has the sums of the jobs whose events were dropped."""
-_VERSION = 2
-_OWNER = "(SELECT json_extract(fields, '$.author') FROM events WHERE job = one.job AND kind = 'Submitted')"
+_VERSION = 3
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
 _NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"
+KEPT_ROUNDS = 2000
+"""Number of the last rounds that are always part of the history."""
 JOURNAL = "journal.sqlite"
 """Name of the journal in a service's folder."""
 
@@ -59,16 +58,8 @@ class LiveJournal(Log):
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        try:
-            super().__init__(path, _SCHEMA, _VERSION, read_only=read_only)
-            try:
-                numbers = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
-                (self.last,) = self.database.execute(numbers).fetchone()
-            except sqlite3.Error:
-                self.database.close()
-                raise
-        except (sqlite3.Error, OSError) as error:
-            raise FileError(path, f"cannot be read as a journal: {error}") from error
+        super().__init__(path, _SCHEMA, _VERSION, read_only=read_only)
+        ((self.last,),) = self.rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'")
         self._inode = path.stat().st_ino
         self._waiting: list[tuple[int, float, str, str | None, str]] = []
 
@@ -104,121 +95,44 @@ class LiveJournal(Log):
         except FileNotFoundError:
             return False
 
-    def unfinished(self) -> list[str]:
-        """Return the jobs that have not ended, or whose last run has not ended.
+    def history(self) -> Iterator[tuple[int, Event]]:
+        """Yield the events from which the state follows, in order.
 
-        One search in the index for each job; reports are not read.
+        Left out are notes, reports of ended jobs before the last one, and old rounds that changed no places.
         """
-        rows = self._rows(
-            """
-            WITH RECURSIVE one(job) AS (
-                SELECT min(job) FROM events WHERE job IS NOT NULL UNION ALL
-                SELECT (SELECT min(job) FROM events WHERE job > one.job) FROM one WHERE one.job IS NOT NULL
-            )
-            SELECT job FROM one WHERE job IS NOT NULL AND (
-                NOT EXISTS (SELECT 1 FROM events WHERE job = one.job AND kind = 'Closed')
-                OR coalesce((SELECT max(id) FROM events WHERE job = one.job AND kind = 'Launched'), 0)
-                 > coalesce((SELECT max(id) FROM events WHERE job = one.job AND kind = 'Ended'), 0)
-            )
-            """
-        )
-        return [job for (job,) in rows]
-
-    def history(self, jobs: Sequence[str]) -> Iterator[tuple[int, Event]]:
-        """Yield the events that matter for the nodes and for some jobs, in order.
-
-        These are the events of the jobs, those of nodes and policies, the rounds that requested nodes, and
-        the rounds that changed places since the first of the jobs was submitted.
-        """
-        listed = json.dumps(list(jobs))
-        (first,) = next(
-            self._rows(
-                "SELECT min((SELECT min(id) FROM events WHERE job = one.value AND kind = 'Submitted')) "
-                "FROM json_each(?) AS one",
-                (listed,),
-            )
-        )
-        rows = self._rows(
+        last = "SELECT max(id) FROM events WHERE job = one.job AND kind = 'Reported'"
+        yield from self._numbered(
             f"""
-            {_COLUMNS} WHERE kind IN ('Opened', 'NodesChanged', 'Drained') UNION ALL
-            {_COLUMNS} WHERE kind = 'Decided' AND (
-                instr(fields, '"sizes":{{}}') = 0 OR (id > ? AND instr(fields, '"places":{{}}') = 0)
-            ) UNION ALL
-            SELECT events.id, time, kind, job, fields FROM json_each(?) AS one CROSS JOIN events
-                ON job = one.value WHERE kind != 'Noted'
-            ORDER BY 1
+            {_COLUMNS} AS one WHERE kind != 'Noted' AND (
+                kind != 'Reported' OR id = ({last})
+                OR NOT EXISTS (SELECT 1 FROM events WHERE job = one.job AND kind = 'Closed')
+            ) AND (
+                kind != 'Decided' OR instr(fields, '"places":{{}}') = 0 OR id >= coalesce(
+                    (SELECT id FROM events WHERE kind = 'Decided' ORDER BY id DESC LIMIT 1 OFFSET ?), 0)
+            ) ORDER BY id
             """,
-            (self.last if first is None else first, listed),
+            (KEPT_ROUNDS - 1,),
         )
-        for row in rows:
-            yield row[0], self._event(row)
 
-    def endings(self) -> list[tuple[str, str, str]]:
-        """Return the jobs that have ended in the order of their ends, each with its owner and its ending."""
-        ending = "json_extract(fields, '$.ending')"
-        rows = f"SELECT job, {_OWNER}, {ending} FROM events AS one WHERE kind = 'Closed' ORDER BY id"
-        return list(self._extracted(rows))
-
-    def gpu_seconds(self) -> dict[str, float]:
-        """Return the GPUs of all runs that have ended times their seconds, by the owners of their jobs."""
-        sums = "sum(json_extract(fields, '$.gpu_seconds'))"
-        rows = f"SELECT {_OWNER}, {sums} FROM events AS one WHERE kind = 'Ended' GROUP BY 1"
-        return dict(self._extracted(rows))
+    def _numbered(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[int, Event]]:
+        """Yield the events of a query with their numbers."""
+        return ((row[0], self._event(row)) for row in self._rows(query, values))
 
     def dropped(self) -> list[tuple[str, str, int, float]]:
         """Return owner and ending of the jobs that were dropped, with their number and their GPU seconds."""
         return list(self._rows("SELECT owner, ending, jobs, gpu_seconds FROM dropped"))
 
-    def drop(self, job: str) -> None:
+    def drop(self, job: str, owner: str, ending: Ending, gpu_seconds: float) -> None:
         """Remove the events of a job that has ended, and add it to the sums."""
         if self._waiting:
             self.flush()
         with self.writing():
+            events = self.database.execute("DELETE FROM events WHERE job = ?", (job,)).rowcount
             self.database.execute(
-                f"""
-                INSERT INTO dropped SELECT {_OWNER}, json_extract(fields, '$.ending'), 1, (
-                    SELECT coalesce(sum(json_extract(fields, '$.gpu_seconds')), 0.0) FROM events
-                    WHERE job = one.job AND kind = 'Ended'
-                ), (SELECT count(*) FROM events WHERE job = one.job)
-                FROM events AS one WHERE job = ? AND kind = 'Closed'
-                ON CONFLICT DO UPDATE SET jobs = jobs + 1, gpu_seconds = gpu_seconds + excluded.gpu_seconds,
-                    events = events + excluded.events
-                """,
-                (job,),
+                "INSERT INTO dropped VALUES (?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET jobs = jobs + 1,"
+                " gpu_seconds = gpu_seconds + excluded.gpu_seconds, events = events + excluded.events",
+                (owner, ending, gpu_seconds, events),
             )
-            self.database.execute("DELETE FROM events WHERE job = ?", (job,))
-
-    def crowd(self, number: int) -> tuple[float, float] | None:
-        """Return the sums of contention and weight after the last round that was asked before an event."""
-        where = f"{_COLUMNS} WHERE kind = 'Decided' AND"
-        before = self._rows(f"{where} id < ? ORDER BY id DESC LIMIT 1", (number,))
-        after = self._rows(f"{where} id > ? ORDER BY id LIMIT 1", (number,))
-        found = None
-        for row in (*before, *after):
-            event = self._event(row)
-            assert isinstance(event, Decided)
-            if event.seen < number:
-                found = event.contention, event.weight
-        return found
-
-    def rounds(self, count: int) -> list[Decided]:
-        """Return the last rounds with a decision."""
-        rows = self._rows(f"{_COLUMNS} WHERE kind = 'Decided' ORDER BY id DESC")
-        events = (event for event in map(self._event, rows) if isinstance(event, Decided) and not event.error)
-        return list(islice(events, count))[::-1]
-
-    def ended_runs(self, count: int) -> list[tuple[Launched, Ended]]:
-        """Return the begin and the end of the runs that ended last."""
-        rows = list(self._rows(f"{_COLUMNS} WHERE kind = 'Ended' ORDER BY id DESC LIMIT ?", (count,)))
-        begins = self._rows(
-            f"{_COLUMNS} WHERE kind = 'Launched' AND job IN (SELECT value FROM json_each(?))",
-            (json.dumps(list({row[3] for row in rows})),),
-        )
-        launched = {
-            (one.job, one.number): one for one in map(self._event, begins) if isinstance(one, Launched)
-        }
-        ends = [one for one in map(self._event, rows[::-1]) if isinstance(one, Ended)]
-        return [(launched[key], one) for one in ends if (key := (one.job, one.number)) in launched]
 
     def events(
         self, after: int = 0, *, kind: str | None = None, job: str | None = None
@@ -229,25 +143,14 @@ class LiveJournal(Log):
             if value is not None:
                 where.append(f"{column} = ?")
                 values.append(value)
-        for row in self._rows(f"{_COLUMNS} WHERE {' AND '.join(where)} ORDER BY id", values):
-            yield row[0], self._event(row)
-
-    def last_of(self, kind: str, job: str) -> Event | None:
-        """Return the last event of a kind for a job."""
-        rows = self._rows(f"{_COLUMNS} WHERE job = ? AND kind = ? ORDER BY id DESC LIMIT 1", (job, kind))
-        return next((self._event(row) for row in rows), None)
-
-    def closed(self, count: int) -> list[Closed]:
-        """Return the ends of the jobs that ended last, the latest first."""
-        rows = self._rows(f"{_COLUMNS} WHERE kind = 'Closed' ORDER BY id DESC LIMIT ?", (count,))
-        return [event for event in map(self._event, rows) if isinstance(event, Closed)]
+        yield from self._numbered(f"{_COLUMNS} WHERE {' AND '.join(where)} ORDER BY id", values)
 
     def told(self, after: int, count: int) -> list[tuple[int, Event]]:
         """Return events except reports and rounds: the first after a number, or the last if that is 0."""
         order = "ASC" if after else "DESC"
         where = "id > ? AND kind NOT IN ('Reported', 'Decided')"
-        rows = self._rows(f"{_COLUMNS} WHERE {where} ORDER BY id {order} LIMIT ?", (after, count))
-        return sorted(((row[0], self._event(row)) for row in rows), key=lambda one: one[0])
+        found = self._numbered(f"{_COLUMNS} WHERE {where} ORDER BY id {order} LIMIT ?", (after, count))
+        return sorted(found, key=lambda one: one[0])
 
     def last_time(self) -> float:
         """Return the time of the last event; 0 without events."""
@@ -260,20 +163,8 @@ class LiveJournal(Log):
         paths = (self.path, self.path.with_name(self.path.name + "-wal"))
         return sum(path.stat().st_size for path in paths if path.exists())
 
-    def knows(self, job: str) -> bool:
-        """Return whether there is a job of this name, which may have ended."""
-        row = self.database.execute(
-            "SELECT 1 FROM events WHERE job = ? AND kind = 'Submitted' LIMIT 1", (job,)
-        ).fetchone()
-        return row is not None
-
-    def ending(self, job: str) -> Ending | None:
-        """Return how a job ended; None if it has not."""
-        closed = self.last_of("Closed", job)
-        return closed.ending if isinstance(closed, Closed) else None
-
     def check(self) -> None:
-        """Raise FileError if an event is missing, or the first event is not the start of a service."""
+        """Raise FileError if an event is missing."""
         first, count = next(self._rows("SELECT min(id), count(*) FROM events"))
         if self.last == 0:
             return
@@ -288,22 +179,6 @@ class LiveJournal(Log):
             )
             missing = 1 if first != 1 else next(self._rows(gap))[0]
             raise FileError(self.path, f"is damaged: event {missing} is missing")
-        kinds = self._rows(
-            """
-            WITH RECURSIVE one(kind) AS (
-                SELECT min(kind) FROM events UNION ALL
-                SELECT (SELECT min(kind) FROM events WHERE kind > one.kind) FROM one
-                WHERE one.kind IS NOT NULL
-            )
-            SELECT kind, (SELECT min(id) FROM events WHERE kind = one.kind) FROM one WHERE kind IS NOT NULL
-            """
-        )
-        for kind, number in kinds:
-            if kind not in KINDS:
-                raise self._wrong(number, kind, ValueError(_NO_KIND))
-        kind = next(self._rows("SELECT kind FROM events WHERE id = 1"))[0]
-        if kind != "Opened":
-            raise FileError(self.path, f"is damaged: event 1 ({kind}) must be the start of a service")
 
     @contextmanager
     def applying(self, number: int, event: Event) -> Iterator[None]:
@@ -323,36 +198,24 @@ class LiveJournal(Log):
                 raise
             raise FileError(self.path, f"is damaged: {error}") from error
 
-    def _extracted(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query of fields of the ends of jobs and runs."""
-        try:
-            yield from self._rows(query)
-        except sqlite3.OperationalError:  # an event may be no JSON: the loop names it
-            for kind in ("Submitted", "Ended", "Closed"):
-                for _ in self.events(kind=kind):
-                    pass
-            raise
-
     def _event(self, row: tuple[Any, ...]) -> Event:
         """Return the event of a row; check its fields."""
         number, time, kind, job, text = row
         try:
             if kind not in KINDS:
                 raise ValueError(_NO_KIND)
-            if not isinstance(time, int | float) or not math.isfinite(time):
-                raise ValueError(f"time = {time!r}: must be a finite number")
             fields = json.loads(text)
             if not isinstance(fields, dict):
                 raise ValueError(f"fields = {text!r}: must be a JSON object")
-            return made(kind, time, fields | ({} if job is None else {"job": job}))
-        except (ValueError, TypeError, RecursionError) as error:
+            return made(kind, {"time": time} | ({} if job is None else {"job": job}) | fields)
+        except (ValueError, RecursionError) as error:
             raise self._wrong(number, kind, error) from error
 
     def _wrong(self, number: int, kind: object, error: Exception) -> FileError:
         """Return the error of an event that cannot be read or applied."""
         if isinstance(error, ValidationError):
             said = describe(error.errors())
-            if any(one["type"] == "extra_forbidden" for one in error.errors()):
+            if any(one["type"] in UNKNOWN for one in error.errors()):
                 said += f"; {_OTHER_VERSION}"
         elif isinstance(error, json.JSONDecodeError):
             said = f"must be JSON: {error}"
@@ -361,10 +224,6 @@ class LiveJournal(Log):
         else:
             said = f"{type(error).__name__}: {error}"
         return FileError(self.path, f"event {number} ({kind}): {said}")
-
-    def sound(self) -> bool:
-        """Return whether SQLite's check finds the file intact."""
-        return self.database.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
     def close(self) -> None:
         """Write the events that wait in memory, and close the file; it is closed also if that fails."""

@@ -7,9 +7,6 @@ of a crash, a lost node or a kill between two steps.
 Starts are submitted to the backend in the background, a few at a time, because each may take long.  A tick
 does not wait for them, so that it can stop and kill other runs in the meantime.
 
-While a policy decides, cancelled jobs and drained nodes are in events that wait, because the policy's thread
-reads the state.  The launcher reads these events, so it kills and stops the runs at once.
-
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
 complete when its present run ends with exit code 0; the outcome of its former runs has no effect.
 """
@@ -24,24 +21,21 @@ import os
 import shutil
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
-from copter.live.cluster import first_numbers
+from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
 from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
-from copter.live.files import ClusterFile, JobFile
+from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
-from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
+from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.record import ServiceRecord
-from copter.live.training.plan import Pace, TrainingPlan
+from copter.live.training.plan import TrainingPlan
 from copter.live.untrusted import UntrustedFileError, blamed_on, check_shared
-from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 _log = logging.getLogger("copter.live")
 
@@ -60,27 +54,11 @@ _MOST_STARTS = 4
 _T = TypeVar("_T")
 
 
-@dataclass
-class _Watched:
-    """A run that has not ended, with data that is lost when the service ends."""
-
-    run: Run
-    waited: float = -math.inf  # last time at which the run waited for its nodes
-    told: float = math.nan  # time at which the backend accepted the stop signal
-    killed: str = ""  # reason for killing the run; empty if it is not killed
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Name of the job and number of the run."""
-        return self.run.job, self.run.number
-
-
 class Launcher:
     """The runs of a service.
 
-    Runs report to `url` with tokens that are derived from the service's `token`.  `profiles` has each
-    application whose jobs can be paced.  `silent` is the error of the last tick; empty without an error.
-    `numbered` is true if runs get machine-wide numbers of GPUs.
+    Runs report to `url` with tokens that are derived from the service's `token`.  `silent` is the error of
+    the last tick; empty without an error.  `numbered` is true if runs get machine-wide numbers of GPUs.
     """
 
     def __init__(
@@ -92,9 +70,8 @@ class Launcher:
         *,
         url: str,
         token: str,
-        profiles: Mapping[str, GoodputProfile],
     ) -> None:
-        self._record, self._backend, self._profiles = record, backend, profiles
+        self._record, self._backend = record, backend
         self._jobs, self._url, self._token = folder / JOBS, url, token
         self._opened, self._last_event = record.now(), record.state.timer.time
         # Runs of a former service that this one has not found running: they may have ended in between.
@@ -104,17 +81,14 @@ class Launcher:
         self._starting: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._begun = self._ended = 0
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
-        self._watched: dict[tuple[str, int], _Watched] = {}
         self._file = file
-        self._scaled = {one.type: [one.host(node) for node in range(one.nodes)] for one in file.gpus}
-        self.numbered = file.pace is None and not backend.picks_devices
+        self.numbered = not backend.picks_devices
         self.silent = ""
 
     async def tick(self) -> None:
         """Compare places once, and start, stop and kill runs accordingly."""
         self._begun += 1
         try:
-            await self._scale()
             await self._look_at_nodes()
             await self._look_at_runs()
             await self._launch()
@@ -140,11 +114,6 @@ class Launcher:
             self._ticked.clear()
             await self._ticked.wait()
 
-    async def starts(self) -> None:
-        """Wait until the runs that are being submitted to the backend have been submitted."""
-        while self._starting:
-            await asyncio.gather(*self._starting.values())
-
     @property
     def trouble(self) -> str:
         """Reason why runs are not monitored; empty if they are."""
@@ -166,23 +135,9 @@ class Launcher:
 
     # ---- nodes -----------------------------------------------------------------------------------
 
-    async def _scale(self) -> None:
-        """Request the nodes that the policy wants, if the backend adds and removes nodes."""
-        if not isinstance(self._backend, Scalable):
-            return
-        state = self._record.state
-        sizes = Counter(type for type, _, _ in state.nodes())
-        for one in self._file.gpus:
-            hosts = [one.host(node) for node in range(sizes[one.type])]
-            if self._scaled[one.type] != hosts:
-                await self._ask(self._backend.set_hosts, one.type, hosts)
-                self._scaled[one.type] = hosts
-
     async def _look_at_nodes(self) -> None:
         """Write an event if the set of failed nodes has changed."""
         reasons, record, state = await self._ask(self._backend.down), self._record, self._record.state
-        if record.deciding:
-            return
         hosts = {state.host(type, node): (type, node) for type, node, _ in state.nodes()}
         down = tuple(sorted((*hosts[host], why) for host, why in reasons.items() if host in hosts))
         if {one[:2] for one in down} != set(state.failed):
@@ -192,101 +147,88 @@ class Launcher:
 
     async def _look_at_runs(self) -> None:
         """Write events for runs that have ended, and stop or kill runs where needed."""
-        running = [(job, self._watch(job)) for job in self._record.state.running()]
-        self._watched = {watched.key: watched for _, watched in running}
-        asked = [(job, watched) for job, watched in running if watched.key not in self._starting]
+        asked = [
+            (job, active, self._run_of(job, active))
+            for job in self._record.state.running()
+            if (active := job.run) is not None and (job.name, active.number) not in self._starting
+        ]
         if not asked:
             return
-        states = await self._ask(self._backend.states, [watched.run for _, watched in asked])
-        for job, watched in asked:
-            run, state = watched.run, states[watched.run.id]
-            if state.waiting:
-                watched.waited = self._record.now()
-            active = job.run  # it may have changed during the call above
-            waiting = self._record.waiting_of(job.name)
-            if active is None or active.number != run.number or Ended in waiting:
+        states = await self._ask(self._backend.states, [run for _, _, run in asked])
+        for job, active, run in asked:
+            state = states[run.id]
+            if job.run is not active:  # it has changed during the call above
                 continue
             active.waiting = state.waiting
+            if state.waiting:
+                active.waited = self._record.now()
             try:
                 if state.outcome is not None:
-                    if not waiting or Closed in waiting:  # else the effect of the end depends on what waits
-                        self._end(job, active, state)
+                    self._end(job, active, state)
                     continue
-                self._unseen.discard(watched.key)
+                self._unseen.discard((job.name, active.number))
                 with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
                     self._limit(job, active)
-                await self._end_if_wanted(job, active, watched)
+                await self._end_if_wanted(job, active, run)
             except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
                 continue
             except UntrustedFileError as error:  # it concerns the folder of this run only
-                watched.killed = watched.killed or str(error)
+                active.killed = active.killed or str(error)
                 await self._ask(self._backend.kill, run)
 
     def _limit(self, job: LiveJob, run: ActiveRun) -> None:
         """Write that a run of a job with a time limit has begun, and that the job failed at its limit."""
         record = self._record
-        if job.file.time_limit_seconds is None or self._is_former(job):
+        if job.file.time_limit_seconds is None or job.closed is not None:
             return
         now = record.now()
-        if math.isnan(run.begun) and not run.waiting and Begun not in record.waiting_of(job.name):
+        if math.isnan(run.begun) and not run.waiting:
             record.write(Begun(time=now, job=job.name, number=run.number))
         if reason := _used_up(job, now):  # as for a job that was cancelled, its run is stopped, then killed
             record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
 
-    async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
+    async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, run: Run) -> None:
         """Kill a run if there is a reason, or stop a run whose job is to run elsewhere or has ended."""
-        run, why = watched.run, self._why_to_kill(job, active, watched)
+        why = self._why_to_kill(job, active)
         if why:
-            if not watched.killed:
-                watched.killed = why
+            if not active.killed:
+                active.killed = why
                 self._record.note(f"run {run.number} is killed: {why}", job.name)
             await self._ask(self._backend.kill, run)
-        elif self._is_to_leave(job, active) and math.isnan(watched.told):
-            if math.isnan(active.told) and Told not in self._record.waiting_of(job.name):
+        elif self._is_to_leave(job, active) and math.isnan(active.stopped):
+            if math.isnan(active.told):
                 try:
                     self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
                 except sqlite3.Error:
-                    if not (self._is_former(job) or _used_up(job, self._record.now())):
+                    if job.closed is None and not _used_up(job, self._record.now()):
                         raise
             await self._ask(self._backend.stop, run)
-            watched.told = self._record.now()  # not reached if the call fails; then the next tick repeats it
+            active.stopped = self._record.now()  # not reached if the call fails; the next tick repeats it
 
-    def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
+    def _why_to_kill(self, job: LiveJob, run: ActiveRun) -> str:
         """Return the reason for killing a run; empty without a reason."""
         now = self._record.now()
-        if now - _told(run, watched) > self._file.grace_seconds:
+        if now - run.left > self._file.grace_seconds:
             return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
-        if job.name in self._record.busy():  # the state does not have its last reports yet
-            return ""
         # A run cannot report before it has begun, or while no service listens.
-        heard = max(run.heard, self._opened, watched.waited)
+        heard = max(run.heard, self._opened, run.waited)
         if job.file.elastic and now - heard > job.file.silence_seconds:
             return f"no report for {job.file.silence_seconds:g} s"
         return ""
 
-    def _is_former(self, job: LiveJob) -> bool:
-        """Return whether a job has ended although its run has not."""
-        record = self._record
-        return record.state.jobs.get(job.name) is not job or Closed in record.waiting_of(job.name)
-
     def _is_to_leave(self, job: LiveJob, run: ActiveRun) -> bool:
         """Return whether a run is to end because its job is to run elsewhere, or nowhere."""
-        if job.target != run.place or self._is_former(job) or _used_up(job, self._record.now()):
-            return True
-        type, nodes = run.place
-        leaving = self._record.leaving()
-        return any((type, node) in leaving for node, _ in nodes)
+        return job.target != run.place or bool(_used_up(job, self._record.now()))
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
         """Write that a run ended and, if its job is complete or given up, that the job ended."""
         assert state.outcome is not None
-        watched = self._watch(job)
-        outcome, reason, killed = state.outcome, state.reason, watched.killed
+        outcome, reason, killed = state.outcome, state.reason, run.killed
         if killed and outcome in ("lost", "failed"):
             outcome, reason = "failed", killed
-        elif math.isnan(_told(run, watched)) and (state.by_itself or (outcome == "stopped" and reason)):
+        elif math.isnan(run.left) and (state.by_itself or (outcome == "stopped" and reason)):
             outcome = "failed"  # the run was not told to end
-        now, until = self._record.now(), self._last_event if watched.key in self._unseen else None
+        now, until = self._record.now(), self._last_event if (job.name, run.number) in self._unseen else None
         seconds = max((now if until is None else until) - run.launched, 0.0)
         ended = Ended(
             time=now,
@@ -298,27 +240,29 @@ class Launcher:
             gpu_seconds=seconds * sum(gpus for _, gpus in run.place[1]),
             until=until,
         )
-        if self._is_former(job):
-            self._finish(ended)
-        elif outcome == "completed":
-            self._finish(ended, "completed")
-        elif limit := _used_up(job, ended.time if ended.until is None else ended.until):
-            self._finish(ended, "failed", limit)
-        else:
-            failures, losses = self._record.state.after(job, ended)
-            if failures > job.file.retries:
-                self._finish(ended, "failed", reason)
-            elif losses > _MOST_LOSSES:
-                self._finish(ended, "failed", f"{losses} runs in a row made no progress; the last: {reason}")
-            else:
-                self._finish(ended)
+        self._finish(ended, *self._ending(job, ended))
 
-    def _finish(self, ended: Ended, ending: Ending | None = None, reason: str = "") -> None:
+    def _ending(self, job: LiveJob, ended: Ended) -> tuple[Ending | None, str]:
+        """Return how a job ends with its run, and why; None if it does not."""
+        if job.closed is not None:
+            return None, ""
+        if ended.outcome == "completed":
+            return "completed", ""
+        if limit := _used_up(job, ended.time if ended.until is None else ended.until):
+            return "failed", limit
+        failures, losses = self._record.state.after(job, ended)
+        if failures > job.file.retries:
+            return "failed", ended.reason
+        if losses > _MOST_LOSSES:
+            return "failed", f"{losses} runs in a row made no progress; the last: {ended.reason}"
+        return None, ""
+
+    def _finish(self, ended: Ended, ending: Ending | None, reason: str) -> None:
         """Write that a run ended and, in the same transaction, that its job ended."""
-        if ending is None:
-            self._record.write(ended)
-        else:
-            self._record.write(ended, Closed(time=ended.time, job=ended.job, ending=ending, reason=reason))
+        closed = (
+            () if ending is None else (Closed(time=ended.time, job=ended.job, ending=ending, reason=reason),)
+        )
+        self._record.write(ended, *closed)
 
     async def _prune(self) -> None:
         """Drop the jobs that ended first, with their folders; go on in the next tick if that takes long."""
@@ -335,8 +279,6 @@ class Launcher:
         if all(job.target is None or job.run is not None for job in state.jobs.values()):
             return
         await self._ask(check_shared, self._jobs)
-        if record.deciding:
-            return
         now, free, launched = record.now(), state.free(), list[tuple[LiveJob, Launched]]()
         for job in state.jobs.values():
             target = job.target
@@ -362,25 +304,25 @@ class Launcher:
         if not launched:
             return
         record.write(*(event for _, event in launched))
-        for job, event in launched:
+        for job, _ in launched:
             active = job.run
-            if active is None or active.number != event.number:
-                continue
-            watched, active.waiting = self._watch(job), True
-            self._starting[watched.key] = asyncio.create_task(self._submit(job, active, watched))
+            assert active is not None
+            active.waiting = True
+            self._starting[job.name, active.number] = asyncio.create_task(self._submit(job, active))
 
-    async def _submit(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
+    async def _submit(self, job: LiveJob, active: ActiveRun) -> None:
         """Start a run in the background."""
         try:
-            await self._start(job, active, watched.run)
+            await self._start(job, active)
         except (OSError, sqlite3.Error) as error:  # the next tick finds the run lost, unless it was started
             _log.warning("job %s: run %d: %s", job.name, active.number, error)
         finally:
-            watched.waited = self._record.now()
-            del self._starting[watched.key]
+            active.waited = self._record.now()
+            del self._starting[job.name, active.number]
 
-    async def _start(self, job: LiveJob, active: ActiveRun, run: Run) -> None:
+    async def _start(self, job: LiveJob, active: ActiveRun) -> None:
         """Start a run that is in the journal, unless it is to end before it has been submitted."""
+        run = self._run_of(job, active)
         try:
             if job.file.elastic:
                 active.batch = job.batch(active.place)
@@ -391,7 +333,7 @@ class Launcher:
             if not wanted:  # the next tick finds that it never began
                 self._record.write(Told(time=self._record.now(), job=job.name, number=active.number))
         except UntrustedFileError as error:
-            if job.run is active and job.name not in self._record.busy():
+            if job.run is active:
                 self._end(job, active, RunState("failed", f"cannot be started: {error}"))
         except BackendError as error:
             if not isinstance(error, RunRefusedError):
@@ -405,60 +347,45 @@ class Launcher:
 
     def _give_up(self, job: LiveJob, run: ActiveRun, reason: str) -> None:
         """Write that a run failed to start and that its job, unless it has ended already, failed with it."""
-        there = not self._is_former(job) and job.name not in self._record.busy()
         ended = Ended(
             time=self._record.now(), job=job.name, number=run.number, outcome="failed", reason=reason
         )
-        self._finish(ended, "failed" if there else None, reason)
+        self._finish(ended, "failed" if job.closed is None else None, reason)
 
-    def _watch(self, job: LiveJob) -> _Watched:
-        """Return the record of a job's present run for the backend; create it if needed."""
-        active, file = job.run, job.file
-        assert active is not None
-        key = job.name, active.number
-        if key not in self._watched:
-            type, nodes = active.place
-            home = self._jobs / job.name
+    def _run_of(self, job: LiveJob, active: ActiveRun) -> Run:
+        """Return a job's present run for the backend."""
+        if active.run is None:
+            file, home = job.file, self._jobs / job.name
             index = {} if job.index is None else {INDEX: str(job.index)}
-            run = Run(
+            active.run = Run(
                 job=job.name,
                 number=active.number,
                 command=file.command,
                 directory=file.directory or str(home / WORK),
                 folder=home / "runs" / str(active.number),
-                type=type,
+                type=active.place[0],
                 hosts=active.hosts,
-                gpus=tuple(gpus for _, gpus in nodes),
+                gpus=tuple(gpus for _, gpus in active.place[1]),
                 devices=self._numbers(active) if self.numbered else (),
                 once=not file.elastic,
                 environment=file.environment | index,
                 log_bytes=self._file.log_bytes,
-                limits=self._limits(file),
+                limits=file.limits,
             )
-            self._watched[key] = _Watched(run)
-        return self._watched[key]
-
-    def _limits(self, file: JobFile) -> dict[str, float]:
-        """Return the limits of a job's runs, without those that are to be ignored."""
-        if not self._file.ignore_unenforced_limits:
-            return file.limits
-        return {name: value for name, value in file.limits.items() if name in self._backend.limits}
+        return active.run
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
-        first = first_numbers(self._record.state.nodes())
         type, nodes = run.place
         pairs = zip(nodes, run.devices, strict=True)
-        return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
+        return tuple(
+            tuple(self._file.first_gpu(type, node) + gpu for gpu in gpus) for (node, _), gpus in pairs
+        )
 
     def _plan(self, job: LiveJob, run: ActiveRun) -> TrainingPlan:
         """Return the plan for the processes of an elastic job."""
-        file, type = job.file, run.place[0]
+        file = job.file
         assert file.work is not None and file.batch_size is not None and run.batch is not None
-        pace = None
-        if self._file.pace is not None:
-            profile = self._profiles[file.application]
-            pace = Pace(tuple(profile.models[type].parameters), self._file.pace.speed)
         return TrainingPlan(
             url=f"{self._url}/v1/runs/{job.name}/{run.number}",
             token=run_token(self._token, job.name, run.number),
@@ -466,13 +393,11 @@ class Launcher:
             number=run.number,
             work=file.work,
             initial_batch=file.batch_size,
-            max_batch=file.max_batch_size or file.batch_size * LARGEST_FACTOR,
             batch=run.batch,
             rule=file.rule,
             checkpoint_seconds=file.checkpoint_seconds,
             report_seconds=min(file.report_seconds, self._file.lease_seconds / 3.0),
             lease_seconds=self._file.lease_seconds,
-            pace=pace,
         )
 
 
@@ -518,8 +443,3 @@ def _used_up(job: LiveJob, now: float) -> str:
     """Return the reason why a job that has used up its time limit fails; empty if it has time left."""
     limit = job.file.time_limit_seconds
     return f"time limit of {limit:.0f} s" if limit is not None and job.used_seconds(now) >= limit else ""
-
-
-def _told(run: ActiveRun, watched: _Watched) -> float:
-    """Return the time at which a run was told to stop, NaN if it was not; the event of that may wait."""
-    return watched.told if math.isnan(run.told) else run.told

@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING
 from copter.extras import extra
 
 with extra("live"):
-    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
-    from prometheus_client.core import CounterMetricFamily
+    from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from copter.live.cluster import LiveCluster
-    from copter.live.events import Decided
+    from copter.live.record import ServiceRecord
 
 _SECONDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _STATUSES = ("queued", "starting", "running", "stopping")
 
 
 class ServiceMetrics(Collector):
-    """Counters, gauges and histograms of a service.
+    """Metrics of a service; `rounds` and `reports` are counted since its start, the others by its record.
 
     ================================== ========= =======================================================
     copter_live_jobs                   gauge     jobs that have not ended, by ``status``
@@ -47,80 +46,59 @@ class ServiceMetrics(Collector):
     """
 
     def __init__(self) -> None:
-        at = self._registry = CollectorRegistry()
-        self._jobs = Gauge("copter_live_jobs", "Jobs that have not ended", ["status"], registry=at)
-        self._over: dict[str, int] = {}
-        self._gpu_seconds: dict[str, float] = {}
-        at.register(self)
-        self._gpus = Gauge("copter_live_gpus", "GPUs", ["type", "state"], registry=at)
-        self._unusable = Gauge("copter_live_nodes_unusable", "Nodes not in use", ["type"], registry=at)
-        self._rounds = Histogram(
-            "copter_live_round_seconds", "Seconds of a round", buckets=_SECONDS, registry=at
+        self._registry, self._now = CollectorRegistry(), list[Metric]()
+        self._registry.register(self)
+        self.rounds = Histogram(
+            "copter_live_round_seconds", "Seconds of a round", buckets=_SECONDS, registry=self._registry
         )
-        self._asked = Counter("copter_live_rounds", "Rounds", registry=at)
-        self._gap = Gauge("copter_live_round_gap", "Certified gap of the last round", registry=at)
-        self._goodput = Gauge("copter_live_goodput", "Predicted goodput of all running jobs", registry=at)
-        self._reports = Counter("copter_live_reports", "Reports of jobs", registry=at)
-        self._ended = Counter("copter_live_runs_ended", "Runs that ended", ["outcome"], registry=at)
-        self._silent = Gauge("copter_live_backend_silent", "1 if the backend does not answer", registry=at)
-        self._bytes = Gauge("copter_live_journal_bytes", "Bytes of the journal", registry=at)
+        self.asked = Counter("copter_live_rounds", "Rounds", registry=self._registry)
+        self.reports = Counter("copter_live_reports", "Reports of jobs", registry=self._registry)
+
+    def text(self, record: ServiceRecord, *, silent: bool) -> str:
+        """Return all metrics at this moment."""
+        self._now = list(_families(record, silent))
+        return generate_latest(self._registry).decode()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics that the journal counts, for the client library of Prometheus."""
-        family = CounterMetricFamily("copter_live_jobs_over", "Jobs that have ended", labels=["ending"])
-        for ending, count in self._over.items():
-            family.add_metric([ending], count)
-        yield family
-        family = CounterMetricFamily(
-            "copter_live_gpu_seconds", "GPUs of ended runs times their seconds", labels=["owner"]
-        )
-        for owner, seconds in self._gpu_seconds.items():
-            family.add_metric([owner], seconds)
-        yield family
+        """Yield the metrics of the record, for the client library of Prometheus."""
+        yield from self._now
 
-    def decided(self, round: Decided) -> None:
-        """Count a round."""
-        self._asked.inc()
-        self._rounds.observe(round.seconds)
-        if "gap" in round.figures:
-            self._gap.set(round.figures["gap"])
 
-    def reported(self) -> None:
-        """Count a report."""
-        self._reports.inc()
+def _families(record: ServiceRecord, silent: bool) -> Iterator[Metric]:
+    state, past = record.state, record.past
+    statuses = Counts[str](job.status for job in state.jobs.values())
+    yield _gauge("jobs", "Jobs that have not ended", {(one,): statuses[one] for one in _STATUSES}, "status")
+    yield _counter("jobs_over", "Jobs that have ended", record.endings(), "ending")
+    yield _counter("gpu_seconds", "GPUs of ended runs times their seconds", record.gpu_seconds, "owner")
+    yield _counter("runs_ended", "Runs that ended", past.outcomes, "outcome")
+    busy = Counts[str]()
+    for job in state.running():
+        assert job.run is not None
+        busy[job.run.place[0]] += sum(gpus for _, gpus in job.run.place[1])
+    there, out = state.cluster.capacity, Counts(type for type, _ in state.unusable)
+    counts = (("there", there), ("given", state.given()), ("busy", busy))
+    gpus: dict[tuple[str, ...], int] = {
+        (type, what): count.get(type, 0) for type in there for what, count in counts
+    }
+    yield _gauge("gpus", "GPUs", gpus, "type", "state")
+    yield _gauge("nodes_unusable", "Nodes not in use", {(type,): out[type] for type in there}, "type")
+    if past.rounds and "gap" in past.rounds[-1].figures:
+        yield _gauge("round_gap", "Certified gap of the last round", {(): past.rounds[-1].figures["gap"]})
+    goodput = past.goodput(record.now(), state).predicted
+    yield _gauge("goodput", "Predicted goodput of all running jobs", {(): goodput})
+    yield _gauge("backend_silent", "1 if the backend does not answer", {(): silent})
+    yield _gauge("journal_bytes", "Bytes of the journal", {(): record.journal.bytes})
 
-    def ended(self, outcome: str) -> None:
-        """Count a run that ended."""
-        self._ended.labels(outcome).inc()
 
-    def text(
-        self,
-        state: LiveCluster,
-        over: Mapping[str, int],
-        gpu_seconds: Mapping[str, float],
-        *,
-        silent: bool,
-        journal_bytes: int,
-    ) -> str:
-        """Return all metrics at this moment.
+def _gauge(name: str, text: str, values: Mapping[tuple[str, ...], float], *labels: str) -> Metric:
+    family = GaugeMetricFamily(f"copter_live_{name}", text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
 
-        `over` counts the ended jobs by their ending, and `gpu_seconds` has those of ended runs by owner.
-        """
-        statuses = Counts[str](job.status for job in state.jobs.values())
-        for status in _STATUSES:
-            self._jobs.labels(status).set(statuses[status])
-        self._over, self._gpu_seconds = dict(over), dict(gpu_seconds)
-        capacity, given = state.cluster.capacity, state.given()
-        busy = Counts[str]()
-        for job in state.running():
-            assert job.run is not None
-            busy[job.run.place[0]] += sum(gpus for _, gpus in job.run.place[1])
-        for type, gpus in capacity.items():
-            for what, count in (("there", gpus), ("given", given[type]), ("busy", busy[type])):
-                self._gpus.labels(type, what).set(count)
-            self._unusable.labels(type).set(sum(one == type for one, _ in state.unusable))
-        running = (job for job in state.jobs.values() if job.file.elastic and job.status == "running")
-        self._goodput.set(sum(job.predicted_goodput() for job in running))
-        self._silent.set(silent)
-        self._bytes.set(journal_bytes)
-        return generate_latest(self._registry).decode()
+
+def _counter(name: str, text: str, values: Mapping[str, float], label: str) -> Metric:
+    family = CounterMetricFamily(f"copter_live_{name}", text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family

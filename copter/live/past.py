@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from typing import Any, NamedTuple
+from collections import Counter, deque
+from typing import NamedTuple
 
-from copter.live.cluster import LiveCluster, as_place
+from copter.live.cluster import LiveCluster
 from copter.live.events import Decided, Ended
-from copter.live.jobs import LiveJob
-from copter.live.journal import LiveJournal
+from copter.live.jobs import ActiveRun, LiveJob
+from copter.live.journal import KEPT_ROUNDS
 from copter.live.training.plan import TrainingReport
 
-_KEPT_ROUNDS = 2000
 _KEPT_SPANS = 2000
 """Number of ended runs to keep, and of outages."""
 _KEPT_REPORTS = 60
@@ -25,7 +24,7 @@ _MEASURED_REPORTS = 5
 
 
 class Span(NamedTuple):
-    """A run that ended, and its place."""
+    """A run and its place."""
 
     job: str
     number: int
@@ -33,8 +32,13 @@ class Span(NamedTuple):
     nodes: tuple[tuple[int, int], ...]
     devices: tuple[tuple[int, ...], ...]
     began: float
-    ended: float
-    outcome: str
+    ended: float | None
+    outcome: str | None
+
+
+def span_of(job: LiveJob, run: ActiveRun, ended: float | None = None, outcome: str | None = None) -> Span:
+    """Return a run as it is shown; `ended` and `outcome` are None while it has not ended."""
+    return Span(job.name, run.number, *run.place, run.devices, run.launched, ended, outcome)
 
 
 class _Outage(NamedTuple):
@@ -67,35 +71,24 @@ class _Heard(NamedTuple):
 class Past:
     """History of a service: rounds, ended runs (`spans`), reports by job (`heard`) and goodputs.
 
-    `over` has the views of ended jobs, because they do not change any more.
+    `outcomes` counts the ended runs by outcome.
     """
 
     def __init__(self) -> None:
-        self.rounds: deque[Decided] = deque(maxlen=_KEPT_ROUNDS)
+        self.rounds: deque[Decided] = deque(maxlen=KEPT_ROUNDS)
         self.spans: deque[Span] = deque(maxlen=_KEPT_SPANS)
         self.heard: dict[str, deque[_Heard]] = {}
-        self.over: dict[str, dict[str, Any]] = {}
+        self.outcomes = Counter[str]()
         self.goodputs: deque[_Goodput] = deque(maxlen=_KEPT_GOODPUTS)
         self._outages: deque[_Outage] = deque(maxlen=_KEPT_SPANS)
         self._unusable: dict[tuple[str, int], _Outage] = {}
 
-    def recover(self, journal: LiveJournal) -> None:
-        """Read the last rounds and ended runs from a journal."""
-        self.rounds.extend(journal.rounds(_KEPT_ROUNDS))
-        for launched, ended in journal.ended_runs(_KEPT_SPANS):
-            place, devices = as_place(launched.place), tuple(tuple(one) for one in launched.devices)
-            self.spans.append(
-                Span(ended.job, ended.number, *place, devices, launched.time, ended.time, ended.outcome)
-            )
-
-    def ends(self, event: Ended, state: LiveCluster) -> None:
+    def ends(self, event: Ended, job: LiveJob) -> None:
         """Keep the place of a run that is about to end."""
-        job = state.jobs.get(event.job) or state.leftover.get(event.job)
-        if job is not None and job.run is not None and job.run.number == event.number:
-            run = job.run
-            self.spans.append(
-                Span(job.name, event.number, *run.place, run.devices, run.launched, event.time, event.outcome)
-            )
+        run = job.run
+        if run is not None and run.number == event.number:
+            self.outcomes[event.outcome] += 1
+            self.spans.append(span_of(job, run, event.time, event.outcome))
 
     def look(self, time: float, state: LiveCluster) -> None:
         """After an event, record which nodes are not in use."""
@@ -117,7 +110,6 @@ class Past:
     def drop(self, job: str) -> None:
         """Drop what is kept of a job."""
         self.heard.pop(job, None)
-        self.over.pop(job, None)
 
     def sample(self, time: float, state: LiveCluster) -> None:
         """Record the goodput of the whole cluster if the last sample is old."""

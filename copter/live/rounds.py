@@ -2,10 +2,12 @@
 
 A policy with rounds is asked at the end of each round.  If the service was started with `soon_seconds`, the
 policy is also asked earlier, after an event.  A policy without rounds is asked after an event, or at the time
-that it requested.  The policy decides in its own thread while jobs run and report
-(:meth:`.record.ServiceRecord.deferring`).  A decision has a deadline.  After an exception of the policy, and
-after the deadline, all jobs keep their places and a new policy replaces the former one.  The same happens if
-the journal cannot be written, because the policy then has made a decision that does not count.
+that it requested.  The policy decides in its own thread, with copies of the jobs as they were when it was
+asked.  Meanwhile jobs run, report, arrive and end.
+
+A decision has a deadline.  After an exception of the policy, and after the deadline, all jobs keep their
+places and a new policy replaces the former one.  The same happens if the journal cannot be written, because
+the policy then has made a decision that does not count.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import asyncio
 import logging
 import math
 import sqlite3
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -24,11 +28,18 @@ from copter.live.cluster import EligibleJobs, LiveCluster, ReportedSpeeds
 from copter.live.events import Decided, Opened
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
-from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
+from copter.live.policy_thread import (
+    NO_DECISION,
+    THREAD,
+    PolicyFailedError,
+    PolicySilentError,
+    call_policy,
+    described,
+)
 from copter.live.record import ServiceRecord
 from copter.live.untrusted import MOST_SENTENCE, words
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.policy import ClusterState, Explains, Policy, PolicyError, WarmsUp
+from copter.problems.cluster.policy import ClusterState, Explains, Policy, WarmsUp
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds, Decision
 
@@ -54,16 +65,15 @@ class _Answer:
 
     decision: Decision
     figures: dict[str, float]
-    sizes: dict[str, int]
     wakes: float
 
 
 class LiveRounds:
     """The rounds of a policy on a live cluster.
 
-    `scales` is true if the backend adds and removes nodes, so that the policy can request nodes.  `trouble`
-    is the reason why the policy's last call made no decision; empty if it made one.  `unplaced` has the jobs
-    to which the policy gave GPUs in its last decision, without nodes for them; empty after a restart.
+    `deciding` is true while the policy makes a decision.  `trouble` is the reason why its last call made
+    none; empty if it made one.  `unplaced` has the jobs to which the policy gave GPUs in its last decision,
+    without nodes for them; empty after a restart.
     `settings` are those of the policy.  `next_round` is the time at which the next round begins, unless an
     event starts one earlier; minus infinity for a policy without rounds.
     """
@@ -73,19 +83,19 @@ class LiveRounds:
         record: ServiceRecord,
         file: ClusterFile,
         *,
-        scales: bool,
         policy: str,
         settings: Mapping[str, Any],
         round_seconds: float | None,
         soon_seconds: float | None,
     ) -> None:
-        self._record, self._scales = record, scales
+        self._record = record
         self._name, self.settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
-        self._thread = PolicyThread()
-        self.trouble = ""
+        self._turn = asyncio.Lock()  # of the calls of the policy
+        self.deciding, self.trouble = False, ""
         self.unplaced: frozenset[str] = frozenset()
         self.next_round = -math.inf
+        self._copies: dict[str, LiveJob] = {}  # jobs as the policy has seen them
         self._lost = False  # True if the policy must be replaced before the next round
         self._attempts, self._again = 0, -math.inf  # failed attempts to replace it, and when to try again
         self._open(self._make(), file)
@@ -114,30 +124,35 @@ class LiveRounds:
 
     async def run(self, looked: Callable[[], Awaitable[None]]) -> None:
         """Ask the policy until cancelled; `looked` waits until a tick has carried out the decision."""
-        record, step = self._record, self.round_seconds
+        record, step, loop = self._record, self.round_seconds, asyncio.get_running_loop()
         await self._warm_up()
         while True:
-            begin = record.now()
+            begin, wakes = loop.time(), math.inf
+            self.next_round = -math.inf if step is None else record.now() + step
             if record.state.eligible:
                 wakes = await self.ask()
                 await looked()  # a policy that takes longer than a round is not asked before that
+            if step is None:
+                await self._until(loop.time() + wakes - record.now(), loop.time() + _SHORTEST_GAP)
             else:
-                wakes = math.inf
-            if step is not None:
-                self.next_round = begin + step
-                await self._until(begin, begin + step)
-            else:
-                self._wake_at(wakes)
-                await record.changed.wait()
-                await asyncio.sleep(_SHORTEST_GAP)
-                record.changed.clear()
+                await self._until(begin + step, None if self._soon is None else begin + self._soon)
+
+    async def _until(self, end: float, soon: float | None) -> None:
+        """Wait until a time of the event loop; if `soon` is given, only until an event then or later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(end if math.isfinite(end) else None):
+                if soon is None:
+                    await asyncio.Event().wait()
+                await self._record.changed.wait()
+                await asyncio.sleep(max((soon or 0.0) - asyncio.get_running_loop().time(), 0.0))
+                self._record.changed.clear()
 
     async def _warm_up(self) -> None:
         """Let the policy import its modules in its thread, while the service answers already."""
         policy = self.policy
         if isinstance(policy, WarmsUp):
             try:
-                await self._call(policy.warm_up, self.decision_seconds)
+                await self._call(policy.warm_up)
             except PolicyFailedError as failed:
                 self.trouble, self._lost = str(failed), True
                 self._record.note(f"the policy cannot warm up: {failed}; a new policy replaces it")
@@ -164,15 +179,20 @@ class LiveRounds:
     async def _round(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again."""
         record, state, began = self._record, self._record.state, time.perf_counter()
+        for job in state.eligible.values():
+            if job.learn():  # reports that were read from the journal
+                await asyncio.sleep(0)
         state.timer.time = asked = record.now()
-        now = look_at(self._rounds)
+        now = self._copied(look_at(self._rounds))
         seen = record.journal.last
         answer, error = None, ""
-        with record.deferring():
-            try:
-                answer = await self._answer(now)
-            except PolicyFailedError as failed:  # all jobs keep their places
-                error = str(failed)
+        self.deciding = True
+        try:
+            answer = await self._answer(now)
+        except PolicyFailedError as failed:  # all jobs keep their places
+            error = str(failed)
+        finally:
+            self.deciding = False
         if answer is not None:
             try:
                 self._rounds.carry_out(answer.decision)
@@ -203,10 +223,10 @@ class LiveRounds:
             figures=answer.figures,
             policy_seconds=answer.decision.policy_seconds,
             seconds=time.perf_counter() - began,
-            sizes=self._allowed(answer.sizes),
         )
         record.write(decided)
-        record.metrics.decided(decided)
+        record.metrics.asked.inc()
+        record.metrics.rounds.observe(decided.seconds)
         step = self.round_seconds
         if step is not None and decided.seconds > step:
             record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")
@@ -218,51 +238,41 @@ class LiveRounds:
         Raises PolicyFailedError if the policy fails.
         """
         policy = self.policy
-        if self._record.deciding or self._lost or not isinstance(policy, Explains):
+        if self.deciding or self._lost or not isinstance(policy, Explains):
             return []
-        return await self._call(
-            lambda: [words(str(one), MOST_SENTENCE) for one in policy.why(job)], self.decision_seconds
-        )
+        return await self._call(lambda: [words(str(one), MOST_SENTENCE) for one in policy.why(job)])
 
     def close(self) -> None:
-        """End the policy's thread; wait for it only for a moment, because it may never return."""
-        self._thread.close(_CLOSE_SECONDS)
+        """Wait for calls of the policy, only for a moment, because they may never return."""
+        for thread in threading.enumerate():
+            if thread.name == THREAD:
+                thread.join(_CLOSE_SECONDS)
 
     async def _answer(self, now: ClusterState) -> _Answer:
-        """Return the answer of the policy; raise PolicyFailedError if it failed.
-
-        The reports are fitted before the deadline begins, so that an abandoned thread never changes a job.
-        """
+        """Return the answer of the policy; raise PolicyFailedError if it failed."""
         rounds = self._rounds
-        assert rounds.estimator is not None
-        observe = rounds.estimator.observe
-        await self._call(lambda: observe(now), None)
 
         def answer() -> _Answer:
             decision = rounds.decide(now)
-            for type in now.sizes:
-                if type not in now.cluster.names:
-                    raise PolicyError(f"sizes: type {type!r}: must be one of {', '.join(now.cluster.names)}")
             figures = {words(str(key)): float(value) for key, value in decision.figures.items()}
             finite = {key: value for key, value in figures.items() if math.isfinite(value)}
-            return _Answer(
-                decision,
-                finite,
-                {type: int(nodes) for type, nodes in now.sizes.items()},
-                float(min(now.wakes, default=math.inf)),
-            )
+            return _Answer(decision, finite, float(min(now.wakes, default=math.inf)))
 
-        return await self._call(answer, self.decision_seconds)
+        return await self._call(answer)
 
-    async def _call(self, function: Callable[[], _T], seconds: float | None) -> _T:
-        """Call the code of the policy in its thread; abandon the thread if the call takes too long."""
-        thread = self._thread
+    async def _call(self, function: Callable[[], _T]) -> _T:
+        """Call the code of the policy, when earlier calls have returned; the policy is lost if it is silent.
+
+        The calls that wait for one that does not return fail with it.
+        """
+        turn = self._turn
         try:
-            return await thread.call(function, seconds)
+            async with turn:
+                if turn is not self._turn:
+                    raise PolicyFailedError(f"{NO_DECISION}, because an earlier call did not return")
+                return await call_policy(function, self.decision_seconds)
         except PolicySilentError:
-            if self._thread is thread:
-                thread.abandon()
-                self._thread, self._lost = PolicyThread(), True
+            self._turn, self._lost = asyncio.Lock(), True
             raise
 
     async def _replace(self) -> bool:
@@ -271,7 +281,7 @@ class LiveRounds:
         if record.now() < self._again:
             return False
         try:
-            rounds = await self._call(self._make, self.decision_seconds)
+            rounds = await self._call(self._make)
         except PolicyFailedError as failed:
             pause = min(_AGAIN_SECONDS * 2.0 ** min(self._attempts, 30), _LONGEST_AGAIN)
             self._attempts, self._again = self._attempts + 1, record.now() + pause
@@ -296,37 +306,26 @@ class LiveRounds:
                 kind=rounds.policy.kind,
                 round_seconds=self._given_seconds,
                 cluster=file.model_dump(mode="json"),
+                began=self._record.began,
             )
         )
         self._rounds, self._lost, self._attempts, self._again = rounds, False, 0, -math.inf
+        self._copies, self._cluster = {}, rounds.world.cluster.copy()
 
-    def _allowed(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Limit the numbers of nodes that a policy requests."""
-        if not self._scales:
-            return {}
-        limits = {one.type: one.max_nodes or one.nodes for one in self._record.state.file.gpus}
-        return {type: min(nodes, limits[type]) for type, nodes in sizes.items() if type in limits}
+    def _copied(self, now: ClusterState) -> ClusterState:
+        """Return the input of the policy with copies, which nothing changes until the next round.
 
-    def _wake_at(self, time: float) -> None:
-        if math.isfinite(time):
-            delay = max(time - self._record.now(), 0.0)
-            asyncio.get_running_loop().call_later(delay, self._record.changed.set)
-
-    async def _until(self, begin: float, end: float) -> None:
-        """Wait until a round ends: at its deadline or, if `soon_seconds` is set, after an event."""
-        record = self._record
-        while (now := record.now()) < end:
-            if self._soon is None:
-                await asyncio.sleep(end - now)
-                continue
-            try:
-                await asyncio.wait_for(record.changed.wait(), end - now)
-            except TimeoutError:
-                continue
-            if record.now() >= begin + self._soon:
-                record.changed.clear()
-                return
-            await asyncio.sleep(begin + self._soon - record.now())
+        A job has the same copy in all rounds of a policy.
+        """
+        timer, former, jobs = replace(self._record.state.timer), self._copies, self._record.state.eligible
+        left = tuple(former.pop(job.name, job) for job in now.left)
+        self._copies = {name: job.copied(former.get(name), timer) for name, job in jobs.items()}
+        if self._cluster != now.cluster:
+            self._cluster = now.cluster.copy()
+        arrived = tuple(self._copies[job.name] for job in now.arrived)
+        return replace(
+            now, cluster=self._cluster, jobs=MappingProxyType(self._copies), arrived=arrived, left=left
+        )
 
 
 def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> ClusterRounds[LiveJob]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import secrets
 import shutil
@@ -26,19 +25,17 @@ from pathlib import Path
 from typing import Any
 
 from copter.durable.files import lock_file
-from copter.errors import CopterError, FileError
+from copter.errors import FileError
 from copter.live.admission import Admission
-from copter.live.backends.base import Backend, Scalable
+from copter.live.backends.base import Backend
 from copter.live.files import ClusterFile
-from copter.live.folder import BEGAN, JOBS, TOKEN, first_content, make_folder, open_private
+from copter.live.folder import JOBS, TOKEN, first_content, make_folder, open_private
 from copter.live.forecast import Forecasts
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import Author, Tokens
-from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
-from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 _log = logging.getLogger("copter.live")
 
@@ -85,8 +82,7 @@ class Service:
     Raises
     ------
     CopterError
-        If another service uses the folder, a type of GPU cannot be paced, or the journal cannot be read or
-        written.
+        If another service uses the folder, or the journal cannot be read or written.
     """
 
     def __init__(
@@ -103,24 +99,27 @@ class Service:
         soon_seconds: float | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        profiles = _pace_profiles(cluster)  # raises an error before there is a folder
         make_folder(folder)
         self.folder, self.backend = folder.resolve(), backend
         os.close(open_private(folder / "lock"))
         self._lock = lock_file(folder / "lock", f"{folder}: another running service has this folder")
         try:
-            self._open(
-                folder,
+            journal = _journal(folder)
+            self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
+            self._tokens = Tokens(self.token, tokens)
+            self.record = ServiceRecord(journal, cluster, clock or steady_clock())
+            _check_folders(self.record, folder / JOBS)
+            self.launcher = Launcher(self.record, self.folder, cluster, backend, url=url, token=self.token)
+            self.rounds = LiveRounds(
+                self.record,
                 cluster,
-                profiles,
-                clock or steady_clock(),
-                tokens=tokens,
-                url=url,
                 policy=policy,
                 settings=settings or {},
                 round_seconds=round_seconds,
                 soon_seconds=soon_seconds,
             )
+            self.forecasts = Forecasts(self.record, self.rounds)
+            self.admission = Admission(self.record, self.rounds, backend)
         except BaseException as error:
             os.close(self._lock)
             if isinstance(error, sqlite3.Error):
@@ -129,52 +128,20 @@ class Service:
                 error.add_note(f"the disk of {folder} is full")
             raise error from error.__cause__
 
-    def _open(
-        self,
-        folder: Path,
-        cluster: ClusterFile,
-        profiles: dict[str, GoodputProfile],
-        clock: Callable[[], float],
-        *,
-        tokens: Path | None,
-        url: str,
-        **rounds: Any,
-    ) -> None:
-        """Read or begin the journal, and make the parts of the service."""
-        backend = self.backend
-        self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
-        self._tokens = Tokens(self.token, tokens)
-        journal = _journal(folder)
-        began = _began(folder / BEGAN, clock)
-        self.record = ServiceRecord(journal, cluster, clock, began)
-        _check_folders(journal, folder / JOBS)
-        self.launcher = Launcher(
-            self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
-        )
-        self.rounds = LiveRounds(self.record, cluster, scales=isinstance(backend, Scalable), **rounds)
-        self.forecasts = Forecasts(self.record, self.rounds)
-        self.admission = Admission(self.record, self.rounds, backend, profiles)
-
     async def run(self) -> None:
         """Serve until cancelled."""
-        record = self.record
-        tasks = [
-            asyncio.create_task(self.rounds.run(self.launcher.whole_tick)),
-        ]
+        record, rounds = self.record, asyncio.create_task(self.rounds.run(self.launcher.whole_tick))
         try:
             while True:
-                for task in tasks:
-                    if task.done():
-                        task.result()
+                if rounds.done():
+                    rounds.result()
                 began = time.monotonic()
                 await self.launcher.tick()
                 record.try_again()
-                if not record.deciding:
-                    record.past.sample(record.now(), record.state)
+                record.past.sample(record.now(), record.state)
                 await asyncio.sleep(max(_TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
-            for task in tasks:
-                task.cancel()
+            rounds.cancel()
 
     @property
     def trouble(self) -> str:
@@ -194,14 +161,7 @@ class Service:
 
     def figures(self) -> str:
         """Return the metrics in Prometheus' text format."""
-        record, silent = self.record, bool(self.launcher.silent)
-        return record.metrics.text(
-            record.state,
-            record.endings(),
-            record.gpu_seconds,
-            silent=silent,
-            journal_bytes=record.journal.bytes,
-        )
+        return self.record.metrics.text(self.record, silent=bool(self.launcher.silent))
 
     def close(self) -> None:
         """Release everything; jobs continue.
@@ -218,21 +178,10 @@ class Service:
         os.close(self._lock)
 
 
-def _pace_profiles(cluster: ClusterFile) -> dict[str, GoodputProfile]:
-    """Return the measured profiles that pace jobs; empty if jobs are not paced."""
-    profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
-    for one in cluster.gpus:
-        for application, profile in profiles.items():
-            if one.type not in profile.models:
-                there = ", ".join(profile.models)
-                raise CopterError(f"pace: {application} was not measured on {one.type!r}, only on {there}")
-    return profiles
-
-
 def _journal(folder: Path) -> LiveJournal:
     """Open the journal of a folder, and create it in a new folder; raise FileError if it was removed."""
     path = folder / JOURNAL
-    if (folder / BEGAN).exists() and not (path.exists() and path.stat().st_size):
+    if (folder / TOKEN).exists() and not (path.exists() and path.stat().st_size):
         is_gone = "is empty" if path.exists() else "is missing"
         raise FileError(
             path,
@@ -242,36 +191,19 @@ def _journal(folder: Path) -> LiveJournal:
     return LiveJournal(path)
 
 
-def _check_folders(journal: LiveJournal, jobs: Path) -> None:
+def _check_folders(record: ServiceRecord, jobs: Path) -> None:
     """Raise FileError if a job has a folder, and the journal does not know it.
 
     Then the journal is a copy from before the start of the job, or has lost its end.
     """
-    unknown = [name for name in _names(jobs) if not journal.knows(name)]
+    names = sorted(os.listdir(jobs)) if jobs.exists() else []
+    unknown = [name for name in names if record.state.find(name) is None]
     if unknown:
         raise FileError(
-            journal.path,
+            record.journal.path,
             f"does not know job {unknown[0]!r}, which has a folder in {jobs}: its last events are lost;"
             " restore it, or end the processes of the job and remove its folder",
         )
-
-
-def _names(folder: Path) -> list[str]:
-    """Return the names in a folder, which need not exist."""
-    return sorted(os.listdir(folder)) if folder.exists() else []
-
-
-def _began(path: Path, clock: Callable[[], float]) -> float:
-    """Return the clock's time when the service first began, from a file that the first call creates."""
-    text = ""
-    try:
-        text = first_content(path, lambda: repr(clock()))
-        began = float(text)
-    except ValueError:
-        began = math.nan
-    if not math.isfinite(began):
-        raise FileError(path, f"{text[:40]!r}: must be a time in seconds since the epoch")
-    return began
 
 
 def steady_clock() -> Callable[[], float]:

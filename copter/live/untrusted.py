@@ -85,26 +85,19 @@ def read_record(path: Path, *, unfinished: bool = False) -> dict[str, Any] | Non
 
 def read_bytes(path: Path, most: int, *, begin: int = 0) -> bytes:
     """Read at most `most` bytes of a regular file, from byte `begin` on."""
-    with blamed_on(path), _folder(path.parent) as folder:
-        handle = os.open(path.name, os.O_RDONLY | _QUIET, dir_fd=folder)
-        with os.fdopen(handle, "rb", buffering=0) as file:
-            _check_regular(handle, path)
-            file.seek(begin)
-            content = b""
-            while len(content) < most and (part := file.read(most - len(content))):
-                content += part
-            return content
+    with blamed_on(path), os.fdopen(_opened(path, os.O_RDONLY), "rb", buffering=0) as file:
+        file.seek(begin)
+        content = b""
+        while len(content) < most and (part := file.read(most - len(content))):
+            content += part
+        return content
 
 
 def size_of(path: Path) -> int | None:
     """Return the size of a regular file; None if there is no such file."""
     try:
-        with blamed_on(path), _folder(path.parent) as folder:
-            handle = os.open(path.name, os.O_RDONLY | _QUIET, dir_fd=folder)
-            try:
-                return _check_regular(handle, path)
-            finally:
-                os.close(handle)
+        with os.fdopen(_opened(path, os.O_RDONLY), "rb", buffering=0) as file:
+            return os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         return None
 
@@ -120,14 +113,7 @@ def names_in(folder: Path) -> list[str]:
 
 def open_to_append(path: Path) -> int:
     """Open a regular file that only its owner can read, for appending; create it if needed."""
-    with blamed_on(path), _folder(path.parent) as folder:
-        handle = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _QUIET, 0o600, dir_fd=folder)
-        try:
-            _check_regular(handle, path)
-        except UntrustedFileError:
-            os.close(handle)
-            raise
-        return handle
+    return _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
 def words(text: str, most: int = MOST_WORDS) -> str:
@@ -168,13 +154,16 @@ def check_shared(folder: Path) -> None:
         return
 
 
-def _check_regular(handle: int, path: Path) -> int:
-    """Return the size of an open file; raise UntrustedFileError if it is not regular."""
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
-        raise UntrustedFileError(f"{_shown(path)}: must be a file, not {kind}")
-    return found.st_size
+def _opened(path: Path, flags: int) -> int:
+    """Open a file; raise UntrustedFileError if it is not regular."""
+    with blamed_on(path), _folder(path.parent) as folder:
+        handle = os.open(path.name, flags | _QUIET, 0o600, dir_fd=folder)
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(handle)
+            kind = _KINDS.get(stat.S_IFMT(mode), "a device")
+            raise UntrustedFileError(f"{_shown(path)}: must be a file, not {kind}")
+        return handle
 
 
 def _shown(path: Path) -> str:

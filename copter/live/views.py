@@ -4,214 +4,132 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from typing import Annotated, Any, TypeAlias
 
+from copter.extras import extra
 from copter.live import ENDINGS
 from copter.live.admission import RefusedError
-from copter.live.cluster import as_place
 from copter.live.events import (
     Begun,
     Closed,
-    Decided,
     Drained,
     Ended,
     Event,
-    JobEvent,
     Launched,
     NodesChanged,
     Noted,
     Opened,
-    Reported,
     Submitted,
     Told,
 )
-from copter.live.jobs import ActiveRun, LiveJob
-from copter.live.journal import LiveJournal
+from copter.live.files import NAME
+from copter.live.jobs import LiveJob
+from copter.live.past import span_of
 from copter.live.record import ServiceRecord
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
-_KEPT_OVER = 10_000
-"""Number of ended jobs whose views are kept after they were read from the journal."""
+with extra("live"):
+    from fastapi import Depends, Path, Query, Request
 
 
-def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, Any]]:
-    """Return at most `limit` jobs by submission time; with `over`, also ended jobs, the latest first."""
-    jobs = [_live(record, job) for job in islice(record.state.jobs.values(), limit)]
-    jobs += [_waiting(record, event) for event in record.pending()[: limit - len(jobs)]]
-    if over and len(jobs) < limit:
-        jobs += [_over(record, event) for event in record.journal.closed(limit - len(jobs))]
-    return jobs
+def _service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
 
 
-def _waiting(record: ServiceRecord, event: Submitted) -> dict[str, Any]:
-    """Return the view of a job that was submitted while the policy was computing a round."""
-    return _blank(event.job, "queued") | {
-        "submitted": event.time,
-        "application": event.file["application"],
-        "kind": event.file["kind"],
-        "owner": event.author,
-        "reason": _why_not_eligible([name for name in event.file["after"] if not record.is_over(name)]),
-    }
+def _record_of(request: Request) -> ServiceRecord:
+    return _service_of(request).record
 
 
-def _blank(name: str, status: str) -> dict[str, Any]:
-    """Return a view of a job with default values only."""
+OfService: TypeAlias = Annotated[Service, Depends(_service_of)]
+OfRecord: TypeAlias = Annotated[ServiceRecord, Depends(_record_of)]
+JobName: TypeAlias = Annotated[str, Path(pattern=NAME)]
+Since: TypeAlias = Annotated[float | None, Query(ge=0, le=1e15, allow_inf_nan=False)]
+"""What had ended by this time is left out."""
+
+
+def jobs_view(
+    record: OfRecord, over: bool = False, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
+) -> list[dict[str, Any]]:
+    """List the jobs in order of submission; with `over`, then the ended jobs, the latest first."""
+    ended = reversed(record.state.ended.values()) if over else ()
+    return [_job(record, job) for job in islice(chain(record.state.jobs.values(), ended), limit)]
+
+
+def _job(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
+    held, report, end = job.allocation, job.report, job.closed
+    done = end is not None and end.ending == "completed"
+    waits = f"after {', '.join(sorted(job.waits_for))}" if job.waits_for else ""
     return {
-        "name": name,
-        "status": status,
-        "finished": None,
-        "started": None,
-        "type": None,
-        "gpus": 0,
-        "nodes": [],
-        "progress": None,
-        "goodput": None,
-        "measured": None,
-        "batch_size": None,
-        "figure": None,
-        "restarts": 0,
-        "runs": 0,
-        "failures": 0,
-        "exit_code": None,
-        "gpu_seconds": 0.0,
-        "reason": "",
-    }
-
-
-def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
-    held, report, ends = job.allocation, job.report, record.ending_of(job.name)
-    return _blank(job.name, job.status if ends is None else ends.ending) | {
+        "name": job.name,
+        "status": job.status,
         "application": job.submission.application,
-        "kind": job.kind,
+        "kind": job.file.kind,
         "owner": job.owner,
         "submitted": job.submitted,
         "started": _finite(job.started),
+        "finished": None if end is None else end.time,
         "type": None if job.target is None else job.target[0],
         "gpus": 0 if held is None else held.gpus,
         "nodes": [] if job.place is None else [node for node, _ in job.place],
-        "progress": job.progress / job.work,
+        "progress": 1.0 if done else job.progress / job.work,
         "goodput": _finite(job.predicted_goodput()),
         "measured": _finite(record.past.measured(job)),
         "batch_size": None if report is None else report.batch_size,
         "figure": None if report is None else report.figure,
         "restarts": job.restarts,
         "runs": job.runs,
-        "failures": job.failures,
-        "gpu_seconds": job.gpu_seconds,
-        "reason": _why_not_eligible(job.waits_for) if ends is None else ends.reason,
+        "failures": job.failed_runs,
+        "exit_code": job.exit_code,
+        "gpu_seconds": job.gpu_seconds if end is None else job.ended_gpu_seconds,
+        "reason": waits if end is None else end.reason,
     }
 
 
-def _why_not_eligible(after: Collection[str]) -> str:
-    """Return why no policy sees a job that waits for others; empty if it waits for none."""
-    return f"after {', '.join(sorted(after))}" if after else ""
-
-
-def _over(record: ServiceRecord, event: Closed) -> dict[str, Any]:
-    """Return the view of an ended job from the journal. The view is final once the job's run has ended."""
-    known = record.past.over.get(event.job)
-    if known is None:
-        known = _read_over(record.journal, event)
-        if event.job in record.state.leftover:  # its run has not ended
-            return known
-        record.past.over[event.job] = known
-        while len(record.past.over) > _KEPT_OVER:
-            del record.past.over[next(iter(record.past.over))]
-    return dict(known)
-
-
-def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
-    view = _blank(event.job, event.ending) | {"finished": event.time, "reason": event.reason}
-    changes = 0
-    for one in _story(journal, event.job):
-        if isinstance(one, Submitted):
-            view |= {"submitted": one.time, "application": one.file["application"], "owner": one.author}
-            view |= {"kind": one.file["kind"], "work": one.file["work"]}
-        elif isinstance(one, Launched):
-            view["started"] = one.time if view["started"] is None else view["started"]
-            view["runs"], changes = one.number, changes + 1
-        elif isinstance(one, Ended):
-            view["failures"] += one.outcome == "failed"
-            view["gpu_seconds"] += one.gpu_seconds
-            view["exit_code"] = one.exit_code
-        elif isinstance(one, Reported):
-            report = one.report
-            view |= {"batch_size": report["batch_size"], "figure": report["figure"]}
-            view["progress"] = report["progress"] / view["work"] if view["work"] else None
-    view["restarts"] = max(changes - 1, 0)
-    view.pop("work", None)
-    if event.ending == "completed":
-        view["progress"] = 1.0
-    return view
-
-
-def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
-    """Yield a job's Submitted, Launched, Told and Ended events, kind by kind, then its last report."""
-    for kind in ("Submitted", "Launched", "Told", "Ended"):
-        for _, event in journal.events(kind=kind, job=name):
-            assert isinstance(event, JobEvent)
-            yield event
-    last = journal.last_of("Reported", name)
-    if isinstance(last, JobEvent):
-        yield last
-
-
-def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
+def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
     """Return the view of a job with its runs and reports; raises RefusedError if there is no such job."""
-    journal = record.journal
-    job = record.state.jobs.get(name)
-    pending = [event for event in record.pending() if event.job == name]
-    if job is None and pending:
-        view = _waiting(record, pending[0])
-    elif job is None:
-        closed = [event for _, event in journal.events(kind="Closed", job=name)]
-        if not closed:
-            raise RefusedError(404, f"there is no job {name!r}")
-        assert isinstance(closed[0], Closed)
-        view = _over(record, closed[0])
-    else:
-        view = _live(record, job) | {
-            "run_seconds": job.run_seconds,
-            "used_seconds": job.used_seconds(record.now()),
-            "restart_seconds": job.profile.restart_seconds,
-            "noise": _finite(job.noise),
-            "throughput": {}
-            if job.learned is None
-            else {type: dict(parameters._asdict()) for type, parameters in job.learned.fitted.items()},
-        }
-    view["heard"] = [list(one) for one in record.past.heard.get(name, ())]
+    job = record.state.find(name)
+    if job is None:
+        raise RefusedError(404, f"there is no job {name!r}")
+    learned = {} if job.learned is None else job.learned.fitted
     runs: dict[int, dict[str, Any]] = {}
-    for event in _story(journal, name):
-        if isinstance(event, Submitted):
-            view["file"] = event.file
-        elif isinstance(event, Launched):
-            type, nodes = as_place(event.place)
-            runs[event.number] = {
-                "number": event.number,
-                "type": type,
-                "nodes": [list(one) for one in nodes],
-                "began": event.time,
-                "told": None,
-                "ended": None,
-                "outcome": None,
-                "exit_code": None,
-                "reason": "",
-            }
-        elif isinstance(event, Told):
-            runs[event.number]["told"] = event.time
-        elif isinstance(event, Ended):
-            runs[event.number] |= {"ended": event.time, "outcome": event.outcome, "reason": event.reason}
-            runs[event.number]["exit_code"] = event.exit_code
-    return view | {"all_runs": list(runs.values())}
+    for kind in ("Launched", "Told", "Ended"):  # the reports of a job may be many
+        for _, event in record.journal.events(kind=kind, job=name):
+            if isinstance(event, Launched):
+                type, nodes = event.place
+                runs[event.number] = {
+                    "number": event.number,
+                    "type": type,
+                    "nodes": [list(one) for one in nodes],
+                    "began": event.time,
+                    "told": None,
+                    "ended": None,
+                    "outcome": None,
+                    "exit_code": None,
+                    "reason": "",
+                }
+            elif isinstance(event, Told):
+                runs[event.number]["told"] = event.time
+            elif isinstance(event, Ended):
+                own = {"outcome": event.outcome, "reason": event.reason, "exit_code": event.exit_code}
+                runs[event.number] |= own | {"ended": event.time}
+    return _job(record, job) | {
+        "run_seconds": job.run_seconds,
+        "used_seconds": job.used_seconds(record.now()),
+        "restart_seconds": job.profile.restart_seconds,
+        "noise": _finite(job.noise),
+        "throughput": {type: dict(parameters._asdict()) for type, parameters in learned.items()},
+        "heard": [list(one) for one in record.past.heard.get(name, ())],
+        "file": job.file.model_dump(mode="json"),
+        "all_runs": list(runs.values()),
+    }
 
 
-def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
+def cluster_view(service: OfService, since: Since = None) -> dict[str, Any]:
     """Return nodes, runs and statistics, and the part of the history after the time `since`."""
-    record, state = service.record, service.record.state
-    drained = record.drained
+    record, state, since = service.record, service.record.state, -math.inf if since is None else since
     nodes = [
         {
             "type": type,
@@ -219,7 +137,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
             "host": state.host(type, node),
             "gpus": gpus,
             "unusable": state.unusable.get((type, node), ""),
-            "drained": (type, node) in drained,
+            "drained": (type, node) in state.drained,
         }
         for type, node, gpus in state.nodes()
     ]
@@ -243,27 +161,12 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
         },
         "nodes": nodes,
         "outages": [one._asdict() for one in record.past.outages() if one.ended is None or one.ended > since],
-        "runs": [_run(job, job.run) for job in state.running() if job.run is not None],
-        "spans": [span._asdict() for span in record.past.spans if span.ended > since],
+        "runs": [span_of(job, job.run)._asdict() for job in state.running() if job.run is not None],
+        "spans": [span._asdict() for span in record.past.spans if (span.ended or 0.0) > since],
     }
 
 
-def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
-    """Return a run that has not ended, with the fields of a :class:`copter.live.past.Span`."""
-    type, nodes = run.place
-    return {
-        "job": job.name,
-        "number": run.number,
-        "type": type,
-        "nodes": nodes,
-        "devices": run.devices,
-        "began": run.launched,
-        "ended": None,
-        "outcome": None,
-    }
-
-
-def usage_view(record: ServiceRecord) -> list[dict[str, Any]]:
+def usage_view(record: OfRecord) -> list[dict[str, Any]]:
     """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
     owners = sorted({owner for owner, _ in record.over} | set(record.gpu_seconds))
     return [
@@ -273,24 +176,29 @@ def usage_view(record: ServiceRecord) -> list[dict[str, Any]]:
     ]
 
 
-def rounds_view(record: ServiceRecord, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
+def rounds_view(
+    record: OfRecord, limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: Since = None
+) -> list[dict[str, Any]]:
     """Return those of the last `limit` rounds that began after the time `since`."""
-    return [_round(one) for one in list(record.past.rounds)[-limit:] if one.asked > since]
+    return [
+        {
+            "time": one.asked,
+            "seconds": one.seconds,
+            "policy_seconds": one.policy_seconds,
+            "gap": _finite(one.figures.get("gap", math.nan)),
+            "changes": len(one.places),
+            "figures": dict(one.figures),
+        }
+        for one in list(record.past.rounds)[-limit:]
+        if since is None or one.asked > since
+    ]
 
 
-def _round(round: Decided) -> dict[str, Any]:
-    gap = round.figures.get("gap", math.nan)
-    return {
-        "time": round.asked,
-        "seconds": round.seconds,
-        "policy_seconds": round.policy_seconds,
-        "gap": _finite(gap),
-        "changes": len(round.places),
-        "figures": dict(round.figures),
-    }
-
-
-def events_view(record: ServiceRecord, after: int, limit: int) -> list[dict[str, Any]]:
+def events_view(
+    record: OfRecord,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> list[dict[str, Any]]:
     """Return up to `limit` events after number `after`, without reports and rounds.
 
     They are the first ones after this number, or the last ones of all if `after` is 0.
@@ -321,7 +229,7 @@ def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case fo
         case Submitted():
             return "the job was submitted"
         case Launched():
-            configuration, hosts = Placement(*as_place(event.place)).configuration, ", ".join(event.hosts)
+            configuration, hosts = Placement(*event.place).configuration, ", ".join(event.hosts)
             gpus = f"{configuration.gpus} GPU{'s' if configuration.gpus != 1 else ''}"
             return f"run {event.number} is started on {gpus} of type {configuration.type}: {hosts}"
         case Begun():

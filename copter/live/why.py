@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from copter.live.cluster import LiveCluster
-from copter.live.events import Closed
 from copter.live.forecast import PLAY_SECONDS, Forecast, Forecasts
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
@@ -31,12 +30,7 @@ _SOON_SECONDS = 0.5
 
 
 async def why(
-    record: ServiceRecord,
-    rounds: LiveRounds,
-    name: str,
-    forecasts: Forecasts,
-    *,
-    seconds: float = 0.0,
+    record: ServiceRecord, rounds: LiveRounds, name: str, forecasts: Forecasts, *, seconds: float = 0.0
 ) -> dict[str, Any]:
     """Return a job's name, status and position, and sentences about why it has this status.
 
@@ -53,18 +47,18 @@ async def why(
         If there is no such job.
     """
     forecast = None
-    if _waits(record.state.jobs.get(name)):
+    if (job := record.state.jobs.get(name)) is not None and job.status == "queued":
         forecast = await forecasts.about(name, seconds)  # first, because the job may change meanwhile
     view = job_view(record, name)
     job = record.state.jobs.get(name)
     known = {"name": name, "status": view["status"]}
     answer: dict[str, Any] = {**known, "position": None, "starts": None, "policy": []}
     if job is None:
-        return answer | {"sentences": list(_without_state(view))}
+        reason = view["reason"]
+        sentences = [f"It is {view['status']}: {reason}." if reason else f"It is {view['status']}."]
+        return answer | {"sentences": sentences}
     sentences = list(_sentences(record, rounds, job))
-    if Closed in record.waiting_of(name):
-        sentences.insert(0, "It was cancelled or has ended; this takes effect when the policy has decided.")
-    elif _waits(job):
+    if job.status == "queued":
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
         sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
     if job.status == "queued":
@@ -79,12 +73,9 @@ async def why(
 async def would_run(
     record: ServiceRecord, rounds: LiveRounds, job: LiveJob, forecasts: Forecasts
 ) -> list[str]:
-    """Return sentences about whether a job that is not submitted could start now, and when it would start.
-
-    They also say which jobs that would delay or make smaller.
-    """
+    """Return sentences about whether a job that is not submitted could start now, and when it would start."""
     state = record.state
-    waits = _names([name for name in job.file.after if not record.is_over(name)])
+    waits = _names([name for name in job.file.after if name in state.jobs])
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
@@ -101,13 +92,7 @@ async def would_run(
     sentences.append(f"Before it there are {before} queued jobs, in the order of their submission.")
     forecast = await forecasts.with_new(job)
     sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
-    sentences += _effects(forecast, job.name)
     return sentences
-
-
-def _waits(job: LiveJob | None) -> bool:
-    """Return whether a job has a start that can be estimated."""
-    return job is not None and job.status == "queued"
 
 
 def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str:
@@ -125,27 +110,12 @@ def _start(forecast: Forecast | None, name: str, policy: str, now: float) -> str
         return "No start could be estimated: the job was not in the state that was played ahead."
     if forecast.ending != "stopped":
         return f"It would start in no round, even if no further jobs arrived: {played}."
-    if math.isnan(forecast.until):
+    if forecast.until is None:
         return f"No start could be estimated: the policy made no decision in {PLAY_SECONDS:g} s."
     until = _about(forecast.until - now)
     return (
         f"In the next {until}, which could be simulated in {PLAY_SECONDS:g} s, it does not start: {played}."
     )
-
-
-def _effects(forecast: Forecast, name: str) -> Iterator[str]:
-    """Yield what a new job would change for others."""
-    if name not in forecast.starts:
-        return
-    if forecast.later is None or forecast.fewer is None:
-        yield "Which jobs it would delay is not known."
-        return
-    if forecast.later:
-        yield f"These jobs would start later because of it: {_names(list(forecast.later))}."
-    if forecast.fewer:
-        yield f"These jobs would have fewer GPUs when it starts: {_names(list(forecast.fewer))}."
-    if not forecast.later and not forecast.fewer:
-        yield "It would delay no queued job and take GPUs of no running one."
 
 
 def _about(seconds: float) -> str:
@@ -154,19 +124,6 @@ def _about(seconds: float) -> str:
         if seconds < 99.5 * size:
             return f"{max(seconds, 0.0) / size:.0f} {unit}"
     return f"{seconds / 86400.0:.0f} days"
-
-
-def _without_state(view: dict[str, Any]) -> Iterator[str]:
-    """Yield the sentences about a job that has ended, or that no policy has seen."""
-    reason = view["reason"]
-    if view["finished"] is None:
-        since = "It was submitted while the policy was deciding"
-        if reason:
-            yield f"{since}; no policy considers it yet: {reason}."
-        else:
-            yield f"{since}; the next round is the first to consider it."
-        return
-    yield f"It is {view['status']}: {reason}." if reason else f"It is {view['status']}."
 
 
 def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:

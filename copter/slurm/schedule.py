@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from copter.errors import FileError
-from copter.live.policy_thread import PolicyFailedError, PolicySilentError, PolicyThread, described
+from copter.live.policy_thread import PolicyFailedError, call_policy, described
 from copter.slurm.act import actions
 from copter.slurm.commands import SlurmError
 from copter.slurm.decide import SHOWN, Decider, Standing, standing
@@ -60,7 +60,6 @@ class Scheduler:
     ) -> None:
         self._partition, self._decider, self._say, self._clock = partition, decider, say, clock
         self._every, self._soon = every, soon
-        self._thread = PolicyThread()
         self._asked, self._wakes = -math.inf, math.inf
         self._known: object = None
         self._released: dict[str, float] = {}
@@ -121,12 +120,9 @@ class Scheduler:
         self._asked, self._wakes = self._clock(), math.inf
         try:
             call = self._decider.look(seen)
-            decision = await self._thread.call(call, _DECISION_SECONDS)
+            decision = await call_policy(call, _DECISION_SECONDS)
             self._decider.use(decision)
-        except PolicyFailedError as error:
-            if isinstance(error, PolicySilentError):
-                self._thread.abandon()
-                self._thread = PolicyThread()
+        except PolicyFailedError:
             self._forget()
             raise
         except Exception as error:  # a place of the decision does not exist

@@ -20,12 +20,14 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from copter.live.client import Client
-from copter.live.demo import job
-from copter.live.process import ServiceProcess
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+from support.paced_digits import paced  # noqa: E402
+from support.service_process import ServiceProcess  # noqa: E402
 
 HERE = Path(__file__).parent
 CLUSTER = """
-pace = { speed = 5.0 }
 
 [[gpus]]
 type = "a100"
@@ -65,8 +67,21 @@ FLAGS = (
 def elastic(name: str, work: float) -> dict[str, object]:
     """A job that learns to read digits, as quick as a small network on CIFAR-10, and says so more often."""
     quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    one = job(name, work)
-    return one | {"command": [*one["command"], "--say-every", "50"], "environment": quiet, "max_gpus": 8}
+    return {
+        "name": name,
+        "command": paced("cifar10", 5.0, "--say-every", 50),
+        "kind": "adaptive",
+        "application": "cifar10",
+        "work": work,
+        "batch_size": 128,
+        "max_batch_size": 4096,
+        "max_local_batch": 1024,
+        "max_gpus": 8,
+        "checkpoint_seconds": 5.0,
+        "restart_seconds": 2.0,
+        "report_seconds": 1.0,
+        "environment": quiet,
+    }
 
 
 @contextmanager

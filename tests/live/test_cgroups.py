@@ -1,6 +1,5 @@
 """A cgroup for each part of a run: processes cannot leave it, limits hold, and it goes with the run."""
 
-import contextlib
 import fcntl
 import json
 import os
@@ -21,7 +20,7 @@ from copter.live.backends.local import LocalBackend
 from copter.live.folder import service_id
 from support import hostile_jobs
 from support.cgroups import new_cgroup
-from support.live_cases import CLUSTER, RIGID, make_service, named, step
+from support.live_cases import RIGID, make_service, named, step
 from support.memory_backend import MemoryBackend
 
 SAY = "cat /proc/self/cgroup; echo cgroup=$COPTER_CGROUP"
@@ -312,18 +311,15 @@ def test_the_own_cgroup_is_used_if_it_is_delegated(cgroup, tmp_path, delegated):
 # ---- jobs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ignored", [False, True])
-def test_limits_that_the_backend_cannot_enforce_are_refused_or_ignored(tmp_path, ignored):
+def test_limits_that_the_backend_cannot_enforce_are_refused(tmp_path):
     backend = MemoryBackend()
     backend.limits = ("cpus_per_gpu",)
-    cluster = CLUSTER.model_copy(update={"ignore_unenforced_limits": ignored})
-    service = make_service(tmp_path / "live", backend, cluster=cluster)
+    service = make_service(tmp_path / "live", backend)
     service.admission.submit(named(RIGID, "first", cpus_per_gpu=2))
-    refuses = pytest.raises(RefusedError, match="memory_gb_per_gpu: the backend 'memory' of this")
-    with contextlib.nullcontext() if ignored else refuses:
+    with pytest.raises(RefusedError, match="memory_gb_per_gpu: the backend 'memory' of this"):
         service.admission.submit(named(RIGID, "second", cpus_per_gpu=2, memory_gb_per_gpu=8.0))
     step(service)
-    assert [run.limits for run in backend.started] == [{"cpus_per_gpu": 2}] * (1 + ignored)
+    assert [run.limits for run in backend.started] == [{"cpus_per_gpu": 2}]
 
 
 def test_a_job_whose_limits_the_backend_has_lost_fails(tmp_path):

@@ -9,26 +9,10 @@ import time
 import pytest
 import uvicorn
 
-from copter.live.connections import bound_socket, limited_protocol
-from copter.live.process import ServiceProcess, free_port
+from copter.live.connections import limited_protocol
+from support.service_process import ServiceProcess, free_port
 
 SECONDS = 60.0
-
-
-def test_connections_that_were_closed_in_the_queue_are_not_accepted():
-    with contextlib.closing(bound_socket("127.0.0.1", 0)) as listener:
-        listener.listen()
-        listener.setblocking(False)
-        address = listener.getsockname()
-        for said in (b"", b"GET / HT"):
-            with socket.create_connection(address) as gone:
-                gone.sendall(said)
-        with socket.create_connection(address) as there:
-            accepted, peer = listener.accept()
-            with accepted:
-                assert peer == there.getsockname()
-        with pytest.raises(BlockingIOError):
-            listener.accept()
 
 
 async def app(scope, receive, send):

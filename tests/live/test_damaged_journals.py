@@ -57,10 +57,10 @@ def refused(folder):
         (
             "fields = json_set(fields, '$.novel', ?)",
             1,
-            "no field 'novel'; the journal was written by another v",
+            "novel: there is no such field; the journal was written by another v",
         ),
-        ("fields = ?", "{}", "is missing"),
-        ("time = ?", "soon", "time = 'soon'"),
+        ("fields = ?", "{}", "Field required"),
+        ("time = ?", "soon", "time: Input should be a valid number"),
         ("kind = ?", "Novel", "no event of this kind; the journal was written by another version"),
     ],
 )
@@ -85,14 +85,14 @@ def test_a_damaged_event_is_named(folder, kind, edit, text, says):
             {"file": {"command": ["a"], "novel": 1}},
             "no such field; the journal was written by",
         ),
-        ("Submitted", "runs", {"file": 7}, "TypeError"),
-        ("Launched", "runs", {"place": None}, "Error"),
-        ("Launched", "runs", {"place": ["a100", 3]}, "TypeError"),
-        ("Launched", "runs", {"devices": 3}, "TypeError"),
+        ("Submitted", "runs", {"file": 7}, "file: Input should be"),
+        ("Launched", "runs", {"place": None}, "place: Input should be"),
+        ("Launched", "runs", {"place": ["a100", 3]}, "place.1: Input should be"),
+        ("Launched", "runs", {"devices": 3}, "devices: Input should be"),
         ("Reported", "learns", {"report": {}}, "Error"),
         ("Opened", None, {"cluster": {}}, "gpus"),
-        ("Decided", None, {"places": 5}, "Error"),
-        ("Drained", None, {"type": ["t4"]}, "TypeError"),
+        ("Decided", None, {"places": 5}, "places: Input should be"),
+        ("Drained", None, {"type": ["t4"]}, "type: Input should be"),
     ],
 )
 def test_an_event_that_cannot_be_applied_is_named(folder, kind, job, changes, says):
@@ -145,7 +145,7 @@ def test_a_file_that_is_damaged_or_no_journal_is_refused(folder):
     path.write_bytes(whole)
     with contextlib.closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA user_version = 1")
-    assert "has version 1 of the format; this copter reads version 2" in refused(folder)
+    assert "has version 1 of the format; this copter reads version 3" in refused(folder)
 
 
 def test_a_journal_that_was_removed_is_not_begun_again(folder):
@@ -157,12 +157,6 @@ def test_a_journal_that_was_removed_is_not_begun_again(folder):
     assert "is empty, but the folder has had a journal; restore it" in refused(folder)
     (folder / "elsewhere").replace(path)
     make_service(folder).close()
-
-
-@pytest.mark.parametrize("text", ["soon", "nan", "1e999", "\xff"])
-def test_a_beginning_that_is_no_time_is_refused(folder, text):
-    (folder / "began").write_text(text, encoding="latin-1")
-    assert "must be a time in seconds" in refused(folder)
 
 
 def test_a_journal_that_lost_its_end_is_noticed_by_the_folders_of_jobs(folder):

@@ -19,11 +19,11 @@ from copter.live.views import sentence
 
 _SENTENCES = [
     (
-        Opened(time=0.0, policy="sia", settings={}, kind="rigid", round_seconds=60.0, cluster={}),
+        Opened(time=0.0, policy="sia", settings={}, kind="rigid", round_seconds=60.0, cluster={}, began=0.0),
         "the policy 'sia' begins, with a round every 60 s",
     ),
     (
-        Opened(time=0.0, policy="srtf", settings={}, kind="rigid", round_seconds=None, cluster={}),
+        Opened(time=0.0, policy="srtf", settings={}, kind="rigid", round_seconds=None, cluster={}, began=0.0),
         "the policy 'srtf' begins",
     ),
     (Submitted(time=0.0, job="x", file={}), "the job was submitted"),

@@ -7,10 +7,10 @@ import pytest
 
 from copter.live.admission import RefusedError
 from copter.live.events import Reported
-from copter.live.process import ServiceProcess
 from copter.live.training.plan import StepTimes
 from copter.problems.cluster.policy import Placement
 from support.live_cases import ELASTIC, begin, make_service, named, report, step
+from support.service_process import ServiceProcess
 
 SECONDS = 60.0
 

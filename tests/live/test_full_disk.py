@@ -18,6 +18,7 @@ from support.live_cases import (
     notes,
     report,
     restarted,
+    sound,
     step,
 )
 from support.play_again import play_again
@@ -153,4 +154,4 @@ def test_sqlite_itself_is_full(service):
     step(service, 60.0)
     assert len(service.backend.started) == 6
     later = restarted(service)
-    assert list(later.record.state.jobs) == taken and later.record.journal.sound()
+    assert list(later.record.state.jobs) == taken and sound(later.record.journal)

@@ -25,10 +25,11 @@ from copter.live.client import ServiceError
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.files import ClusterFile, read_toml
 from copter.live.journal import JOURNAL, LiveJournal
-from copter.live.process import ServiceProcess
 from support import hostile_jobs, troubled_service
 from support.cgroups import new_cgroup
+from support.live_cases import sound
 from support.play_again import play_again
+from support.service_process import ServiceProcess
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
@@ -129,14 +130,16 @@ class Hour:
             for name, kind, fields in self.jobs:
                 job = {key: value for key, value in fields.items() if key != "steps"}
                 job |= {"name": name, "command": self._command(name, kind, fields)}
+                lost = False
                 while not self._over.is_set():
                     try:
                         client.submit(job)
                         break
                     except ServiceError as error:
-                        if error.status == 409 and error.retried:  # its first answer was lost
+                        if error.status == 409 and lost:  # its first answer was lost
                             break
                         assert error.status in (0, 503), error
+                        lost = lost or error.status == 0
                         time.sleep(0.2)
                 if self._over.wait(PACE_SECONDS):
                     return
@@ -161,7 +164,7 @@ class Hour:
 
     def _read(self, client, name):
         try:
-            client._part(name, None, 0, tail=1000)
+            next(client.parts(name, tail=10), "")
         except ServiceError as error:
             assert error.status in (0, 404, 409), error
 
@@ -311,7 +314,7 @@ class Hour:
         conflicts = [path.read_text() for path in (self.folder / "traces").glob("*.conflict")]
         assert not conflicts
         journal = LiveJournal(self.service.folder / JOURNAL, read_only=True)
-        assert journal.sound()
+        assert sound(journal)
         events = [event for _, event in journal.events()]
         journal.close()
         handed_in = [event.job for event in events if isinstance(event, Submitted)]

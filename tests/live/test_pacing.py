@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.live.training.pacing import Pacing
-from copter.live.training.plan import Pace
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
+from support.paced_digits import Pacing
 
 MODEL = ThroughputParameters(0.1, 0.01, 0.3, 0.0, 0.8, 0.0, 1.0)
 
@@ -19,7 +18,7 @@ class Clock:
         self.now += seconds + self.late
 
     def pacing(self, nodes, gpus, speed=1.0):
-        return Pacing(Pace(tuple(MODEL), speed), nodes, gpus, lambda: self.now, self.sleep)
+        return Pacing(MODEL, speed, nodes, gpus, lambda: self.now, self.sleep)
 
 
 def test_passes_and_steps_take_what_the_model_says():
@@ -49,36 +48,3 @@ def test_steps_are_never_faster_than_the_model_in_all(work):
         assert clock.now >= total - 1e-9 and clock.now - began >= 0.5 * least - 1e-9
     if all(seconds < 0.05 for seconds, _ in work):
         assert clock.now <= total + 0.002
-
-
-def test_what_is_done_between_steps_is_not_made_up_for():
-    clock = Clock()
-    pacing = clock.pacing(1, 1)
-    for _ in range(2):
-        pacing.begin(10, 0)
-        pacing.end_step()
-        clock.now += 0.05  # a checkpoint
-        pacing.restart()
-    assert clock.now == pytest.approx(2 * (0.2 + 0.05))
-
-
-def test_without_a_pace_nobody_waits():
-    clock = Clock()
-    pacing = Pacing(None, 1, 1, lambda: clock.now, clock.sleep)
-    pacing.begin(10, 1)
-    pacing.end_pass(0)
-    pacing.end_step()
-    assert clock.now == 0.0
-
-
-@pytest.mark.parametrize(
-    "pace, words",
-    [
-        (Pace((1.0, 2.0), 1.0), "must be seven"),
-        (Pace(tuple(MODEL), 0.0), "speed"),
-        (Pace(tuple(MODEL._replace(gamma=0.5)), 1.0), "gamma"),
-    ],
-)
-def test_a_pace_of_no_job_is_refused(pace, words):
-    with pytest.raises(ValueError, match=words):
-        Pacing(pace, 1, 1)

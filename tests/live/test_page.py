@@ -11,7 +11,8 @@ pytest.importorskip("fastapi")
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
 
-from copter.live.process import ServiceProcess  # noqa: E402
+from support.paced_digits import paced  # noqa: E402
+from support.service_process import ServiceProcess  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -23,7 +24,6 @@ FLAGS = (
     "--no-first-run",
 )
 CLUSTER = """
-pace = { speed = 20.0 }
 
 [[gpus]]
 type = "a100"
@@ -57,7 +57,7 @@ def submit_all(client):
     client.submit(
         {
             "name": "learns",
-            "command": [sys.executable, "-m", "copter.live.examples.digits", "--say-every", "10"],
+            "command": paced("cifar10", 20.0, "--say-every", 10),
             "environment": QUIET,
             "kind": "adaptive",
             "application": "cifar10",

@@ -30,7 +30,7 @@ def report(steps):
 
 
 def make(url, clock, lease=10.0):
-    plan = TrainingPlan(url, "word", "", 1, 10.0, 8, 8, Batch(8, 0, 1.0), lease_seconds=lease)
+    plan = TrainingPlan(url, "word", "", 1, 10.0, 8, Batch(8, 0, 1.0), lease_seconds=lease)
     return Reporter(plan, report(0), clock)
 
 

@@ -10,7 +10,7 @@ import pytest
 from copter.live.admission import RefusedError
 from copter.live.events import Closed, Decided, Launched, Submitted
 from copter.live.tokens import Author
-from copter.live.views import cluster_view, job_view, jobs_view
+from copter.live.views import job_view, jobs_view
 from support.live_cases import (
     ELASTIC,
     RIGID,
@@ -41,11 +41,9 @@ ALICE, BOB, EYES = Author("alice", "user"), Author("bob", "user"), Author("eyes"
         (["x*"], 404, "can cancel and that matches 'x*'"),
     ],
 )
-@pytest.mark.parametrize("deciding", [False, True])
-def test_what_cannot_be_done_changes_nothing(service, names, status, words, deciding):
+def test_what_cannot_be_done_changes_nothing(service, names, status, words):
     begin(service, RIGID, "over")
     service.admission.cancel("over")
-    service.record.deciding = deciding
     service.admission.submit(named(RIGID, "queued"))
     before = events(service)
     with pytest.raises(RefusedError, match=words.replace("*", r"\*")) as raised:
@@ -69,22 +67,6 @@ def test_users_change_their_own_jobs_and_patterns_mean_those(service):
     assert admission.cancel("*-[12]", author=ALICE) == ["alice-1", "alice-2"]
     assert admission.cancel("alice-0", "*-0", "*") == ["alice-0"]
     assert set(statuses(service).values()) == {"cancelled"}
-
-
-def test_a_job_that_waits_is_described_before_the_policy_has_decided(service):
-    service.admission.submit(named(RIGID, "first"))
-    service.record.deciding = True
-    service.admission.submit(named(RIGID, "free"))
-    service.admission.submit(named(RIGID, "one", after=("first",)), BOB)
-    reasons = {view["name"]: view["reason"] for view in jobs_view(service.record, False, 9)}
-    assert reasons["one"] == "after first" and reasons["free"] == ""
-
-    def sentences(name):
-        return asked(service, name)["sentences"]
-
-    begin = "It was submitted while the policy was deciding; "
-    assert sentences("one") == [begin + "no policy considers it yet: after first."]
-    assert sentences("free") == [begin + "the next round is the first to consider it."]
 
 
 def test_patterns_are_few_and_cost_little(service, monkeypatch):
@@ -146,12 +128,10 @@ def test_a_job_starts_after_all_others_have_completed(service):
     assert statuses(service)["d"] == "running"
 
 
-@pytest.mark.parametrize("deciding", [False, True])
-def test_what_waits_for_a_cancelled_job_is_cancelled_in_the_same_transaction(service, deciding):
+def test_what_waits_for_a_cancelled_job_is_cancelled_in_the_same_transaction(service):
     submit(service, "a")
     step(service)
     submit(service, "b", "a")
-    service.record.deciding = deciding
     submit(service, "c", "b")
     submit(service, "d", "c", "a")
     submit(service, "other")
@@ -167,8 +147,7 @@ def test_what_waits_for_a_cancelled_job_is_cancelled_in_the_same_transaction(ser
     assert len(written[0]) == 4 and all(event.ending == "cancelled" for event in closed.values())
     with pytest.raises(RefusedError, match="'d' has ended"):
         service.admission.cancel("d")
-    if not deciding:
-        assert statuses(service) == dict.fromkeys("abcd", "cancelled") | {"other": "queued"}
+    assert statuses(service) == dict.fromkeys("abcd", "cancelled") | {"other": "queued"}
 
 
 def test_jobs_that_have_ended_depend_on_none(service):
@@ -183,14 +162,12 @@ def test_jobs_that_have_ended_depend_on_none(service):
     assert not any(service.record.state.dependents.values())
 
 
-@pytest.mark.parametrize("deciding", [False, True])
-def test_what_is_refused(service, deciding):
+def test_what_is_refused(service):
     for name in ("a", "b"):
         submit(service, name, retries=0)
     step(service)
     service.backend.end("a.1", "failed", "exit code 1")
     look(service)
-    service.record.deciding = deciding
     service.admission.cancel("b")
     before = events(service)
     for after, status, words in (
@@ -205,20 +182,6 @@ def test_what_is_refused(service, deciding):
     assert events(service) == before
 
 
-def test_what_was_acknowledged_while_the_policy_decides_is_shown(service):
-    begin(service, RIGID, "one")
-    with service.record.deferring():
-        service.admission.cancel("one")
-        service.admission.drain("t4", 1)
-        view = job_view(service.record, "one")
-        assert (view["status"], view["reason"]) == ("cancelled", "cancelled by admin")
-        assert [job["status"] for job in jobs_view(service.record, False, 9)] == ["cancelled"]
-        nodes = {(node["type"], node["node"]): node["drained"] for node in cluster_view(service)["nodes"]}
-        assert nodes == {("a100", 0): False, ("t4", 0): False, ("t4", 1): True}
-        service.admission.drain("t4", 1, back=True)
-        assert not any(node["drained"] for node in cluster_view(service)["nodes"])
-
-
 def said(service, **changes):
     job = service.admission.dry_run(named(RIGID, "new", **changes))
     return " ".join(would_start(service, job))
@@ -229,7 +192,7 @@ def test_what_is_free_is_said_and_nothing_changes(service):
     text = said(service, gpus=2)
     assert "It needs 2 GPUs of one type; not given to any job: 4 a100, 8 t4. Enough GPUs are free now" in text
     assert "Before it there are 0 queued jobs" in text
-    assert list(service.record.journal.events()) == before and not service.record.pending()
+    assert list(service.record.journal.events()) == before
     service.admission.submit(named(RIGID, "new", gpus=2))  # the name is still new
 
 

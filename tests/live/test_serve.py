@@ -12,10 +12,10 @@ from live_faults import check, play
 
 from copter.live.cli import print_jobs, serve
 from copter.live.journal import LiveJournal
-from copter.live.process import ServiceProcess, free_port
-from support.live_cases import ELASTIC, named, report
+from support.live_cases import ELASTIC, named, report, submitted
 from support.memory_backend import MemoryBackend
 from support.play_again import play_again
+from support.service_process import ServiceProcess, free_port
 
 pytestmark = pytest.mark.cluster
 
@@ -56,7 +56,7 @@ def step_by_the_clock(service):
     async def go():
         await service.rounds.ask()
         await service.launcher.tick()
-        await service.launcher.starts()
+        await submitted(service)
 
     asyncio.run(go())
 
@@ -181,15 +181,6 @@ def test_what_jobs_say_is_shown_as_it_is(capsys):
     shown = capsys.readouterr().out
     assert all(reason in shown for reason in reasons)
     assert "\x1b" not in shown and "\\x1b[2J" in shown
-
-
-@pytest.mark.long
-def test_make_live(tmp_path):
-    command = [sys.executable, "-m", "copter.live.demo", "--folder", str(tmp_path / "demo")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("completed") == 6 and "http://127.0.0.1:" in done.stderr
-    assert play_again(tmp_path / "demo")[1] == []
 
 
 @pytest.mark.long

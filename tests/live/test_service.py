@@ -14,7 +14,7 @@ from copter.errors import CopterError
 from copter.live.admission import RefusedError
 from copter.live.backends.base import BackendError, RunState
 from copter.live.events import Closed, Ended, Launched, Told
-from copter.live.files import ClusterFile, PaceFile
+from copter.live.files import ClusterFile
 from copter.live.service import steady_clock
 from copter.live.views import cluster_view
 from support.live_cases import (
@@ -29,7 +29,9 @@ from support.live_cases import (
     named,
     notes,
     report,
+    sound,
     step,
+    submitted,
 )
 from support.memory_backend import MemoryBackend
 from support.play_again import play_again
@@ -189,7 +191,7 @@ def test_stops_and_kills_do_not_wait_for_starts(service):
         assert backend.stopped == ["first.1"] and not service.launcher.trouble
         assert len(begun) == 4 and "first" not in service.record.state.leftover
         go_on.set()
-        await service.launcher.starts()
+        await submitted(service)
         for _ in range(2):
             await service.launcher.tick()
         return last
@@ -374,30 +376,6 @@ def test_a_record_that_was_changed_does_not_play_again(tmp_path):
     assert different and different[0][1] != different[0][2]
 
 
-def test_a_policy_adds_and_removes_nodes_where_the_backend_can(tmp_path):
-    cluster = ClusterFile(gpus=({"type": "t4", "gpus_per_node": 4, "nodes": 1, "max_nodes": 3},))
-    service = make_service(
-        tmp_path, cluster=cluster, policy="pollux-autoscaling", settings={"patience": 2, "max_nodes": 16}
-    )
-    for number in range(4):
-        service.admission.submit(named(ELASTIC, f"job-{number}", max_gpus=3))
-    for _ in range(8):
-        step(service, 60.0)
-    assert service.backend.hosts["t4"] == ["t4-0", "t4-1", "t4-2"]
-    assert service.record.state.cluster.gpus == 12
-    for name in list(service.record.state.jobs)[1:]:
-        service.admission.cancel(name)
-    for _ in range(12):
-        step(service, 60.0)
-    assert len(service.backend.hosts["t4"]) < 3
-    later = again(service)
-    assert len(later.record.state.nodes()) == len(service.backend.hosts["t4"]) == 2
-    other = again(later, policy="sia", settings={})
-    assert len(other.record.state.nodes()) == 1  # nobody else asked for more
-    other.close()
-    assert play_again(tmp_path)[1] == []
-
-
 @pytest.mark.parametrize("policy", ["sia", "pollux", "srtf", "tiresias-l", "shockwave", "afs-l", "gavel"])
 def test_any_policy_runs_live_and_its_record_plays_again(tmp_path, policy):
     rng, clock, backend = random.Random(policy), Turned(), MemoryBackend()
@@ -488,7 +466,7 @@ def test_whatever_happens_each_job_ends_once(tmp_path, disk, seed):
     assert len(set(launched)) == len(launched) and sorted(launched) == sorted(ended)
     completed = {event.job for event in ends if event.outcome == "completed"}
     assert {job for job, ending in endings(service) if ending == "completed"} <= completed
-    assert service.record.journal.sound()
+    assert sound(service.record.journal)
     service.close()
     assert play_again(tmp_path)[1] == []
 
@@ -541,7 +519,7 @@ def test_a_job_is_dropped_when_its_run_has_ended(tmp_path):
     look(service, CLUSTER.grace_seconds + 1.0)
     look(service)
     assert not (tmp_path / "jobs" / "one").exists() and service.backend.killed == ["one.1"]
-    assert not service.record.journal.knows("one")
+    assert service.record.state.find("one") is None
 
 
 @pytest.mark.parametrize("gpus", [2, 8])
@@ -561,22 +539,6 @@ def test_a_cluster_with_other_nodes_goes_on(tmp_path, gpus):
     for job in later.record.state.jobs.values():
         for _, held in job.place or ():
             assert held <= gpus
-
-
-def test_a_type_that_was_not_measured_cannot_be_paced(tmp_path):
-    file = ClusterFile(gpus=({"type": "h100", "gpus_per_node": 4},), pace={"speed": 2.0})
-    with pytest.raises(CopterError, match="h100"):
-        make_service(tmp_path, cluster=file)
-    assert not (tmp_path / "journal.sqlite").exists()
-
-
-def test_pacing_that_came_later_fails_the_job_that_it_does_not_know(tmp_path):
-    service = make_service(tmp_path)
-    service.admission.submit(named(ELASTIC, "one"))
-    service.admission.submit(named(RIGID, "two"))
-    later = again(service, cluster=CLUSTER.model_copy(update={"pace": PaceFile(speed=2.0)}))
-    step(later)
-    assert endings(later) == [("one", "failed")] and statuses(later) == {"two": "running"}
 
 
 def test_a_run_that_cannot_be_written_is_tried_again_and_kills_nobody(service):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from copter.live.process import free_port
+from support.service_process import free_port
 
 HEAVY = ("numba", "scipy", "highspy", "ortools", "matplotlib", "pandas", "ray", "torch")
 CODE = f"""

@@ -1,7 +1,5 @@
 """Time limits of jobs: what counts, what happens at the limit, and what is known after a restart."""
 
-import asyncio
-
 import pytest
 import typer
 
@@ -88,21 +86,6 @@ def test_the_time_of_all_runs_counts(service):
     assert status(service)[0] == "running"
     look(service, 10.0)
     assert status(service)[0] == "failed"
-
-
-def test_a_limit_holds_while_the_policy_decides(service):
-    service.admission.submit(limited())
-    step(service)
-
-    async def meanwhile():
-        with service.record.deferring():
-            service.record.clock.time += 101.0
-            for _ in range(3):
-                await service.launcher.tick()
-            assert service.backend.stopped == ["one.1"] and "one" in service.record.state.jobs
-
-    asyncio.run(meanwhile())
-    assert status(service) == ("failed", "time limit of 100 s") and len(of(service, Closed)) == 1
 
 
 @pytest.mark.parametrize("runs_on", [False, True])

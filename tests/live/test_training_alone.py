@@ -1,14 +1,19 @@
 """A training script by itself: one process, the arguments' work; and what it may do wrong."""
 
+import runpy
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from copter.live.examples import digits
-from copter.live.examples.regression import generate
 from copter.live.training import Training, TrainingError
 from copter.live.training.layout import GradientLayout
 from copter.live.training.plan import Batch
 from copter.live.training.training import ArrayState, _Scaling
+from support.paced_digits import EXAMPLES
+from support.training_job import generate
+
+digits = SimpleNamespace(**runpy.run_path(str(EXAMPLES / "digits.py")))
 
 
 def test_the_loop_goes_through_the_work():

@@ -14,6 +14,7 @@ from copter.live.training.group import local_name
 from copter.live.training.plan import Batch
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
 from copter.problems.cluster.profiles.throughput import adascale_gain
+from support import paced_digits
 from support.training_job import INITIAL_BATCH
 from support.training_runs import Job, Service, kill, orders, replay, until
 
@@ -145,6 +146,6 @@ def test_a_run_told_to_stop_before_all_have_come_is_stopped(job):
 
 
 def test_a_script_runs_by_itself(tmp_path):
-    command = [sys.executable, "-m", "copter.live.examples.digits", "--work", "30", "--say-every", "10"]
+    command = [sys.executable, str(paced_digits.EXAMPLES / "digits.py"), "--work", "30", "--say-every", "10"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert said.startswith("step 0: loss 2.") and "step 20" in said and said.endswith("are read correctly\n")

@@ -9,11 +9,13 @@ import pytest
 
 from copter.live.backends.base import STOPPED
 from copter.live.training.plan import Batch
+from support import paced_digits
 from support.training_runs import Job, until
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
 
-COMMAND = (sys.executable, "-m", "copter.live.examples.digits_torch", "--examples", "600", "--say-every", "1")
+SCRIPT = str(paced_digits.EXAMPLES / "digits_torch.py")
+COMMAND = (sys.executable, SCRIPT, "--examples", "600", "--say-every", "1")
 
 
 @pytest.fixture

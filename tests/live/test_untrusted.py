@@ -19,6 +19,7 @@ from copter.live.backends import agent
 from copter.live.backends.base import PASSED_ON, BackendSettingError, claim
 from copter.live.backends.local import LocalBackend
 from copter.live.backends.registry import make_backend
+from copter.live.events import Closed
 from copter.live.files import ClusterFile
 from copter.live.folder import make_folder
 from copter.live.journal import LiveJournal
@@ -32,7 +33,7 @@ from copter.live.untrusted import (
     read_record,
     words,
 )
-from support.live_cases import ELASTIC, RIGID, begin, look, make_service, named, report, step
+from support.live_cases import ELASTIC, RIGID, begin, events, look, make_service, named, report, step
 from support.memory_backend import MemoryBackend
 from support.training_runs import alive
 
@@ -240,14 +241,14 @@ def test_a_log_that_is_no_file_is_refused_at_once(service, http, what):
 
 def test_logs_are_read_in_a_thread_of_their_own(service, http, monkeypatch):
     begin(service, RIGID, "one")
-    threads = {}
+    threads, job = {}, service.record.state.jobs["one"]
 
     def note(what, answer):
         threads[what] = threading.current_thread()
         return answer
 
-    monkeypatch.setattr("copter.live.http.read_log", lambda *_: note("log", (0, "", 0)))
-    monkeypatch.setattr(service.record.journal, "knows", lambda _: note("loop", True))
+    monkeypatch.setattr("copter.live.http.read_log", lambda *_: note("log", (0, "", 0, False)))
+    monkeypatch.setattr(service.record.state, "find", lambda _: note("loop", job))
     assert http.get("/v1/jobs/one/log").status_code == 200
     assert threads["log"] is not threads["loop"]
 
@@ -277,7 +278,7 @@ def test_a_run_that_cannot_be_started_or_stopped_fails_and_others_go_on(tmp_path
     service.admission.submit(named(RIGID, "bad", retries=0))
     begin(service, RIGID, "good", preemptible=True)
     assert [run.job for run in backend.started] == ["good"] and not service.trouble
-    (closed,) = service.record.journal.closed(10)
+    (closed,) = events(service, Closed)
     assert closed.job == "bad" and closed.ending == "failed" and "its folder is none" in closed.reason
     backend.spoilt = [("good", "stop")]
     ((node, _),) = service.record.state.jobs["good"].run.place[1]
@@ -296,7 +297,7 @@ def test_a_run_does_not_begin_in_a_folder_that_is_there(service):
     (folder / "ended-0.json").write_text('{"code": 0, "reason": ""}')
     step(service)
     assert not service.backend.started
-    (closed,) = service.record.journal.closed(10)
+    (closed,) = events(service, Closed)
     assert closed.ending == "failed" and "runs/1: " in closed.reason
     look(service)
     assert not service.trouble
@@ -316,7 +317,7 @@ def test_a_folder_that_is_there_keeps_its_mode_and_what_is_in_it(tmp_path, mode)
     assert (folder / "colleague.txt").stat().st_mode & 0o777 == 0o664
     own = {path.name: path.stat().st_mode & 0o077 for path in folder.iterdir()}
     del own["colleague.txt"]
-    assert {"token", "began", "journal.sqlite", "jobs", "lock"} <= own.keys()
+    assert {"token", "journal.sqlite", "jobs", "lock"} <= own.keys()
     assert not any(own.values()), own
 
 
@@ -336,7 +337,7 @@ def test_what_was_acknowledged_is_written_before_a_busy_policy_is_waited_for(tmp
     begin(service, ELASTIC, "one")
     service.admission.report("one", 1, report(7.0))
     go, written = threading.Event(), []
-    service.rounds._thread.start(go.wait)
+    threading.Thread(target=go.wait, name="policy", daemon=True).start()
 
     def look_at_the_file():
         journal = LiveJournal(tmp_path / "live" / "journal.sqlite", read_only=True)

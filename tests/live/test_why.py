@@ -38,14 +38,6 @@ def test_a_policy_that_cannot_explain_hides_nothing(tmp_path, monkeypatch):
     assert "It has had 2 GPUs" in answer["sentences"][0]
 
 
-def test_a_cancelled_job_says_so_while_the_policy_decides(tmp_path):
-    service = make_service(tmp_path)
-    begin(service, RIGID, "one")
-    with service.record.deferring():
-        service.admission.cancel("one")
-        assert asked(service, "one")["sentences"][0].startswith("It was cancelled or has ended; this takes")
-
-
 def test_on_the_command_line(tmp_path, command):
     service = make_service(tmp_path)
     service.admission.submit(named(RIGID, "waits"))
@@ -63,9 +55,6 @@ def test_over_http_and_for_jobs_without_a_state(tmp_path):
     service.admission.cancel("one")
     look(service)
     assert http.get("/v1/jobs/one/why").json()["sentences"] == ["It is cancelled: cancelled by admin."]
-    with service.record.deferring():
-        service.admission.submit(named(RIGID, "two"))
-        assert "while the policy was deciding" in asked(service, "two")["sentences"][0]
 
 
 def test_a_round_before_the_end_of_the_job_before_is_not_about_the_job(tmp_path):

@@ -176,9 +176,20 @@ def step(service, seconds=1.0):
         await service.rounds.ask()
         for _ in range(3):
             await service.launcher.tick()
-            await service.launcher.starts()
+            await submitted(service)
 
     asyncio.run(go())
+
+
+async def submitted(service):
+    """Wait until the runs that are being submitted to the backend have been submitted."""
+    while starting := service.launcher._starting:
+        await asyncio.gather(*starting.values())
+
+
+def sound(journal):
+    """Return whether SQLite's check finds the file of a journal intact."""
+    return journal.database.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
 
 def look(service, seconds=0.0):
@@ -188,7 +199,7 @@ def look(service, seconds=0.0):
         service.record.clock.time += seconds
         for _ in range(3):
             await service.launcher.tick()
-            await service.launcher.starts()
+            await submitted(service)
 
     asyncio.run(go())
 

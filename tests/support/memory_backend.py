@@ -12,7 +12,7 @@ class MemoryBackend:
     def __init__(self, ends_at_once=False):
         self.runs, self.ended, self.started = {}, {}, []
         self.stopped, self.killed, self.broken = [], [], {}
-        self.away, self.hosts = "", {}
+        self.away = ""
         self.ends_at_once = ends_at_once
         self.ignores_stop = False
 
@@ -55,10 +55,6 @@ class MemoryBackend:
 
     def end(self, id, *state):
         self.ended.setdefault(id, state or ("completed",))
-
-    def set_hosts(self, type, hosts):
-        self._answer()
-        self.hosts[type] = list(hosts)
 
     def close(self):
         pass

@@ -1,6 +1,6 @@
 """A recorded run of a service, asked again: with the same reports, a policy decides the same."""
 
-from copter.live.cluster import LiveCluster, as_place
+from copter.live.cluster import LiveCluster
 from copter.live.events import Decided, Opened
 from copter.live.files import ClusterFile
 from copter.live.journal import JOURNAL, LiveJournal
@@ -29,7 +29,7 @@ def play_again(folder):
             if decision is not None:
                 rounds.carry_out(decision)
             answered, state.changes = state.changes, {}
-            recorded = {name: None if one is None else as_place(one) for name, one in event.places.items()}
+            recorded = dict(event.places)
             if recorded != answered or (decision is None) != bool(event.error):
                 different.append((event.asked, recorded, answered))
         with journal.applying(number, event):

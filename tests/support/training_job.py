@@ -16,12 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
-from copter.live.examples.regression import generate
 from copter.live.training import Training
 from copter.live.training.plan import ProcessPlace
 
 EXAMPLES, FEATURES, RATE = 1000, 30, 0.01
 INITIAL_BATCH = 24
+
+
+def generate(examples, features, error, seed):
+    """Examples y = w* x + e with standard normal x, and e of this standard deviation; x, y and w*."""
+    rng = np.random.default_rng(seed)
+    x, true = rng.standard_normal((examples, features)), rng.standard_normal(features)
+    return x, x @ true + rng.normal(0.0, error, examples), true
 
 
 def gradient(w, x, y):

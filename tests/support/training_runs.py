@@ -13,11 +13,11 @@ import numpy as np
 
 from copter.live.backends import agent
 from copter.live.backends.base import Run, ended
-from copter.live.examples.regression import generate
 from copter.live.training.checkpoints import Checkpoints
 from copter.live.training.loader import Loader
 from copter.live.training.plan import Batch, TrainingPlan
 from support import training_job
+from support.training_job import generate
 
 PATIENCE = 60.0
 """For what has to happen at all; nothing is said about when."""
@@ -86,9 +86,7 @@ class Job:
         self.number += 1
         plan = {"report_seconds": 0.05} | plan
         checkpoints = str(self.folder / "checkpoints")
-        training = TrainingPlan(
-            self.url, "a token", checkpoints, self.number, work, INITIAL, 512, batch, **plan
-        )
+        training = TrainingPlan(self.url, "a token", checkpoints, self.number, work, INITIAL, batch, **plan)
         self.run = Run(
             job="job",
             number=self.number,

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias
 
 from copter.durable.files import write_whole
 from copter.errors import CopterError
@@ -196,14 +196,6 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release the backend; its runs continue."""
-
-
-@runtime_checkable
-class Scalable(Backend, Protocol):
-    """A backend that can add and remove nodes."""
-
-    def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
-        """Provide these nodes of a type, and no others, as soon as possible."""
 
 
 # ---- files that agents write into a run's folder ------------------------------------------------

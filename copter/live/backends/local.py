@@ -85,9 +85,6 @@ class LocalBackend:
         except FileNotFoundError:
             return {}
 
-    def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
-        """Do nothing: slots exist as soon as they are requested."""
-
     def start(self, run: Run) -> None:
         """Start an agent for each node."""
         down = self.down()

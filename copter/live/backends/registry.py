@@ -49,13 +49,10 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
 
 
 def check_devices(cluster: ClusterFile) -> None:
-    """Raise BackendSettingError if this process may see fewer GPUs than the nodes of the local backend have.
-
-    Slots that are paced have no GPUs.
-    """
+    """Raise BackendSettingError if this process may see fewer GPUs than the cluster has."""
     visible = visible_devices(os.environ)
-    gpus = sum((one.max_nodes or one.nodes) * one.gpus_per_node for one in cluster.gpus)
-    if cluster.pace is None and visible is not None and len(visible) < gpus:
+    gpus = sum(one.nodes * one.gpus_per_node for one in cluster.gpus)
+    if visible is not None and len(visible) < gpus:
         text = os.environ["CUDA_VISIBLE_DEVICES"]
         raise BackendSettingError(
             f"CUDA_VISIBLE_DEVICES = {text!r}: must list at least the {gpus} GPUs of the cluster's file, not"

@@ -100,14 +100,14 @@ export async function readLog(name) {
 
 /** @param {string} name */
 export async function cancelJob(name) {
-  await ask(`v1/jobs/${encodeURIComponent(name)}`, "DELETE");
+  await ask("v1/cancel", "POST", { jobs: [name] });
 }
 
 /** @param {string} type
  * @param {number} node
  * @param {boolean} back */
 export async function drainNode(type, node, back) {
-  await ask(`v1/nodes/${encodeURIComponent(type)}/${node}/${back ? "undrain" : "drain"}`, "POST");
+  await ask(`v1/nodes/${encodeURIComponent(type)}/${node}/drain?back=${back}`, "POST");
 }
 
 /** What is known of the service. Times are seconds since it first began; `epoch` of them is seconds since 1970. */

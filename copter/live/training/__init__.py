@@ -2,8 +2,8 @@
 
 Read `plan.py` first: the messages between the service and a run.  Scripts use `training.py`.  `group.py` has
 the processes of a run on one machine, `loader.py` the order of examples, `layout.py` gradients as one vector,
-`checkpoints.py` the checkpoints, `reporting.py` the reports to the service, `pacing.py` the pacing of
-simulated GPUs, and `torch.py` the same interface for PyTorch.
+`checkpoints.py` the checkpoints, `reporting.py` the reports to the service, and `torch.py` the same interface
+for PyTorch.
 """
 
 from copter.lazy import attach

@@ -30,17 +30,6 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Pace of a slot that simulates a GPU: steps take as long as measured ones, divided by `speed`.
-
-    `parameters` are the seven of :class:`copter.problems.cluster.profiles.throughput.ThroughputParameters`.
-    """
-
-    parameters: tuple[float, ...]
-    speed: float
-
-
-@dataclass(frozen=True)
 class TrainingPlan:
     """Data for a run at its start.
 
@@ -54,8 +43,8 @@ class TrainingPlan:
         Number of the run; the checkpoints of a later run replace those of an earlier one.
     work : float
         Number of steps at the initial batch size until the job is complete.
-    initial_batch, max_batch : int
-        Examples of a whole batch: the user's initial batch, and the largest.
+    initial_batch : int
+        Examples of the user's initial batch, over all processes.
     batch : Batch
         The first batch.
     rule : {"adascale", "square-root"}
@@ -66,8 +55,6 @@ class TrainingPlan:
         Seconds between two reports.
     lease_seconds : float
         Seconds for which a run continues without a response.
-    pace : Pace or None
-        Pace of simulated GPUs; None on real GPUs.
     """
 
     url: str
@@ -76,13 +63,11 @@ class TrainingPlan:
     number: int
     work: float
     initial_batch: int
-    max_batch: int
     batch: Batch
     rule: str = "adascale"
     checkpoint_seconds: float = 60.0
     report_seconds: float = 30.0
     lease_seconds: float = 600.0
-    pace: Pace | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as they are in ``run.json``."""
@@ -91,12 +76,7 @@ class TrainingPlan:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """Return the plan of a dictionary from :meth:`as_dict`."""
-        pace = fields.get("pace")
-        made = {
-            "batch": Batch(**fields["batch"]),
-            "pace": None if pace is None else Pace(tuple(pace["parameters"]), pace["speed"]),
-        }
-        return cls(**fields | made)
+        return cls(**fields | {"batch": Batch(**fields["batch"])})
 
 
 @dataclass(frozen=True)

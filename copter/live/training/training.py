@@ -1,4 +1,4 @@
-"""Training that a scheduler may stop, resize and pace: the interface for training scripts.
+"""Training that a scheduler may stop and resize: the interface for training scripts.
 
     from copter.live.training import Training
 
@@ -45,7 +45,6 @@ from copter.live.training.checkpoints import Checkpoints, CheckpointTimer
 from copter.live.training.group import ProcessGroup, join
 from copter.live.training.layout import Gradient, GradientLayout
 from copter.live.training.loader import Loader
-from copter.live.training.pacing import Pacing
 from copter.live.training.plan import Batch, ProcessPlace, TrainingPlan, TrainingReport
 from copter.live.training.reporting import Reporter
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
@@ -170,11 +169,9 @@ class TrainingStep:
 
     def passes(self) -> Iterator[NDArray[np.int64]]:
         """Yield the indices of this process's examples in each pass; every process has equally many."""
-        for number, part in enumerate(self._parts):
+        for part in self._parts:
             self._last_pass_began = time.monotonic()
             yield part
-            if number + 1 < len(self._parts):
-                self._training._pacing.end_pass(number)
 
     def add(self, gradient: Gradient) -> None:
         """Add the mean gradient over a pass, an array or a mapping of names to arrays.
@@ -246,7 +243,6 @@ class TrainingStep:
             heard = [_Note(*_NOTE.unpack(note)) for note in notes]
             return _DECISION.pack(*training._decide(heard, square_of_mean, mean))
 
-        training._pacing.end_step()
         decision = training._group.reduce(total, _NOTE.pack(training._told, squares), decide)
         self._decision = _Decision(*_DECISION.unpack(decision))
 
@@ -317,8 +313,6 @@ class Training:
         self._checkpoints: Checkpoints | None = None
         self._timer = CheckpointTimer(plan.checkpoint_seconds)
         self._reporter: Reporter | None = None
-        pace = plan.pace if self.rank == 0 else None
-        self._pacing = Pacing(pace, len(self._place.gpus), sum(self._place.gpus))
         self._group = ProcessGroup()
         if place is not None:
             self._join(place)
@@ -447,16 +441,12 @@ class Training:
         if self._began is None:
             self._began = time.monotonic()
             self._timer = CheckpointTimer(self._plan.checkpoint_seconds)
-        self._pacing.begin(self._batch.local_batch, self._batch.accumulation)
         batch = self._loader.take(self.batch_size)
         parts = batch.reshape(self._batch.accumulation + 1, self.ranks, self._local)
         return TrainingStep(self, parts[:, self.rank], factor)
 
     def _decide(
-        self,
-        notes: list[_Note],
-        square_of_mean: Callable[[], float],
-        mean: Callable[[], NDArray[Any]],
+        self, notes: list[_Note], square_of_mean: Callable[[], float], mean: Callable[[], NDArray[Any]]
     ) -> _Decision:
         """Return the decision after the current step; called in the first process."""
         progress = self.progress + self._scaling.gain(self._noise.noise_scale, self.batch_size)
@@ -485,7 +475,6 @@ class Training:
             self._checkpoints.write(self.step_count, self._arrays())
             self._saved_progress = self.progress
             self._timer.written(began)
-            self._pacing.restart()
         if self._reporter is not None:
             self._reporter.note(self._report(), trained.local_batch, None if first else last_pass_seconds)
 
@@ -536,7 +525,7 @@ class Training:
 def _by_itself(initial_batch: int, work: float) -> ProcessPlace:
     """Return the place of a process that copter did not start."""
     batch = Batch(initial_batch, 0, 1.0)
-    plan = TrainingPlan("", "", "", 0, work, initial_batch, initial_batch, batch)
+    plan = TrainingPlan("", "", "", 0, work, initial_batch, batch)
     return ProcessPlace(plan, "", "", (1,), "", rank=0, ranks=1, local_rank=0, node=0)
 
 

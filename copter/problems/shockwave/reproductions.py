@@ -169,7 +169,9 @@ def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
     ]
     derived = [over | {"column": "makespan over Shockwave's"}, *ours]
     for pick in ("least", "most"):
-        derived.append(over | {"row": "{policy}", "column": f"makespan over Shockwave's, {pick}", "pick": pick})
+        derived.append(
+            over | {"row": "{policy}", "column": f"makespan over Shockwave's, {pick}", "pick": pick}
+        )
     worst = {"row": "{policy}", "column": "worst FTF over Shockwave's", "field": "worst FTF", "paired": False}
     derived += [over | worst, *({"row": "shockwave, mean"} | one for one in ours)]
     return simulated(effort, row="{policy}, {gpus} GPUs", derived=derived, **settings)

@@ -6,8 +6,7 @@ result is a forecast: it is as true as the run times of the jobs are, and as if 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from copter.problems.cluster.policy import Allocation, ClusterState, Policy
@@ -59,8 +58,7 @@ class Ahead(Simulator):
     def play_starts(
         self,
         stop: Callable[[], bool] = lambda: False,
-        look: Callable[[float, Mapping[str, SimulatedJob]], None] = lambda time, jobs: None,
-        until: float = -math.inf,
+        look: Callable[[float], None] = lambda time: None,
     ) -> Ending:
         """Play until every job that can run has started, or no further start is expected.
 
@@ -69,9 +67,7 @@ class Ahead(Simulator):
         stop : callable
             Asked after each call of the policy whether to stop.
         look : callable
-            Called after each call of the policy with its time and the jobs that have not completed since.
-        until : float
-            Time in seconds to which to play if all jobs have started before it.
+            Called after each call of the policy with its time.
 
         Returns
         -------
@@ -80,9 +76,9 @@ class Ahead(Simulator):
         idle = 0
         try:
             for record in self.run():
-                look(record.time, self.jobs)
+                look(record.time)
                 idle = 0 if record.running else idle + 1
-                if not self._unstarted and record.time >= until:
+                if not self._unstarted:
                     return "started"
                 if stop():
                     return "stopped"

@@ -1,4 +1,4 @@
-"""The network of `digits.py` in PyTorch: ``python -m copter.live.examples.digits_torch``.
+"""The network of `digits.py` in PyTorch: ``python docs/examples/training/digits_torch.py``.
 
 It uses a GPU if there is one.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-from copter.extras import extra
-from copter.live.examples.digits import SIDE, generate
-from copter.live.training.torch import TorchTraining
+import torch
+from digits import SIDE, generate
 
-with extra("torch"):
-    import torch
+from copter.live.training.torch import TorchTraining
 
 
 def main() -> None:

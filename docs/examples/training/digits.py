@@ -1,4 +1,4 @@
-"""A network that reads digits, in numpy: ``python -m copter.live.examples.digits``.
+"""A network that reads digits, in numpy: a job that trains, or ``python docs/examples/training/digits.py``.
 
 The digits are drawn, not scanned: a font of 5 x 7 dots at a random position in 9 x 9 pixels, with random
 brightness and noise.  The network has one hidden layer of rectified units and is trained by stochastic
