@@ -7,7 +7,6 @@ import math
 import weakref
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -470,7 +469,7 @@ class Solution:
         rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in shown.items())
         return f"<table>{''.join(rows)}</table>"
 
-    @cached_property
+    @property
     def activity(self) -> dict[Hashable, float]:
         """Use of each resource by `x`, by id.
 

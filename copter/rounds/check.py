@@ -443,7 +443,7 @@ def violations(domain: Any, answer: Any) -> Iterator[str]:
         yield from own(answer)
         return
     program: ContinualProgram = domain.program
-    yield from overdrawn(program, _amounts(program, answer), getattr(answer, "short", None))
+    yield from overdrawn(program, amounts_of(program, answer), getattr(answer, "short", None))
 
 
 def overdrawn(
@@ -484,7 +484,7 @@ def overdrawn(
             yield f"resource {resource!r}: {used[resource]:g} is used, and at least {lower:g} is needed"
 
 
-def _amounts(program: ContinualProgram, answer: Any) -> dict[Hashable, dict[int, float]]:
+def amounts_of(program: ContinualProgram, answer: Any) -> dict[Hashable, dict[int, float]]:
     """Return the amounts by request and column number."""
     found = getattr(answer, "x", None)
     found = getattr(answer, "choice", answer) if found is None else found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from copter.errors import EditError
@@ -16,9 +18,16 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def event(method: Method) -> Method:
-    """Mark a method of an :class:`EventDomain` as an event: ``("drain", "s3")`` calls ``drain("s3")``."""
+    """Mark a method of an :class:`EventDomain` as an event: ``("remove", "a")`` calls ``remove("a")``."""
     method.is_event = True  # type: ignore[attr-defined]
     return method
+
+
+@cache
+def events_of(domain: Any) -> dict[str, Signature]:
+    """Return the signatures of the methods of a class that are events, by name."""
+    every = ((name, getattr(domain, name, None)) for name in dir(domain))
+    return {name: signature(one) for name, one in every if one and getattr(one, "is_event", False)}
 
 
 class EventDomain:
@@ -27,24 +36,25 @@ class EventDomain:
     Between rounds, the methods may also be called themselves.
     """
 
-    @classmethod
-    def events_by_name(cls) -> dict[str, Callable[..., Any]]:
-        """Return the methods that are events, by name."""
-        every = ((name, getattr(cls, name, None)) for name in dir(cls))
-        return {name: method for name, method in every if method is not None and hasattr(method, "is_event")}
-
     def apply(self, event: tuple[Any, ...], /) -> None:
         """Apply an event: call its method.
 
         Raises
         ------
         EditError
-            If the event is not a tuple that begins with the name of an event.
+            If the event is not a tuple of the name of an event and its arguments.
         """
-        known = self.events_by_name()
+        own: Any = type(self)
+        known = events_of(own)
         name = event[0] if isinstance(event, tuple) and event else event
         if not isinstance(name, str) or name not in known:
-            raise EditError(type(self).__name__, "event", name, f"must be one of {', '.join(known)}")
+            raise EditError(own.__name__, "event", name, f"must be one of {', '.join(known)}")
+        try:
+            known[name].bind(self, *event[1:])
+        except TypeError as error:
+            raise EditError(
+                own.__name__, "event", event, f"must have the arguments {known[name]}: {error}"
+            ) from None
         getattr(self, name)(*event[1:])
 
     def play(self, solver: Solver | str = "copter", *events: Any, deadline: float | None = None) -> Any:

@@ -6,6 +6,7 @@ For programs of any signs, such as instances of a fleet or crews of a shift:
 2. Rows that are violated then, among them sum rows, are repaired by moves of single columns
    (:mod:`copter.shims.counts_repair`), first upper bounds, then lower bounds.
 3. Columns that cost something are reduced, and columns that gain something are raised, as far as rows permit.
+4. The steps 2 and 3 are also taken from amounts of 0, without prices. The better result counts.
 
 The loss of the rounding is bounded by the gap to the solution's certified bound.
 """
@@ -13,7 +14,7 @@ The loss of the rounding is bounded by the gap to the solution's certified bound
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,7 @@ class CountShim(Checked):
     ----------
     minimum : mapping of request id to float, (n,) array or mapping of column to float, optional
         Least amount of each column of a request if it is not 0. The shim reads the mapping in each round, so
-        that its owner can change it; ids of requests that are not in the program have no effect.
+        that its owner can change it; ids of requests and columns that are not in the program have no effect.
 
     Examples
     --------
@@ -129,9 +130,9 @@ class CountShim(Checked):
         pricing = solution.pricing or price(program.store, y)
         summed = table.total[program.request_slots] < np.inf
         sums = -pricing.marginal[program.request_slots][summed]
-        counts = _repaired(
-            program, self.minimum, solution.nonzeros, np.concatenate((y[program.resource_slots], sums)), begin
-        )
+        prices = np.concatenate((y[program.resource_slots], sums))
+        starts = ((solution.nonzeros, prices), (NOTHING, None))
+        counts = _repaired(program, self.minimum, starts, begin)
         proof = solution.integer
         return bounded(counts, solution, -math.inf if proof is None else in_sense(proof.bound, program.sense))
 
@@ -139,7 +140,7 @@ class CountShim(Checked):
     def repair(self, program: ContinualProgram, last: Counts | None) -> Counts:
         """Return the last amounts, changed where rows no longer hold; the fallback of a round.
 
-        Upper bounds hold if they are not negative. What cannot be covered is in ``short``.
+        Upper bounds hold if they are not negative. What is not covered is in ``short``; less may be possible.
 
         Parameters
         ----------
@@ -156,31 +157,42 @@ class CountShim(Checked):
             If a request has a convex term.
         """
         x = NOTHING if last is None else unchanged(program.store, last.nonzeros, last.clock)
-        return _repaired(program, self.minimum, x, None, perf_counter())
+        return _repaired(program, self.minimum, ((x, None),), perf_counter())
 
 
 def _repaired(
-    program: ContinualProgram, minimum: Mapping[Hashable, Any], x: SparseX, y: Floats | None, begin: float
+    program: ContinualProgram,
+    minimum: Mapping[Hashable, Any],
+    starts: Iterable[tuple[SparseX, Floats | None]],
+    begin: float,
 ) -> Counts:
-    """Return repaired amounts near x; `y`: prices of resources and sum rows, None for no prices."""
+    """Return the best repaired amounts near some allocations, each with prices of resources and sum rows."""
     whole = compile_program(program)
-    least, integral = minimums(program, minimum, whole), whole.integrality.astype(np.bool_)
-    given = np.zeros(whole.c.size)
+    least, most = limits(program, minimum, whole)
+    integral, bounds = whole.integrality.astype(np.bool_), (whole.row_lower, whole.row_upper)
     place = np.zeros(program.store.requests.size, np.int64)
     place[program.request_slots] = whole.column_start[:-1]
-    at = place[x.slot] + x.column
-    given[at] = np.clip(x.value, 0.0, whole.upper[at])
-    given = np.where(integral, np.floor(given + _WHOLE), given)
-    given[given < least] = 0.0
     columns, rows = (
         Entries(each.indptr.astype(np.int64), each.indices.astype(np.int64), each.data)
         for each in (whole.A, whole.A.tocsr())
     )
-    y = np.zeros(whole.row_lower.size) if y is None else y
-    bounds = whole.row_lower, whole.row_upper
-    problem = Problem(columns, rows, *bounds, y, whole.c, whole.upper, least, integral)
-    repair(problem, given, whole.A @ given)
-    return counts_of(program, whole, given, perf_counter() - begin)
+    found = []
+    for x, y in starts:
+        given = np.zeros(whole.c.size)
+        given[place[x.slot] + x.column] = x.value
+        given = np.where(integral, np.floor(given + _WHOLE), given)
+        given = _snapped(given, least, most)
+        prices = np.zeros(whole.row_lower.size) if y is None else y
+        problem = Problem(columns, rows, *bounds, prices, whole.c, most, least, integral)
+        repair(problem, given, whole.A @ given)
+        found.append(counts_of(program, whole, _snapped(given, least, most), perf_counter() - begin))
+    return min(found, key=lambda one: (sum(one.short.values()), in_sense(one.objective, program.sense)))
+
+
+def _snapped(x: Floats, least: Floats, most: Floats) -> Floats:
+    """Return amounts within their limits: 0, or from `least` to `most`, up to rounding errors."""
+    x = np.where(abs(x - least) <= _FEASIBLE * np.maximum(1.0, least), least, np.minimum(x, most))
+    return np.where((x < least) | (x <= _FEASIBLE), 0.0, x)
 
 
 def bounded(counts: Counts, solution: Solution, bound: float) -> Counts:
@@ -207,8 +219,13 @@ def counts_of(program: ContinualProgram, whole: CompiledProgram, x: Floats, seco
     return Counts(nonzeros, objective, math.nan, math.inf, short, seconds, program.store.clock)
 
 
-def minimums(program: ContinualProgram, minimum: Mapping[Hashable, Any], whole: CompiledProgram) -> Floats:
-    """Return the minimum amount of each column (n,), 0 without one; raise EditError for an invalid one."""
+def limits(
+    program: ContinualProgram, minimum: Mapping[Hashable, Any], whole: CompiledProgram
+) -> tuple[Floats, Floats]:
+    """Return the least amounts of columns that are not 0, and the largest amounts, (n,) each.
+
+    A column whose bound is below its least amount has the limits 0. Raise EditError for an invalid minimum.
+    """
     least = np.zeros(whole.c.size)
     numbers = {id: k for k, id in enumerate(whole.request_ids)} if minimum else {}
     for id in minimum:
@@ -216,13 +233,8 @@ def minimums(program: ContinualProgram, minimum: Mapping[Hashable, Any], whole: 
             continue
         own = slice(*whole.column_start[numbers[id] : numbers[id] + 2].tolist())
         given = minimum[id]
-        if isinstance(given, Mapping):
-            columns = list(program.requests[id].columns)
-            unknown = [column for column in given if column not in columns]
-            if unknown:
-                why = f"must name columns of the request, and not {unknown[0]!r}"
-                raise EditError(id, "minimum", given, why)
-            given = [given.get(column, 0.0) for column in columns]
+        if isinstance(given, Mapping):  # columns may have been removed
+            given = [given.get(column, 0.0) for column in program.requests[id].columns]
         try:
             amounts = np.asarray(given, np.float64)
             if amounts.ndim and amounts.shape != least[own].shape:
@@ -234,4 +246,7 @@ def minimums(program: ContinualProgram, minimum: Mapping[Hashable, Any], whole: 
             raise EditError(id, "minimum", minimum[id], why) from None
         if not (least[own] >= 0.0).all() or np.isinf(least[own]).any():
             raise EditError(id, "minimum", minimum[id], "must be finite and not negative")
-    return np.where(whole.integrality, np.ceil(least - _WHOLE), least)
+    least = np.where(whole.integrality, np.ceil(least - _WHOLE), least)
+    most = np.where(whole.integrality, np.floor(whole.upper + _WHOLE), whole.upper)
+    never = least > most
+    return np.where(never, 0.0, least), np.where(never, 0.0, most)

@@ -51,23 +51,32 @@ class Problem(NamedTuple):
 def repair(problem, x, used):  # type: ignore[no-untyped-def]
     """Change the amounts `x`, and the sums of the rows `used`, until rows hold as far as possible.
 
-    1. Rows above their upper bounds are reduced, whatever this costs the lower bounds.
+    1. Rows above their upper bounds are reduced, whatever this costs the lower bounds. If that is not
+       possible, all amounts become 0.
     2. Rows below their lower bounds are filled. Of several columns the one is moved whose cost, less the
        value of what it adds to rows that lack it, is least for each unit.
-    3. Each column that costs something is reduced, by a step and else to 0, and the rows that lack something
-       then are filled. The change remains if it lowers the cost.
+    3. Each column that costs something is reduced as far as the rows permit. Then it is reduced by a step,
+       and else to 0, and the rows that lack something then are filled. The change remains if it lowers the
+       cost.
     4. Columns that gain something are raised as far as the rows permit.
     """
     n, m = x.size, used.size
     log_column, log_change = np.empty(8 * (n + m) + 64, np.int64), np.empty(8 * (n + m) + 64)
     rows = np.arange(m)
     _cure(problem, np.full(m, -np.inf), x, used, rows, log_column, log_change, np.int64(0))
+    for i in rows:
+        if used[i] > _above(problem.upper[i]):
+            x[:], used[:] = 0.0, 0.0
+            break
     _cure(problem, problem.lower, x, used, rows, log_column, log_change, np.int64(0))
     loss = problem.cost.copy()
     for j in range(n):
         for k in range(problem.columns.start[j], problem.columns.start[j + 1]):
             loss[j] += problem.columns.value[k] * problem.y[problem.columns.at[k]]
     order = np.argsort(-loss)
+    for j in order:
+        if problem.cost[j] > 0.0 and x[j] > 0.0:
+            _move(problem, x, used, j, -_step(problem, problem.lower, x, used, j, -1.0, np.inf))
     for _ in range(_PASSES):
         better = False
         for j in order:

@@ -2,7 +2,7 @@
 
 x[s, p] is the number of instances of pool p (a kind of instance in a zone, spot or on demand) that service s
 gets, at c[p] dollars an hour.  It needs n[s, r] of resource r (cores, GB), of which an instance has a[p, r].
-In a pool that it uses it has 2 instances or more, and at most half of its need, so that it survives a loss:
+In a pool that it uses it has 2 instances or more, and not more than 2 or than half of its need:
 
     minimise sum_sp c[p] x[s, p]  subject to  sum_p a[p, r] x[s, p] >= n[s, r] for each service and resource,
              sum_s x[s, p] <= quota[p],  x[s, p] in {0, 2, 3, ..., most[s, p]}

@@ -335,11 +335,12 @@ def why(suite: SuiteResult) -> str:
     return (
         f"- A scheduling round of 10,240 GPUs, with {columns(sia):,} columns, takes "
         f"{median(sia, 'copter')}. HiGHS in its fastest mode takes {median(sia, mode)} (medians of warm "
-        f"rounds, tolerance {sia.tolerance:g}).\n"
+        f"rounds, {len(sia.measured_rounds('copter'))} of copter and {len(sia.measured_rounds(mode))} of "
+        f"HiGHS, tolerance {sia.tolerance:g}).\n"
         "- Edits cost what they touch: new costs of 50 of 50,000 requests, and the solve with "
         f"{columns(few):,} columns, take {median(few, 'copter')}.\n"
-        "- Every answer has a lower bound on the optimum, which is recomputed from the program apart from "
-        "the solver. A solve that runs out of time returns the best allocation so far, with its gap.\n"
+        "- The solution of every program has a bound on the optimum, which is recomputed from the program "
+        "apart from the solver. A late solve returns the best allocation so far, with its gap.\n"
     )
 
 

@@ -217,7 +217,7 @@ def lies(sentence, kind):
 def test_a_domain_that_solves_a_program_of_its_own_shows_the_solution(name):
     rng, solutions = np.random.default_rng(2), 0
     rounds = Rounds(DOMAINS[name](rng))
-    for _ in range(12):
+    for _ in range(20):
         record = rounds.play(*rounds.domain.events(rng))
         if record.solution is not None:
             solutions += 1

@@ -171,8 +171,8 @@ class PlacementRounds(EventDomain):
     @event
     def limit_moves(self, moves: int) -> None:
         """Set the largest number of tasks that a round moves off drained servers."""
-        if moves < 0:
-            raise PlacementError(f"moves = {moves}: must not be negative")
+        if not isinstance(moves, int | np.integer) or moves < 0:
+            raise PlacementError(f"moves = {moves!r}: must be an integer of at least 0")
         self.moves = moves
 
     @event
@@ -336,6 +336,8 @@ class PlacementRounds(EventDomain):
             yield "submit", new, rng.integers(0, len(tasks.kinds), len(new))
         if ids and rng.random() < 0.6:
             yield "finish", [ids[k] for k in rng.choice(len(ids), min(3, len(ids)), replace=False).tolist()]
+        if rng.random() < 0.2:
+            yield "limit_moves", int(rng.integers(0, 6))
         if rng.random() < 0.3:
             yield (
                 str(rng.choice(["fail", "drain", "restore", "restore"])),
