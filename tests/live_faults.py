@@ -249,7 +249,7 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
                     client.submit(job | {"retries": 1000})
                 except ServiceError as error:
                     assert error.status == 0, error  # the response was lost
-                    if job["name"] not in {one["name"] for one in client.jobs(over=True)}:
+                    if job["name"] not in {one["name"] for one in client.jobs(ended=True)}:
                         client.submit(job | {"retries": 1000})
             acknowledged.append(job["name"])
             time.sleep(0.2)

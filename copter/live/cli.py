@@ -48,7 +48,7 @@ _JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON in
 
 def register(app: typer.Typer) -> None:
     """Add the service's commands to an application."""
-    commands: list[Callable[..., None]] = [submit, jobs, cancel, logs, usage, drain]
+    commands: list[Callable[..., None]] = [submit, jobs, cancel, logs, usage, drain, undrain]
     for command in (serve, *map(_asking, commands)):
         text = inspect.getdoc(command) or ""
         app.command(help=text.replace("For example:", "\b\nExamples:"))(command)
@@ -270,7 +270,7 @@ def submit(
 
 def jobs(
     client: Any,
-    over: Annotated[bool, typer.Option("--over", help="Include jobs that have ended.")] = False,
+    ended: Annotated[bool, typer.Option("--ended", help="Include jobs that have ended.")] = False,
     why: Annotated[
         str | None, typer.Option(metavar="JOB", help="Say why this job waits, and when it would start.")
     ] = None,
@@ -285,7 +285,7 @@ def jobs(
     For example:
       copter jobs
       copter jobs --why train-1
-      copter jobs --over --json
+      copter jobs --ended --json
       copter jobs --status running --owner alice
     """
     wanted = tuple(status or ())
@@ -297,7 +297,7 @@ def jobs(
         return
     there = [
         job
-        for job in client.jobs(over=over or any(one in ENDINGS for one in wanted))
+        for job in client.jobs(ended=ended or any(one in ENDINGS for one in wanted))
         if (not wanted or job["status"] in wanted) and owner in (None, job["owner"])
     ]
     typer.echo(json.dumps(there)) if as_json else print_jobs(there, client.cluster()["time"])
@@ -382,15 +382,23 @@ def drain(
     client: Any,
     type: Annotated[str, typer.Argument(help="GPU type of the node.")],
     node: Annotated[int, typer.Argument(min=0, help="Number of the node, from 0.")],
-    back: Annotated[bool, typer.Option("--back", help="Put the node back into use.")] = False,
 ) -> None:
     """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted.
 
     For example:
       copter drain a100 0
-      copter drain a100 0 --back
+      copter undrain a100 0
     """
-    client.drain(type, node, back=back)
+    client.drain(type, node)
+
+
+def undrain(
+    client: Any,
+    type: Annotated[str, typer.Argument(help="GPU type of the node.")],
+    node: Annotated[int, typer.Argument(min=0, help="Number of the node, from 0.")],
+) -> None:
+    """Put a drained node back into use."""
+    client.drain(type, node, back=True)
 
 
 def usage(client: Any, as_json: _JsonOut = False) -> None:

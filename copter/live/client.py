@@ -172,9 +172,9 @@ class Client:
         """
         return list(self._call("submit_array", {"job": _fields(job, changes), "size": size}).json()["names"])
 
-    def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
-        """Return the jobs that have not ended or, with `over`, all jobs."""
-        return list(self._call("jobs", over=over, limit=_MOST_JOBS).json())
+    def jobs(self, *, ended: bool = False) -> list[dict[str, Any]]:
+        """Return the jobs that have not ended or, with `ended`, all jobs."""
+        return list(self._call("jobs", ended=ended, limit=_MOST_JOBS).json())
 
     def job(self, name: str) -> dict[str, Any]:
         """Return a job with all its runs."""

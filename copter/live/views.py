@@ -51,11 +51,11 @@ Since: TypeAlias = Annotated[float | None, Query(ge=0, le=1e15, allow_inf_nan=Fa
 
 
 def jobs_view(
-    record: OfRecord, over: bool = False, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
+    record: OfRecord, ended: bool = False, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
 ) -> list[dict[str, Any]]:
-    """List the jobs in order of submission; with `over`, then the ended jobs, the latest first."""
-    ended = reversed(record.state.ended.values()) if over else ()
-    return [_job(record, job) for job in islice(chain(record.state.jobs.values(), ended), limit)]
+    """List the jobs in order of submission; with `ended`, then the ended jobs, the latest first."""
+    past = reversed(record.state.ended.values()) if ended else ()
+    return [_job(record, job) for job in islice(chain(record.state.jobs.values(), past), limit)]
 
 
 def _job(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def test_on_the_command_line(tmp_path, service, client, command):
     assert call("cancel", "sweep-?") == (0, ["sweep-0", "sweep-1", "sweep-2"])
     assert call("submit", str(file), "--array", "0")[0] == 2
     assert call("submit", str(file), "--time-limit", "2")[0] == 2
-    found = {job["name"]: job["reason"] for job in json.loads("".join(call("jobs", "--over", "--json")[1]))}
+    found = {job["name"]: job["reason"] for job in json.loads("".join(call("jobs", "--ended", "--json")[1]))}
     assert found["last"] == "it was to start after 'sweep-0', which was cancelled"
     assert found["sweep-1"] == "cancelled by admin"
 

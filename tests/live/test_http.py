@@ -258,7 +258,7 @@ def test_what_is_shown_of_jobs_and_nodes(service, http):
     view = http.get("/v1/jobs/one").json()
     assert view["all_runs"][0]["outcome"] == "failed" and view["all_runs"][0]["reason"] == "exit code 3"
     service.admission.cancel("one")
-    assert [job["status"] for job in http.get("/v1/jobs", params={"over": True}).json()] == [
+    assert [job["status"] for job in http.get("/v1/jobs", params={"ended": True}).json()] == [
         "starting",
         "cancelled",
     ]

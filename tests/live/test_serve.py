@@ -85,9 +85,9 @@ def test_the_commands_of_a_user(cluster, tmp_path):
         assert there["name"] == "long"
         copter("drain", "t4", "0", service=service)
         assert "drained" in json.dumps(service.client().cluster()["nodes"])
-        copter("drain", "t4", "0", "--back", service=service)
+        copter("undrain", "t4", "0", service=service)
         copter("cancel", "long", service=service)
-        shown, _ = copter("jobs", "--over", service=service)
+        shown, _ = copter("jobs", "--ended", service=service)
         assert all(
             word in shown for word in ("first", "completed", "bad", "failed", "exit code 9", "cancelled")
         )

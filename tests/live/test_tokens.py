@@ -59,7 +59,7 @@ def test_the_author_of_each_request_is_in_the_journal(service, http):
     assert http("root", "POST", "/v1/nodes/t4/0/drain")[0] == 200
     submitted = [("Submitted", who) for who in ("alice", "bob", "root", "admin")]
     assert authors(service) == [*submitted, ("Closed", "alice"), ("Closed", "root"), ("Drained", "root")]
-    jobs = {one["name"]: one for one in http("eyes", "GET", "/v1/jobs?over=true")[1]}
+    jobs = {one["name"]: one for one in http("eyes", "GET", "/v1/jobs?ended=true")[1]}
     assert {name: one["owner"] for name, one in jobs.items()} == {f"of-{who}": who for _, who in submitted}
     assert jobs["of-bob"]["reason"] == "cancelled by root"
     shown = http("eyes", "GET", "/v1/events")[1]
@@ -157,9 +157,9 @@ def test_commands_show_owners_and_authors(tmp_path, service, command):
     code, said = call("alice", "cancel", "of-bob")
     assert code == 1 and "belongs to 'bob'" in said
     assert call("root", "cancel", "of-bob")[0] == 0
-    found = json.loads(call("eyes", "jobs", "--over", "--json")[1])
+    found = json.loads(call("eyes", "jobs", "--ended", "--json")[1])
     assert {one["name"]: one["owner"] for one in found} == {"of-alice": "alice", "of-bob": "bob"}
-    found = json.loads(call("eyes", "jobs", "--over", "--owner", "bob", "--json")[1])
+    found = json.loads(call("eyes", "jobs", "--ended", "--owner", "bob", "--json")[1])
     assert [one["name"] for one in found] == ["of-bob"]
     assert "cancelled by root" in found[0]["reason"]
 

@@ -153,7 +153,7 @@ export class Store {
     const round = this.rounds.at(-1)?.time ?? 0;
     const [cluster, jobs, rounds, events] = await Promise.all([
       json(`v1/cluster${last ? `?since=${last}` : ""}`),
-      json(`v1/jobs?over=true&limit=${MOST_JOBS}`),
+      json(`v1/jobs?ended=true&limit=${MOST_JOBS}`),
       json(`v1/rounds?limit=2000${round ? `&since=${round}` : ""}`),
       json(`v1/events?after=${after}&limit=200`),
     ]);
