@@ -122,106 +122,94 @@ def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     return value / sigma, activity, square
 
 
-@kernel(inlined=True)
-def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
-    """Return the number of free columns of a block; 0 if they have no curvature (one, with a tight sum)."""
-    count = 0
-    for j in range(w.first[b], w.first[b + 1]):
-        if free[j]:
-            count += 1
-    return 0 if tight[b] and count == 1 else count
+@kernel(allocates=True)
+def curvature(w, free, tight, index, sample, stands_for):  # type: ignore[no-untyped-def]
+    """Return sum_q A_q P_q A_q', over a weighted sample of the blocks, as a sum of factor v v'.
+
+    The result has the starts of the vectors v, the rows and values of their entries, and the factors.  Rows
+    with a negative `index` are left out.
+    """
+    most, entries = 0, 0
+    for b in sample:
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j]:
+                most, entries = most + 2, entries + 2 * (w.pointer[j + 1] - w.pointer[j])
+    start, factor = np.zeros(most + 1, np.int64), np.empty(most)
+    row, value, place = np.empty(entries, np.int64), np.empty(entries), np.full(w.lower_row.size, -1)
+    n, end = 0, np.int64(0)
+    for i in range(sample.size):
+        b, count = sample[i], 0
+        for j in range(w.first[b], w.first[b + 1]):
+            count += free[j]
+        if tight[b] and count != 2:
+            if count > 2:  # P = 1 - 1 1' / count
+                for j in range(w.first[b], w.first[b + 1]):
+                    if free[j]:
+                        end = add_column(w, j, 1.0, index, start[n], end, place, row, value)
+                factor[n], n = -stands_for[i] / count, n + 1
+                start[n] = end
+        sign = 1.0
+        for j in range(w.first[b], w.first[b + 1]):
+            if not free[j] or (tight[b] and count == 1):
+                continue
+            end = add_column(w, j, sign, index, start[n], end, place, row, value)
+            if tight[b] and count == 2:  # P = d d' / 2 with the difference d of the two columns
+                sign = -sign
+                if sign < 0.0:
+                    continue
+                factor[n] = 0.5 * stands_for[i]
+            else:
+                factor[n] = stands_for[i]
+            n += 1
+            start[n] = end
+    return start[: n + 1], row[:end], value[:end], factor[:n]
+
+
+@kernel(inner=True)
+def add_column(w, j, times, index, begin, end, place, row, value):  # type: ignore[no-untyped-def]
+    """Add a multiple of column j to the vector whose entries are begin to end; return the new end.
+
+    `place` (rows,): place of the last entry of each row in all vectors, or -1.
+    """
+    for k in range(w.pointer[j], w.pointer[j + 1]):
+        r = w.row[k]
+        if index[r] < 0:
+            continue
+        if place[r] < begin:
+            place[r], row[end], value[end] = end, r, 0.0
+            end += 1
+        value[place[r]] += times * w.value[k]
+    return end
 
 
 @kernel(allocates=True)
-def dense_hessian(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
-    w, free, tight, index, size, sample, stands_for
-):
-    """Return sum_q A_q P_q A_q' on the rows numbered by `index`, over a weighted sample of the blocks."""
+def dense_hessian(parts, index, size):  # type: ignore[no-untyped-def]
+    """Return the sum of factor v v' on the rows numbered by `index`."""
+    start, row, value, factor = parts
     hessian = np.zeros((size, size))
-    total = np.zeros(size)
-    touched = np.empty(size, np.int64)
-    is_touched = np.zeros(size, np.bool_)
-    for i in range(sample.size):
-        b, times = sample[i], stands_for[i]
-        count = _free_columns(w, free, tight, b)
-        if count == 0:
-            continue
-        pair = tight[b] and count == 2  # P = d d' / 2 with the difference d of the two columns
-        seen, sign = 0, 1.0
-        for j in range(w.first[b], w.first[b + 1]):
-            if not free[j]:
-                continue
-            for k in range(w.pointer[j], w.pointer[j + 1]):
-                r = index[w.row[k]]
-                if r < 0:
-                    continue
-                if not pair:
-                    for h in range(w.pointer[j], w.pointer[j + 1]):
-                        s = index[w.row[h]]
-                        if 0 <= s <= r:
-                            hessian[r, s] += times * w.value[k] * w.value[h]
-                if tight[b]:
-                    if not is_touched[r]:
-                        is_touched[r] = True
-                        touched[seen] = r
-                        seen += 1
-                    total[r] += sign * w.value[k]
-            sign = -1.0 if pair else 1.0
-        factor = times * (0.5 if pair else -1.0 / count)
-        for a in range(seen):
-            r = touched[a]
-            part = factor * total[r]
-            if part != 0.0:
-                for c in range(seen):
-                    if touched[c] <= r:
-                        hessian[r, touched[c]] += part * total[touched[c]]
-        for a in range(seen):
-            total[touched[a]] = 0.0
-            is_touched[touched[a]] = False
+    for n in range(factor.size):
+        for k in range(start[n], start[n + 1]):
+            r, part = index[row[k]], factor[n] * value[k]
+            for h in range(start[n], k + 1):
+                s = index[row[h]]
+                hessian[max(r, s), min(r, s)] += part * value[h]
     for r in range(size):
-        for s in range(r + 1):
+        for s in range(r):
             hessian[s, r] = hessian[r, s]
     return hessian
 
 
-@kernel(allocates=True)
-def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-untyped-def]
-    """Return the diagonal of sum_q A_q diag(F) A_q', an upper bound of H's, over a sample of blocks."""
-    diagonal = np.zeros(w.lower_row.size)
-    for i in range(sample.size):
-        b, times = sample[i], stands_for[i]
-        if _free_columns(w, free, tight, b) == 0:
-            continue
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    diagonal[w.row[k]] += times * w.value[k] * w.value[k]
-    return diagonal
-
-
-@kernel(allocates=True)
-def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-untyped-def]
-    """Return sum_q A_q P_q A_q' d, over a weighted sample of the blocks."""
-    result = np.zeros(d.size)
-    for i in range(sample.size):
-        b = sample[i]
-        count = _free_columns(w, free, tight, b)
-        if count == 0:
-            continue
-        mean = 0.0
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j] and tight[b]:
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    mean += w.value[k] * d[w.row[k]]
-        mean /= count
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                slope = -mean
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    slope += w.value[k] * d[w.row[k]]
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    result[w.row[k]] += w.value[k] * (stands_for[i] * slope)
-    return result
+@kernel
+def add_product(parts, d, result):  # type: ignore[no-untyped-def]
+    """Add the sum of factor v v' d to `result`."""
+    start, row, value, factor = parts
+    for n in range(factor.size):
+        along = 0.0
+        for k in range(start[n], start[n + 1]):
+            along += value[k] * d[row[k]]
+        along *= factor[n]
+        for k in range(start[n], start[n + 1]):
+            result[row[k]] += along * value[k]
 
 
 # ---- operations of a step on the rows ----------------------------------------------------------------
@@ -290,39 +278,46 @@ def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-u
     return system, right, rows[:count], step
 
 
-@kernel
-def begin_gradients(gradient, rest, diagonal, closeness, residual, search):  # type: ignore[no-untyped-def]
-    """Begin conjugate gradients from a step; on entry, `residual` is the Hessian times the step.
-
-    Write the residual and the first search direction; return (norm at which to end, residual'search).
-    """
-    for i in range(residual.size):
-        residual[i] = gradient[i] - residual[i] if rest[i] else 0.0
+@kernel(allocates=True)
+def begin_gradients(w, y, gradient, parts, sigma, damping, closeness):  # type: ignore[no-untyped-def]
+    """Begin conjugate gradients for the Newton step; return their state, for :func:`gradient_steps`."""
+    start, row, value, factor = parts
+    diagonal, residual, search = np.full(y.size, damping), np.zeros(y.size), np.empty(y.size)
+    for n in range(factor.size):
+        for k in range(start[n], start[n + 1]):
+            diagonal[row[k]] += sigma * max(factor[n], 0.0) * (value[k] * value[k])
+    step, rest = to_the_kinks(w, y, gradient, diagonal)
+    add_product(parts, step, residual)
+    for i in range(y.size):
+        residual[i] = gradient[i] - sigma * residual[i] if rest[i] else 0.0
         search[i] = residual[i] / diagonal[i]
     norm = np.sqrt(product(residual, residual))
-    return min(closeness, norm) * norm, product(residual, search)
+    return step, rest, diagonal, residual, search, min(closeness, norm) * norm, product(residual, search)
 
 
-@kernel
-def next_gradient(curved, rest, diagonal, damping, step, residual, search, along):  # type: ignore[no-untyped-def]
-    """Take a step of conjugate gradients in place; `curved` is the Hessian times the search direction.
-
-    Return (residual'search of the next step, norm of the residual); the norm is 0 if there is no curvature.
-    """
-    for i in range(curved.size):
-        curved[i] = curved[i] + damping * search[i] if rest[i] else 0.0
-    curvature = product(search, curved)
-    if not curvature > 0.0:
-        return along, 0.0
-    length, last, along = along / curvature, along, 0.0
-    for i in range(curved.size):
-        step[i] += length * search[i]
-        residual[i] -= length * curved[i]
-    for i in range(curved.size):
-        along += residual[i] * (residual[i] / diagonal[i])
-    for i in range(curved.size):
-        search[i] = residual[i] / diagonal[i] + along / last * search[i]
-    return along, np.sqrt(product(residual, residual))
+@kernel(allocates=True)
+def gradient_steps(parts, sigma, damping, state, along, limit):  # type: ignore[no-untyped-def]
+    """Take at most `limit` steps in place; return (residual'search, whether they are finished)."""
+    step, rest, diagonal, residual, search, goal, _ = state
+    for _ in range(limit):
+        curved = np.zeros(step.size)
+        add_product(parts, search, curved)
+        for i in range(step.size):
+            curved[i] = sigma * curved[i] + damping * search[i] if rest[i] else 0.0
+        curvature = product(search, curved)
+        if not curvature > 0.0:
+            return along, True
+        length, last, along, square = along / curvature, along, 0.0, 0.0
+        for i in range(step.size):
+            step[i] += length * search[i]
+            residual[i] -= length * curved[i]
+            along += residual[i] * (residual[i] / diagonal[i])
+            square += residual[i] * residual[i]
+        for i in range(step.size):
+            search[i] = residual[i] / diagonal[i] + along / last * search[i]
+        if np.sqrt(square) <= goal:
+            return along, True
+    return along, False
 
 
 @kernel(allocates=True)
