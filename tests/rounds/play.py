@@ -111,8 +111,8 @@ class Game:
         if self.cd:
             settings["inner"] = "cd"
         if not self.large and self.seed % 9 != 4:  # those are too small for inactive requests
-            limit = 1 if self.seed % 2 else SMALL.rows_for_own
-            settings["tuning"] = replace(ProximalTuning(), lazy=replace(SMALL, rows_for_own=limit))
+            limit = 1 if self.seed % 2 else SMALL.rows
+            settings["tuning"] = replace(ProximalTuning(), lazy=replace(SMALL, rows=limit))
         if self.seed % 4 != 1:
             return ProximalPoint(**settings)
         solver = Audited(**settings)

@@ -323,7 +323,7 @@ class InactiveSet:
     `revision`, `y` (row slots,): the store's revision and the prices when the set was made. `blocks`: the
     last block that contains a request counts. `active`: slots of all other requests of that revision,
     ascending. `low`, `high` (row slots,): least and largest coefficient of each row, including 0, over the
-    inactive requests of the group :data:`copter.proof.margins.OWN_COLUMNS`. `step` (row slots,), `local`,
+    requests of the group :data:`copter.proof.margins.OWN_COLUMNS` so far. `step` (row slots,), `local`,
     `squares`: see :class:`copter.proof.rest.InactiveSums`; they are not updated when requests become active,
     because they remain valid bounds.
     `longest`: largest number of coefficients of a column of an inactive request so far. `fixed`: True if
