@@ -129,40 +129,54 @@ def curvature(w, free, tight, index, sample, stands_for):  # type: ignore[no-unt
     The result has the starts of the vectors v, the rows and values of their entries, and the factors.  Rows
     with a negative `index` are left out.
     """
-    most, entries = 0, 0
-    for b in sample:
-        for j in range(w.first[b], w.first[b + 1]):
+    most, entries = _free_entries(w, free, sample)
+    start, factor = np.zeros(2 * most + 1, np.int64), np.empty(2 * most)
+    row, value, place = np.empty(2 * entries, np.int64), np.empty(2 * entries), np.full(index.size, -1)
+    n = _pack(w, free, tight, index, sample, stands_for, place, start, row, value, factor)
+    return start[: n + 1], row[: start[n]], value[: start[n]], factor[:n]
+
+
+@kernel(inner=True)
+def _free_entries(w, free, sample):  # type: ignore[no-untyped-def]
+    """Return the numbers of free columns and of their entries in some blocks."""
+    columns = entries = 0
+    for i in range(sample.size):
+        for j in range(w.first[sample[i]], w.first[sample[i] + 1]):
             if free[j]:
-                most, entries = most + 2, entries + 2 * (w.pointer[j + 1] - w.pointer[j])
-    start, factor = np.zeros(most + 1, np.int64), np.empty(most)
-    row, value, place = np.empty(entries, np.int64), np.empty(entries), np.full(w.lower_row.size, -1)
+                columns, entries = columns + 1, entries + (w.pointer[j + 1] - w.pointer[j])
+    return columns, entries
+
+
+@kernel(inner=True)
+def _pack(w, free, tight, index, sample, stands_for, place, start, row, value, factor):  # type: ignore[no-untyped-def]
+    """Write the vectors of :func:`curvature`; return their number."""
     n, end = 0, np.int64(0)
     for i in range(sample.size):
         b, count = sample[i], 0
         for j in range(w.first[b], w.first[b + 1]):
-            count += free[j]
-        if tight[b] and count != 2:
-            if count > 2:  # P = 1 - 1 1' / count
-                for j in range(w.first[b], w.first[b + 1]):
-                    if free[j]:
-                        end = add_column(w, j, 1.0, index, start[n], end, place, row, value)
-                factor[n], n = -stands_for[i] / count, n + 1
-                start[n] = end
-        sign = 1.0
-        for j in range(w.first[b], w.first[b + 1]):
-            if not free[j] or (tight[b] and count == 1):
-                continue
-            end = add_column(w, j, sign, index, start[n], end, place, row, value)
-            if tight[b] and count == 2:  # P = d d' / 2 with the difference d of the two columns
-                sign = -sign
-                if sign < 0.0:
-                    continue
-                factor[n] = 0.5 * stands_for[i]
-            else:
-                factor[n] = stands_for[i]
+            if free[j]:
+                count += 1
+        if count == 0 or (tight[b] and count == 1):
+            continue
+        pair, sign = tight[b] and count == 2, 1.0
+        if tight[b] and not pair:  # P = 1 - 1 1' / count
+            for j in range(w.first[b], w.first[b + 1]):
+                if free[j]:
+                    end = add_column(w, j, 1.0, index, start[n], end, place, row, value)
+            factor[n] = -stands_for[i] / count
             n += 1
             start[n] = end
-    return start[: n + 1], row[:end], value[:end], factor[:n]
+        for j in range(w.first[b], w.first[b + 1]):
+            if not free[j]:
+                continue
+            end = add_column(w, j, sign, index, start[n], end, place, row, value)
+            if pair and sign > 0.0:  # P = d d' / 2 with the difference d of the two columns
+                sign = -1.0
+                continue
+            factor[n] = (0.5 if pair else 1.0) * stands_for[i]
+            n += 1
+            start[n] = end
+    return n
 
 
 @kernel(inner=True)
@@ -185,18 +199,23 @@ def add_column(w, j, times, index, begin, end, place, row, value):  # type: igno
 @kernel(allocates=True)
 def dense_hessian(parts, index, size):  # type: ignore[no-untyped-def]
     """Return the sum of factor v v' on the rows numbered by `index`."""
-    start, row, value, factor = parts
     hessian = np.zeros((size, size))
+    _add_outer(*parts, index, hessian)
+    return hessian
+
+
+@kernel(inner=True)
+def _add_outer(start, row, value, factor, index, hessian):  # type: ignore[no-untyped-def]
+    """Add the sum of factor v v' to a matrix."""
     for n in range(factor.size):
         for k in range(start[n], start[n + 1]):
             r, part = index[row[k]], factor[n] * value[k]
             for h in range(start[n], k + 1):
                 s = index[row[h]]
                 hessian[max(r, s), min(r, s)] += part * value[h]
-    for r in range(size):
+    for r in range(hessian.shape[0]):
         for s in range(r):
             hessian[s, r] = hessian[r, s]
-    return hessian
 
 
 @kernel
@@ -299,8 +318,9 @@ def begin_gradients(w, y, gradient, parts, sigma, damping, closeness):  # type: 
 def gradient_steps(parts, sigma, damping, state, along, limit):  # type: ignore[no-untyped-def]
     """Take at most `limit` steps in place; return (residual'search, whether they are finished)."""
     step, rest, diagonal, residual, search, goal, _ = state
+    curved = np.empty(step.size)
     for _ in range(limit):
-        curved = np.zeros(step.size)
+        curved[:] = 0.0
         add_product(parts, search, curved)
         for i in range(step.size):
             curved[i] = sigma * curved[i] + damping * search[i] if rest[i] else 0.0

@@ -115,7 +115,7 @@ def can_hold(program: ContinualProgram, options: SolveOptions) -> bool:
     """
     tuning = options.tuning.lazy
     plain = options.warm_start and options.inner != "cd" and not program.store.terms
-    return plain and is_large(program, tuning) and not _own_in_many_rows(program, tuning)
+    return plain and is_large(program, tuning)
 
 
 def why_none(program: ContinualProgram, state: State, options: SolveOptions) -> FullPass | None:
@@ -253,7 +253,9 @@ class _Round:
         self.slack = run.state.slack if run.state.slack > 0.0 else math.inf
         self.gap, self.gap_each = index.inactive.gap, index.inactive.gap_each
         self.failures, self.pause = index.inactive.failures, index.inactive.pause
-        self.many = _many_rows(run.program, run.options.tuning.lazy)
+        tuning, size = run.options.tuning.lazy, len(run.program)
+        self.many = _many_rows(run.program, tuning)
+        self.nearest = int(min(tuning.nearest * self.many, 0.5 * tuning.most_open * size))
         self._some: _Subproblem | None = None
 
     def solve(self, y: NDArray[np.float64]) -> Iterate:
@@ -290,7 +292,7 @@ class _Round:
                     if self.enough(point):
                         return point
             if not opened:
-                index.activate(index.nearest(int(tuning.nearest * self.many) * 2**turn))
+                index.activate(index.nearest(self.nearest * 2**turn))
             for part in index.known[known:]:
                 x = merged(x, part.surviving())
             known = len(index.known)
@@ -317,7 +319,7 @@ class _Round:
         between = index.active().size - edited.size
         crowded = between > tuning.between + 2 * (edited.size + len(self.program.resource_slots))
         more = max(0, tuning.nearest_least - between) + tuning.nearest_each * edited.size
-        more, moving = min(int(tuning.nearest * self.many), more), self.moving(rows, y)
+        more, moving = min(self.nearest, more), self.moving(rows, y)
         if moving > tuning.most_open * len(self.program):
             raise _Undecided(FullPass.CAPACITIES_MOVED)
         crowded |= moving > between
