@@ -317,7 +317,7 @@ class _Round:
             if self.enough(point):
                 return point, False  # nothing changed, so the last solution is the solution
         between = index.active().size - edited.size
-        crowded = between > tuning.between + 2 * (edited.size + len(self.program.resource_slots))
+        crowded = between > tuning.between + 2 * edited.size + 3 * len(self.program.resource_slots)
         more = max(0, tuning.nearest_least - between) + tuning.nearest_each * edited.size
         more, moving = min(self.nearest, more), self.moving(rows, y)
         if moving > tuning.most_open * len(self.program):

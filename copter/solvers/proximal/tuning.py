@@ -213,8 +213,8 @@ class LazyTuning:
         prices.  One change in 100,000, a million and 10 million columns takes 1.8, 1.8 and 4.2 ms with 10,
         1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms with 10,000
     projections : as in the steps; few requests on many violated rows leave them one by one (chosen)
-    between : number of active requests, in addition to twice the edited ones and the rows, above which steps
-        are taken, so that fewer requests are between their columns (chosen)
+    between : number of active requests, in addition to two for each edited one and three for each row, above
+        which steps are taken, so that fewer requests are between their columns (chosen)
     most_expired : largest number of requests that pass their thresholds in a step for each active request;
         with larger price changes too few active requests determine the prices (chosen)
     sigma : least first step length, which is the number of requests for each row, in the unit of
