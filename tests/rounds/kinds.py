@@ -21,7 +21,7 @@ class Family:
     total : share of the requests that have a sum row
     signs : whether coefficients are of either sign
     unit : powers of ten of the requests' scales
-    fixed : whether the solver's limit of rows for columns of their own is as low as one
+    fixed : whether one row counts as many, so that tied requests with columns of their own become fixed
     whole : whether numbers are small and round: many ties, rows of every kind, often no answer
     """
 
