@@ -200,13 +200,14 @@ def add_column(w, j, times, index, begin, end, place, row, value):  # type: igno
 def dense_hessian(parts, index, size):  # type: ignore[no-untyped-def]
     """Return the sum of factor v v' on the rows numbered by `index`."""
     hessian = np.zeros((size, size))
-    _add_outer(*parts, index, hessian)
+    _add_outer(parts, index, hessian)
     return hessian
 
 
 @kernel(inner=True)
-def _add_outer(start, row, value, factor, index, hessian):  # type: ignore[no-untyped-def]
+def _add_outer(parts, index, hessian):  # type: ignore[no-untyped-def]
     """Add the sum of factor v v' to a matrix."""
+    start, row, value, factor = parts
     for n in range(factor.size):
         for k in range(start[n], start[n + 1]):
             r, part = index[row[k]], factor[n] * value[k]

@@ -6,8 +6,8 @@ it is edited.  All other requests are *active*: edited, between their columns, t
 The time of a round with few changes depends on the active requests only
 (:mod:`copter.solvers.proximal.incremental`).
 
-If requests have their own columns and there are many rows, as with paths in a network, many may be tied.  Then
-all requests become inactive with their present allocation, and the loss of each at the last prices is
+If requests have their own columns and there are many rows, as with paths in a network, many may be tied.
+Then all requests become inactive with their present allocation, and the loss of each at the last prices is
 recorded. They stay inactive while the prices need not change.  Such requests are called *fixed*.
 
 An :class:`InactiveSet` is an immutable record of arrays.  A round makes a new one, which shares the arrays

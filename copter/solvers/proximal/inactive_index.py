@@ -118,6 +118,7 @@ class InactiveIndex:
         self._all_active: NDArray[np.int64] | None = None
         self.edited = edited[store.requests.n_columns[edited] > 0]
         self.activate(edited)
+        self.include(self.edited)
 
     # ---- active requests ---------------------------------------------------------------------------
 
@@ -136,6 +137,12 @@ class InactiveIndex:
         self._active.append(slots)
         self._changed.append(slots)
         self._all_active = None
+
+    def include(self, slots: NDArray[np.int64]) -> None:
+        """Include the requests with columns of their own among `slots` in the ranges of coefficients."""
+        own = slots[self._first_groups(slots) < 0]
+        if own.size:
+            widen(self.view, own, self._low, self._high)
 
     def active(self) -> NDArray[np.int64]:
         """Return the slots of all active requests, ascending; the same array until the set changes."""
@@ -157,7 +164,6 @@ class InactiveIndex:
     def _vertices(self, slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Return margins, groups, and the nonzeros of optimal vertices: counts, columns, values."""
         view, y, first = self.view, self.y, self._first_groups(slots)
-        self._widen(slots[first < 0])
         reach = self._high - self._low
         usages, bounds = self.program.store.usages, chunk_bounds(view.n_columns[slots])
         known = usages.references[: usages.size], usages.n_columns[: usages.size]
@@ -428,12 +434,6 @@ class InactiveIndex:
         self._group[block.slots], self._threshold[block.slots] = block.group, block.threshold
         self.requests += block.size
         self.nonzeros += block.column.size
-
-    def _widen(self, slots: NDArray[np.int64]) -> None:
-        """Include requests with columns of their own in the ranges of the coefficients."""
-        if slots.size:
-            self._low, self._high = self._low.copy(), self._high.copy()
-            widen(self.view, slots, self._low, self._high)
 
     def _first_groups(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first group of each request's columns, negative for own columns; make new groups."""

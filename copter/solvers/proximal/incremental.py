@@ -172,6 +172,7 @@ def make_inactive(run: SolveContext, state: State) -> State:
     nothing = InactiveSet.nothing(store.clock, state.y.y.copy(), slots)
     index = InactiveIndex(nothing, program)
     index.begin(state.x, np.empty(0, np.int64), options.threads)
+    index.include(slots)
     fields = {"gap": 0.0}
     try:
         most = tuning.most_open * len(program)
