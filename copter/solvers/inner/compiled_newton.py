@@ -219,7 +219,7 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems): 
     if terms is not None:  # without terms the method is used only with few rows
         if count > systems.dense_rows:
             state = begin_gradients(w, y, gradient, parts, sigma, damping, systems.cg_closeness)
-            gradient_steps(parts, sigma, damping, state, state[6], systems.cg_steps)
+            gradient_steps(parts, sigma, damping, state, state[7], systems.cg_steps)
             return state[0]
     hessian = dense_hessian(parts, index, count)
     for a in range(count):

@@ -301,27 +301,35 @@ def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-u
 @kernel(allocates=True)
 def begin_gradients(w, y, gradient, parts, sigma, damping, closeness):  # type: ignore[no-untyped-def]
     """Begin conjugate gradients for the Newton step; return their state, for :func:`gradient_steps`."""
-    start, row, value, factor = parts
-    diagonal, residual, search = np.full(y.size, damping), np.zeros(y.size), np.empty(y.size)
-    for n in range(factor.size):
-        for k in range(start[n], start[n + 1]):
-            diagonal[row[k]] += sigma * max(factor[n], 0.0) * (value[k] * value[k])
+    diagonal = np.full(y.size, damping)
+    _add_diagonal(parts, sigma, diagonal)
     step, rest = to_the_kinks(w, y, gradient, diagonal)
+    residual, search, curved = np.zeros(y.size), np.empty(y.size), np.empty(y.size)
     add_product(parts, step, residual)
     for i in range(y.size):
         residual[i] = gradient[i] - sigma * residual[i] if rest[i] else 0.0
         search[i] = residual[i] / diagonal[i]
-    norm = np.sqrt(product(residual, residual))
-    return step, rest, diagonal, residual, search, min(closeness, norm) * norm, product(residual, search)
+    norm, along = np.sqrt(product(residual, residual)), product(residual, search)
+    return step, rest, diagonal, residual, search, curved, min(closeness, norm) * norm, along
 
 
-@kernel(allocates=True)
+@kernel(inner=True)
+def _add_diagonal(parts, sigma, diagonal):  # type: ignore[no-untyped-def]
+    """Add an upper bound on the diagonal of sigma times the sum of factor v v'."""
+    start, row, value, factor = parts
+    for n in range(factor.size):
+        times = sigma * max(factor[n], 0.0)
+        for k in range(start[n], start[n + 1]):
+            diagonal[row[k]] += times * (value[k] * value[k])
+
+
+@kernel
 def gradient_steps(parts, sigma, damping, state, along, limit):  # type: ignore[no-untyped-def]
     """Take at most `limit` steps in place; return (residual'search, whether they are finished)."""
-    step, rest, diagonal, residual, search, goal, _ = state
-    curved = np.empty(step.size)
+    step, rest, diagonal, residual, search, curved, goal, _ = state
     for _ in range(limit):
-        curved[:] = 0.0
+        for i in range(step.size):
+            curved[i] = 0.0
         add_product(parts, search, curved)
         for i in range(step.size):
             curved[i] = sigma * curved[i] + damping * search[i] if rest[i] else 0.0
