@@ -13,7 +13,8 @@ v_j = a_j'd. So it reduces the margin by at most
 
 Here r_i is the range of the coefficients of row i, with 0 included, over all requests with columns of their
 own.  The last bound does not depend on the request except for n_j + n_k. So the margin of such a request is
-the least difference of a column's price and the best one divided by n_j + n_k: the largest r_i |d_i|.
+the least difference of a column's price and the best one divided by n_j + n_k, or by 1 if that is larger, so
+that it has rounding errors of prices.
 
 Requests with the same columns and the same kind of vertex form a *group*. Each group has an *accumulated
 price change*: the sum of these numbers over all changes of prices, an upper bound on the true change. Suppose
@@ -43,8 +44,6 @@ from copter.store.store import LACKING
 from copter.store.view import coefficients_of, entries_of, fill_caps
 
 _EPS = 2.0**-52
-_LEAST_SIZE = 1e-300
-"""Least size of a column, for a division by it."""
 OWN_COLUMNS = 0
 """Group of the requests with columns of their own."""
 
@@ -117,21 +116,20 @@ def _radius(view, q, p, best, exact, margin, off, reach):  # type: ignore[no-unt
 
     `best`: the column that takes the total; -1 if all are 0, and -2 for another vertex, with a given margin.
     """
-    own = _size(view, q, best, reach) if best >= 0 else 0.0
-    low = p[best] if best >= 0 else 0.0
-    radius = (-low - off) / own if best >= 0 and not exact and own > 0.0 else np.inf
+    own, low = 0.0, 0.0
+    if best >= 0:
+        own, low = _size(view, q, best, reach), p[best]
+    radius = (-low - off) / max(own, 1.0) if best >= 0 and not exact else np.inf
     begin, end = entries_of(view, view.usage[q], 0, view.n_columns[q])
     entries = end - begin
     for j in range(view.n_columns[q]):
         if best == -2:
-            radius = min(radius, 0.5 * margin / max(_size(view, q, j, reach), _LEAST_SIZE))
+            radius = min(radius, margin / max(2.0 * _size(view, q, j, reach), 1.0))
         elif j != best:
             begin, end = entries_of(view, view.usage[q], j, j + 1)
-            if p[j] - low - off < radius * (
-                own + (end - begin)
-            ):  # a column has a size of at most its entries
-                size = own + _size(view, q, j, reach)
-                radius = min(radius, (p[j] - low - off) / max(size, _LEAST_SIZE))
+            room = p[j] - low - off
+            if room < radius * max(own + (end - begin), 1.0):  # each entry adds at most 1 to the size
+                radius = min(radius, room / max(own + _size(view, q, j, reach), 1.0))
     return radius * (1.0 - (entries + 8) * _EPS)
 
 

@@ -104,14 +104,16 @@ def test_a_margin_of_own_columns_is_relative_to_the_coefficients_of_the_two_colu
     program = ContinualProgram()
     for row, bound in enumerate((10.0, 10.0)):
         program.add_resource(row, bound)
-    usage = {0: [2.0, 0.0, 1.0], 1: [0.0, 1.0, 4.0]}
+    usage = {0: [4.0, 0.0, 1.0], 1: [0.0, 4.0, 8.0]}
     program.add_request("q", [-3.0, -2.0, 6.0], usage, total=1.0, relation="==")
+    program.add_request("small ones", [-3.0, -2.0], {0: [0.0, 1.0]}, total=1.0, relation="==")
     program.add_request("no choice", [-1.0], {0: [1.0]}, total=1.0, relation="==")
-    view, slots, reach = view_of(program.store), np.arange(2), np.array([4.0, 8.0])
-    margin, *_ = best_vertices(view, np.zeros(2), NO_USAGE_PRICES, slots, np.full(2, -1), reach)
-    # sizes 2 / 4, 1 / 8 and 1 / 4 + 4 / 8; differences to the first column 1 and 9
-    assert margin[0] == pytest.approx(min(1.0 / (0.5 + 0.125), 9.0 / (0.5 + 0.75)))
-    assert margin[1] == np.inf
+    view, slots, reach = view_of(program.store), np.arange(3), np.array([4.0, 8.0])
+    margin, *_ = best_vertices(view, np.zeros(2), NO_USAGE_PRICES, slots, np.full(3, -1), reach)
+    # sizes 4 / 4, 4 / 8 and 1 / 4 + 8 / 8; differences to the first column 1 and 9
+    assert margin[0] == pytest.approx(min(1.0 / (1.0 + 0.5), 9.0 / (1.0 + 1.25)))
+    assert margin[1] == pytest.approx(1.0)
+    assert margin[2] == np.inf
 
 
 def exchanges(p, x, upper, total, relation):
@@ -174,8 +176,8 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
             else min(exchanges(p, x, bounds, total, relation), default=np.inf)
         )
         assert least >= 0.0  # no exchange gains: the vertex is a best one
+        assert margin[0] <= least
         if ours or np.isinf(least):
-            assert margin[0] <= least
             assert margin[0] == least if np.isinf(least) else margin[0] > least - 1e-12
         else:
             assert (margin[0] > 0.0) == (least > 0.0)
