@@ -52,7 +52,7 @@ class NewtonSystems(NamedTuple):
         gradients. At this size a factorisation takes about 30 ms, as long as the matrix takes (chosen)
     dense_cube : largest ratio of the cube of the unknowns to the coefficients of the free columns for a
         factorisation.  With a larger one, some dozen products take less time. With 400 rows and 2,000 free
-        columns a direction takes 0.2 ms instead of 1.4
+        columns a direction takes 0.3 ms instead of 1.5
     products : largest number of multiplications of a compiled call, after which the deadline is checked
     cg_steps : largest number of conjugate gradient iterations; the search uses the last iterate (chosen)
     cg_closeness : residual at which they end, as a share of the gradient; less for a small gradient, which

@@ -184,6 +184,7 @@ class InactiveIndex:
     def tied(self, slots: NDArray[np.int64], sample: int) -> float:
         """Return the share of requests without a unique optimal vertex, in a sample of about this size."""
         some = slots[:: max(1, slots.size // sample)]
+        self.include(some)
         return float(np.mean(self.best(some)[0] <= 0.0)) if some.size else 0.0
 
     def at_vertices(self, slots: NDArray[np.int64], x: SparseX) -> tuple[Block, bool]:

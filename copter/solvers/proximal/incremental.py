@@ -172,12 +172,11 @@ def make_inactive(run: SolveContext, state: State) -> State:
     nothing = InactiveSet.nothing(store.clock, state.y.y.copy(), slots)
     index = InactiveIndex(nothing, program)
     index.begin(state.x, np.empty(0, np.int64), options.threads)
-    index.include(slots)
-    fields = {"gap": 0.0}
+    fields, most = {"gap": 0.0}, tuning.most_open * len(program)
     try:
-        most = tuning.most_open * len(program)
-        tied = index.tied(slots, tuning.sample) * len(program)
-        block = index.at_vertices(slots if tied <= most else slots[:0], x)[0]
+        some = slots if index.tied(slots, tuning.sample) * len(program) <= most else slots[:0]
+        index.include(some)
+        block = index.at_vertices(some, x)[0]
     except Interrupted:
         return state.without(FullPass.NO_TIME)
     if slots.size - block.size > most and run.may_fix:

@@ -190,8 +190,8 @@ class LazyTuning:
     ----------
     requests_from, columns_from : smaller programs are solved as a whole (chosen)
     rows : with more rows, ``nearest`` and ``most_expired`` grow in proportion, because more prices change
-        (chosen).  With 400 rows and 20,000 requests of 20 columns of their
-        own, 500 changes take 115 ms with 1,000 nearest requests and 65 with 2,000
+        (chosen).  With 400 rows and 20,000 requests of 20 columns of their own, 500 changes take 115 ms with
+        1,000 nearest requests and 65 with 2,000
     most_touched : largest share of edited requests in a round after which others become inactive
     most_frozen : the same for fixed requests, which are tied, with columns of their own in many rows (chosen)
     sample : number of requests from which the number of ties is estimated (chosen)
