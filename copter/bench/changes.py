@@ -2,7 +2,8 @@
 
 A request chooses one of ``_WIDTH`` columns, each of which uses one to three of ``_ROWS`` resources.  Requests
 of a kind share their coefficients, or each request has its own; every column has its own cost.  A round draws
-new costs for some requests and makes no other edits.
+new costs for some requests and makes no other edits.  In a scarce program there are many resources, and each
+column uses one of them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _SMALL = 60_000
 class ChangesCourse(Course):
     """Rounds in which `changed` requests get new costs, in a program of `columns` columns.
 
-    `own`: True if each request has its own coefficients. `left_out`: number of rounds at the start that are
+    `own`: True if each request has its own coefficients. `scarce`: number of resources of a scarce program,
+    whose coefficients are each request's own, or 0. `left_out`: number of rounds at the start that are
     excluded, because the first is cold and the next ones find the requests that do not change.
     """
 
@@ -45,6 +47,7 @@ class ChangesCourse(Course):
     seed: int = 0
     own: bool = False
     left_out: int = 8
+    scarce: int = 0
 
     @property
     def requests(self) -> int:
@@ -73,7 +76,9 @@ class _Rounds:
         kinds = [_coefficients(rng) for _ in range(_KINDS)]
         typical = np.mean([kind.mean(axis=1) for kind in kinds], axis=0)
         upper = typical * course.requests * rng.uniform(0.5, 0.9, _ROWS)
-        self.program.add_resources(range(_ROWS), upper=upper)
+        if course.scarce:
+            upper = np.full(course.scarce, 1.2 * course.requests / course.scarce)
+        self.program.add_resources(range(upper.size), upper=upper)
         self.shared = [
             self.program.share_columns(_by_row(kind), _WIDTH) for kind in ([] if course.own else kinds)
         ]
@@ -100,7 +105,10 @@ class _Rounds:
 
     def _own(self, requests: int) -> csc_array:
         """Return coefficients of the columns of `requests` requests, one after the other."""
-        rng, columns = self.rng, requests * _WIDTH
+        rng, columns, rows = self.rng, requests * _WIDTH, self.course.scarce
+        if rows:
+            once = rng.uniform(0.5, 2.0, columns), rng.integers(0, rows, columns), np.arange(columns + 1)
+            return csc_array(once, shape=(rows, columns))
         count = rng.integers(1, 4, columns)
         row = np.argsort(rng.random((columns, _ROWS)), axis=1)[:, :3]
         taken = np.arange(3) < count[:, None]

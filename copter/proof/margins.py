@@ -6,10 +6,15 @@ bounds. The *margin* of the vertex is the change of the difference of two column
 and 0, at which another vertex becomes better. A change d of the row prices changes the price of column j by
 v_j = a_j'd. So it reduces the margin by at most
 
-    v_j - min_k v_k                       if the best column j takes all of sum(x) == total (for sum(x) <=
-                                          total, the minimum includes 0)
-    max(v, 0) - min(v, 0)                 for any vertex
-    sum_i (max_k a_ik - min_k a_ik) |d_i| for the columns of many requests together
+    v_j - min_k v_k           if the best column j takes all of sum(x) == total (for sum(x) <= total, the
+                              minimum includes 0)
+    max(v, 0) - min(v, 0)     for any vertex
+    (n_j + n_k) max_i r_i |d_i|     for the difference of columns j and k, n_j = sum_i |a_ij| / r_i
+
+Here r_i is the range of the coefficients of row i, with 0 included, over all requests with columns of their
+own.  The last bound does not depend on the request except for n_j + n_k. So the margin of such a request is
+the least difference of a column's price and the best one divided by n_j + n_k, or by 1 if that is larger, so
+that it has rounding errors of prices.
 
 Requests with the same columns and the same kind of vertex form a *group*. Each group has an *accumulated
 price change*: the sum of these numbers over all changes of prices, an upper bound on the true change. Suppose
@@ -44,13 +49,14 @@ OWN_COLUMNS = 0
 
 
 @kernel(allocates=True)
-def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped-def]
+def best_vertices(view, y, paid, slots, first_group, reach):  # type: ignore[no-untyped-def]
     """Compute the best vertices of k requests at prices y; return (margin, group, count, column, value).
 
     `paid` are UsagePrices at y. `first_group` (k,) has the first group of each request's columns, negative
-    for the group OWN_COLUMNS. A margin is not positive if the vertex may not be the only best one, within
-    rounding errors. `count` (k,) has the number of nonzero columns of each request. `column`, ascending
-    within a request, and `value` have these columns, one request after the other.
+    for the group OWN_COLUMNS; `reach` (row slots,) are the ranges r_i of the coefficients of that group. A
+    margin is not positive if the vertex may not be the only best one, within rounding errors. `count` (k,)
+    has the number of nonzero columns of each request. `column`, ascending within a request, and `value` have
+    these columns, one request after the other.
     """
     margin, group = np.empty(slots.size), np.empty(slots.size, np.int32)
     count = np.zeros(slots.size, np.int64)
@@ -67,13 +73,13 @@ def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped
             view, y, no_rebates, paid, q, 1.0, not simple, p, strip
         )
         off = price_error(0.0, max(abs(least), abs(most)), widest, entries)
-        begin = first_group[k]
+        begin, best = first_group[k], np.int64(-2)
         if simple:
             best, second = _two_least(view, paid, q, n, filled, p, strip)
             if not exact and low < 0.0:
                 second = min(second, 0.0)
             elif not exact:
-                best, low, second = -1, 0.0, low
+                best, low, second = np.int64(-1), 0.0, low
             room, kind = second - low, 2 * n if best < 0 else best + (n if not exact else 0)
             if total == 0.0:
                 room, kind = np.inf, 2 * n + 1
@@ -95,8 +101,48 @@ def best_vertices(view, y, paid, slots, first_group):  # type: ignore[no-untyped
                     found += 1
                     count[k] += 1
         group[k] = begin + kind if begin >= 0 else OWN_COLUMNS
-        margin[k] = room - 2.0 * off - 4.0 * _EPS * abs(low) if room < np.inf else np.inf
+        off = 2.0 * off + 4.0 * _EPS * abs(low)
+        margin[k] = room - off if room < np.inf else np.inf
+        if begin < 0 and 0.0 < margin[k] < np.inf:
+            if not filled:
+                fill_prices(view, paid, q, 1.0, 0, n, p)
+            margin[k] = _radius(view, q, p, best, exact, margin[k], off, reach)
     return margin, group, count, columns[:found], values[:found]
+
+
+@kernel(inner=True)
+def _radius(view, q, p, best, exact, margin, off, reach):  # type: ignore[no-untyped-def]
+    """Return the largest max_i reach_i |d_i| for which the vertex stays best, with columns of its own.
+
+    `best`: the column that takes the total; -1 if all are 0, and -2 for another vertex, with a given margin.
+    """
+    own, low = 0.0, 0.0
+    if best >= 0:
+        own, low = _size(view, q, best, reach), p[best]
+    radius = (-low - off) / max(own, 1.0) if best >= 0 and not exact else np.inf
+    begin, end = entries_of(view, view.usage[q], 0, view.n_columns[q])
+    entries = end - begin
+    for j in range(view.n_columns[q]):
+        if best == -2:
+            radius = min(radius, margin / max(2.0 * _size(view, q, j, reach), 1.0))
+        elif j != best:
+            begin, end = entries_of(view, view.usage[q], j, j + 1)
+            room = p[j] - low - off
+            if room < radius * max(own + (end - begin), 1.0):  # each entry adds at most 1 to the size
+                radius = min(radius, room / max(own + _size(view, q, j, reach), 1.0))
+    return radius * (1.0 - (entries + 8) * _EPS)
+
+
+@kernel(inner=True)
+def _size(view, q, j, reach):  # type: ignore[no-untyped-def]
+    """Return sum_i |a_ij| / reach_i of a column."""
+    shift, stride = coefficients_of(view, view.usage[q])
+    begin, end = entries_of(view, view.usage[q], j, j + 1)
+    size = 0.0
+    for e in range(begin, end):
+        a = abs(view.coefficient[shift + stride * e])
+        size += a / reach[np.uint32(view.row[e])] if a > 0.0 else 0.0
+    return size
 
 
 @kernel(inner=True)
@@ -189,16 +235,12 @@ def lengthen(view, usages, n_columns, first_group, reach, d, path):  # type: ign
     """Add a change d (row slots,) of the row prices to the accumulated price changes `path` (groups,).
 
     `usages`, `n_columns` and `first_group` (k,) have the shared columns with groups, their numbers of columns
-    and first groups. `reach` (row slots,) has max_k a_ik - min_k a_ik, with 0 included, over the group
-    :data:`OWN_COLUMNS`. Return the largest addition.
+    and first groups. `reach` (row slots,): see :func:`best_vertices`. Return the largest addition.
     """
     most, no_rebates = 0.0, False
-    grown = 0.0
     for i in range(d.size):
-        grown += reach[i] * abs(d[i])
-    grown *= 1.0 + (d.size + 4) * _EPS
-    path[OWN_COLUMNS] += grown + _EPS * (path[OWN_COLUMNS] + grown)
-    most = grown
+        most = max(most, reach[i] * abs(d[i]))
+    _grow(path, OWN_COLUMNS, most)
     longest = np.int64(0)
     for k in range(usages.size):
         longest = max(longest, n_columns[k])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from copter import ContinualProgram
-from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen
+from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.usage_prices import NO_USAGE_PRICES, usage_prices
 from copter.store.view import view_of
 from support.amounts import examples, longer
@@ -34,6 +34,13 @@ def program_of(rng, kind, width) -> ContinualProgram:
     return program
 
 
+def reach_of(view, slots):
+    """The range of the coefficients of each row, with 0 included."""
+    low, high = np.zeros(ROWS), np.zeros(ROWS)
+    widen(view, slots, low, high)
+    return high - low
+
+
 def best_by_highs(store, slot, p) -> float:
     table, n = store.requests, p.size
     bounds = [(0, upper if np.isfinite(upper) else None) for upper in store.upper_bounds(slot)]
@@ -46,17 +53,19 @@ def best_by_highs(store, slot, p) -> float:
     return found.fun if found.status == 0 else np.nan
 
 
+@pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("kind", ["at most", "exactly", "boxes", "bounded", "bounded exactly"])
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=examples(25))
-def test_vertices_are_the_best_and_stay_so_within_their_margins(kind, seed):
+def test_vertices_are_the_best_and_stay_so_within_their_margins(kind, shared, seed):
     rng = np.random.default_rng(seed)
     width = int(rng.integers(1, 6))
     program = program_of(rng, kind, width)
     store, view = program.store, view_of(program.store)
-    slots, first, one = np.arange(5), np.ones(5, np.int64), np.ones(1, np.int64)
+    slots, one = np.arange(5), np.ones(1, np.int64)
+    first, reach = np.full(5, 1 if shared else -1), reach_of(view, np.arange(5))
     y = rng.integers(-2, 3, ROWS) / 4.0
-    margin, group, counts, column, value = best_vertices(view, y, NO_USAGE_PRICES, slots, first)
+    margin, group, counts, column, value = best_vertices(view, y, NO_USAGE_PRICES, slots, first, reach)
     ends = counts.cumsum()
     path = np.zeros(2 * width + 3)
     now = y
@@ -64,9 +73,9 @@ def test_vertices_are_the_best_and_stay_so_within_their_margins(kind, seed):
         d = rng.normal(0.0, 0.2, ROWS) * (rng.random(ROWS) < 0.7)
         n_columns = store.usages.n_columns[:1]
         before = path.copy()
-        most = lengthen(view, np.zeros(1, np.int64), n_columns, one, np.zeros(ROWS), d, path)
+        most = lengthen(view, np.zeros(1, np.int64), n_columns, one, reach, d, path)
         assert (path >= before).all()
-        assert (path[1:] - before[1:] <= most + 1e-12).all()
+        assert (path - before <= most + 1e-12).all()
         now = now + d
         for k in range(5):
             p = store.priced_columns(k, now)
@@ -85,10 +94,26 @@ def test_equal_prices_leave_no_margin():
     program.add_request("nothing is as good", [0.0, 1.0], {0: [1.0, 1.0]}, total=1.0)
     program.add_request("clear", [-1.0, -0.5], {0: [1.0, 1.0]}, total=1.0)
     view, slots = view_of(program.store), np.arange(3)
-    margin, *_ = best_vertices(view, np.zeros(1), NO_USAGE_PRICES, slots, np.full(3, -1))
+    margin, *_ = best_vertices(view, np.zeros(1), NO_USAGE_PRICES, slots, np.full(3, -1), np.ones(1))
     assert margin[0] <= 0.0
     assert margin[1] <= 0.0
-    assert 0.499 < margin[2] <= 0.5
+    assert 0.249 < margin[2] <= 0.25  # two columns of size 1 approach each other
+
+
+def test_a_margin_of_own_columns_is_relative_to_the_coefficients_of_the_two_columns():
+    program = ContinualProgram()
+    for row, bound in enumerate((10.0, 10.0)):
+        program.add_resource(row, bound)
+    usage = {0: [4.0, 0.0, 1.0], 1: [0.0, 4.0, 8.0]}
+    program.add_request("q", [-3.0, -2.0, 6.0], usage, total=1.0, relation="==")
+    program.add_request("small ones", [-3.0, -2.0], {0: [0.0, 1.0]}, total=1.0, relation="==")
+    program.add_request("no choice", [-1.0], {0: [1.0]}, total=1.0, relation="==")
+    view, slots, reach = view_of(program.store), np.arange(3), np.array([4.0, 8.0])
+    margin, *_ = best_vertices(view, np.zeros(2), NO_USAGE_PRICES, slots, np.full(3, -1), reach)
+    # sizes 4 / 4, 4 / 8 and 1 / 4 + 8 / 8; differences to the first column 1 and 9
+    assert margin[0] == pytest.approx(min(1.0 / (1.0 + 0.5), 9.0 / (1.0 + 1.25)))
+    assert margin[1] == pytest.approx(1.0)
+    assert margin[2] == np.inf
 
 
 def exchanges(p, x, upper, total, relation):
@@ -136,9 +161,9 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
         program.add_request("q", rng.integers(-4, 5, width) / 4.0, shared, upper=upper, **sums)
         y = rng.integers(-3, 4, ROWS) / 2.0
         ours = bool(rng.integers(2))
-        margin, group, count, column, value = best_vertices(
-            view_of(program.store), y, NO_USAGE_PRICES, np.zeros(1, np.int64), np.array([3 if ours else -1])
-        )
+        view, one, first = view_of(program.store), np.zeros(1, np.int64), np.array([3 if ours else -1])
+        reach = reach_of(view, one)
+        margin, group, count, column, value = best_vertices(view, y, NO_USAGE_PRICES, one, first, reach)
         x, p = np.zeros(width), program.store.priced_columns(0, y)
         x[column] = value
         bounds = program.store.upper_bounds(0)
@@ -152,7 +177,10 @@ def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit, co
         )
         assert least >= 0.0  # no exchange gains: the vertex is a best one
         assert margin[0] <= least
-        assert margin[0] == least if np.isinf(least) else margin[0] > least - 1e-12
+        if ours or np.isinf(least):
+            assert margin[0] == least if np.isinf(least) else margin[0] > least - 1e-12
+        else:
+            assert (margin[0] > 0.0) == (least > 0.0)
         clear, ties, forced = clear + (0.0 < least < np.inf), ties + (least == 0.0), forced + np.isinf(least)
         if least > 0.0:
             own = np.ndim(upper) > 0  # bounds of single columns: any of them may be the one that counts
@@ -181,8 +209,9 @@ def test_many_columns_give_the_vertices_of_a_plain_computation(kind):
         store, slots, first = program.store, np.arange(5), np.array([7, -1, 7, 7, -1])
         view, y, usages = view_of(store), rng.integers(-2, 3, ROWS) / 4.0, store.usages
         known = usages.references[: usages.size], usages.n_columns[: usages.size]
-        own = best_vertices(view, y, NO_USAGE_PRICES, slots, first)
-        shared = best_vertices(view, y, usage_prices(view, y, *known), slots, first)
+        reach = reach_of(view, slots)
+        own = best_vertices(view, y, NO_USAGE_PRICES, slots, first, reach)
+        shared = best_vertices(view, y, usage_prices(view, y, *known), slots, first, reach)
         for mine, other in zip(own, shared, strict=True):
             np.testing.assert_array_equal(mine, other)
         if kind not in ("at most", "exactly"):
@@ -192,7 +221,10 @@ def test_many_columns_give_the_vertices_of_a_plain_computation(kind):
             p = store.priced_columns(q, y)
             order = np.sort(np.append(p, 0.0) if kind == "at most" else p)
             least = order[1] - order[0] if order.size > 1 else np.inf
-            assert margin[q] == least if np.isinf(least) else least - 1e-12 < margin[q] <= least
+            if first[q] < 0:
+                assert (margin[q] > 0.0) == (least > 0.0)
+            else:
+                assert margin[q] == least if np.isinf(least) else least - 1e-12 < margin[q] <= least
             if margin[q] > 0.0:
                 nothing = kind == "at most" and p.min() > 0.0
                 best = 2 * width if nothing else int(p.argmin()) + (width if kind == "at most" else 0)

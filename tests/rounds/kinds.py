@@ -21,7 +21,7 @@ class Family:
     total : share of the requests that have a sum row
     signs : whether coefficients are of either sign
     unit : powers of ten of the requests' scales
-    fixed : whether the solver's limit of rows for columns of their own is as low as one
+    fixed : whether a few tied requests are so many that all become fixed
     whole : whether numbers are small and round: many ties, rows of every kind, often no answer
     """
 
@@ -48,7 +48,7 @@ FAMILIES = {
         Family("box and total", boxes="all", relation="both"),
         Family("scale", unit=3, relation="both"),
         Family("general", signs=True, relation="both", boxes="some", total=0.8),
-        Family("network", rows=(66, 80), requests=(40, 90), width=(2, 4), own=1.0),
+        Family("network", rows=(66, 80), requests=(40, 90), width=(2, 4), own=1.0, fixed=True),
         Family("mixed", relation="both", boxes="some", total=0.7, signs=True, unit=1),
     )
 }

@@ -111,8 +111,10 @@ class Game:
         if self.cd:
             settings["inner"] = "cd"
         if not self.large and self.seed % 9 != 4:  # those are too small for inactive requests
-            limit = 1 if self.seed % 2 else SMALL.rows_for_own
-            settings["tuning"] = replace(ProximalTuning(), lazy=replace(SMALL, rows_for_own=limit))
+            lazy = replace(SMALL, rows=1) if self.seed % 2 else SMALL
+            if self.family.fixed:
+                lazy = replace(lazy, most_open=0.1)
+            settings["tuning"] = replace(ProximalTuning(), lazy=lazy)
         if self.seed % 4 != 1:
             return ProximalPoint(**settings)
         solver = Audited(**settings)

@@ -24,9 +24,7 @@ import numpy as np
 from copter.arrays import Floats
 from copter.compile.kernels import kernel
 from copter.solvers.inner.convex_kernels import (
-    rank_one_diagonal,
-    rank_one_hessian,
-    rank_one_times,
+    rank_one_parts,
     solve_slopes,
     tangent_parts,
     term_centres,
@@ -36,21 +34,20 @@ from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import (
     along_ray,
     begin_gradients,
+    curvature,
     damped,
     dense_hessian,
     dense_system,
-    hessian_diagonal,
-    hessian_times,
+    gradient_steps,
     judge,
-    next_gradient,
     price_rows,
     product,
     project_blocks,
-    to_the_kinks,
 )
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price, worst_row
-from copter.terms.phi import curvature, value
+from copter.terms.phi import curvature as curvature_of
+from copter.terms.phi import value
 
 
 def is_small(working: WorkingSet, tuning: NewtonTuning) -> bool:
@@ -194,84 +191,45 @@ def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True, inner=True)
-def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
-    """Return (v, rho) of every term."""
+def _rank_one(w, terms, free, tight, t, sigma, index):  # type: ignore[no-untyped-def]
+    """Return the parts of the terms in the negative Hessian, divided by sigma."""
     phi, block, first, image = terms[0], terms[1], terms[2], terms[3]
     v, square = tangent_parts(first, image, block, free, tight, w.first)
     rho = np.zeros(block.size)
     for b in range(block.size):
         if square[b] > 0.0:
-            rho[b] = sigma * sigma / (1.0 / curvature(phi, b, t[b]) + sigma * square[b])
-    return v, rho
+            rho[b] = sigma / (1.0 / curvature_of(phi, b, t[b]) + sigma * square[b])
+    return rank_one_parts(w, block, first, v, rho, index)
 
 
 @kernel(allocates=True, inner=True)
-def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once):  # type: ignore[no-untyped-def]
-    """Return the Newton step by a factorisation."""
-    index = np.full(y.size, -1)
-    for a in range(active.size):
-        index[active[a]] = a
-    hessian = dense_hessian(w, free, tight, index, active.size, every, once)
-    for a in range(active.size):
-        for c in range(active.size):
-            hessian[a, c] *= sigma
+def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems):  # type: ignore[no-untyped-def]
+    """Return the Newton step; a price that would cross its kink at 0 moves to 0."""
+    index, active, count = np.full(y.size, -1), np.empty(y.size, np.int64), 0
+    for i in range(y.size):
+        if gradient[i] != 0.0 or y[i] != 0.0:
+            active[count], index[i] = i, count
+            count += 1
+    parts = curvature(w, free, tight, index, np.arange(w.slot.size), np.ones(w.slot.size))
     if terms is not None:
-        rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
-    system, right, rows, step = dense_system(w, y, gradient, hessian, active, damping)
+        more, start = _rank_one(w, terms, free, tight, t, sigma, index), parts[0]
+        start = np.concatenate((start, more[0][1:] + start[-1]))
+        row, value = np.concatenate((parts[1], more[1])), np.concatenate((parts[2], more[2]))
+        parts = start, row, value, np.concatenate((parts[3], more[3]))
+    if terms is not None:  # without terms the method is used only with few rows
+        if count > systems.dense_rows:
+            state = begin_gradients(w, y, gradient, parts, sigma, damping, systems.cg_closeness)
+            gradient_steps(parts, sigma, damping, state, state[7], systems.cg_steps)
+            return state[0]
+    hessian = dense_hessian(parts, index, count)
+    for a in range(count):
+        for c in range(count):
+            hessian[a, c] *= sigma
+    system, right, rows, step = dense_system(w, y, gradient, hessian, active[:count], damping)
     _cholesky_solve(system, right)
     for a in range(rows.size):
         step[rows[a]] = right[a]
     return step
-
-
-@kernel(allocates=True, inner=True)
-def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignore[no-untyped-def]
-    """Return the negative Hessian of psi times d."""
-    times = hessian_times(w, free, tight, d, every, once)
-    own = rank_one_times(w, terms[1], terms[2], v, rho, d)
-    for i in range(times.size):
-        times[i] = times[i] * sigma - own[i]
-    return times
-
-
-@kernel(allocates=True, inner=True)
-def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
-    """Return the Newton step by conjugate gradients."""
-    diagonal = hessian_diagonal(w, free, tight, every, once)
-    own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
-    for i in range(y.size):
-        linear = sigma * diagonal[i]
-        diagonal[i] = max(linear - own[i], 1e-12 * linear) + damping
-    step, rest = to_the_kinks(w, y, gradient, diagonal)
-    residual, search = _times(w, terms, free, tight, v, rho, sigma, step, every, once), np.empty(y.size)
-    goal, along = begin_gradients(gradient, rest, diagonal, systems.cg_closeness, residual, search)
-    for _ in range(systems.cg_steps):
-        curved = _times(w, terms, free, tight, v, rho, sigma, search, every, once)
-        along, left = next_gradient(curved, rest, diagonal, damping, step, residual, search, along)
-        if left <= goal:
-            break
-    return step
-
-
-@kernel(inlined=True)
-def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
-    """Return the Newton step; a price that would cross its kink at 0 moves to 0."""
-    if terms is None:
-        v, rho = t, t
-    else:
-        v, rho = _rank_one(w, terms, free, tight, t, sigma)
-    active, count = np.empty(y.size, np.int64), 0
-    for i in range(y.size):
-        if gradient[i] != 0.0 or y[i] != 0.0:
-            active[count] = i
-            count += 1
-    active = active[:count]
-    if terms is not None:  # without terms the method is used only with few rows
-        if active.size > systems.dense_rows:
-            return _sparse_direction(
-                w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once
-            )
-    return _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once)
 
 
 @kernel(allocates=True)
@@ -282,7 +240,6 @@ def _solve(  # type: ignore[no-untyped-def]
 
     Return (x, y, -slopes, damping, steps, first and last ratio of the worst row, norm of the gradient).
     """
-    every, once = np.arange(w.slot.size), np.ones(w.slot.size)
     spread = 0.5 * product(centre, centre) / sigma
     height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma, spread)
     first = left = worst_row(gradient, product(x, x), sizes, closeness)
@@ -295,9 +252,7 @@ def _solve(  # type: ignore[no-untyped-def]
             return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
         found = False
         for _ in range(line.retries):
-            step = _direction(
-                w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems, every, once
-            )
+            step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems)
             slope, bracket = product(gradient, step), (1.0, 0.0, np.inf)
             best = y, height, gradient, x, free, tight, s, t
             for _ in range(line.steps):

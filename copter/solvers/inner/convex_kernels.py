@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.compile.kernels import kernel
-from copter.solvers.inner.newton_kernels import multiplier
+from copter.solvers.inner.newton_kernels import add_column, multiplier
 from copter.terms.phi import proximal, slope
 
 _SLOPE_STEPS = 60
@@ -160,76 +160,20 @@ def tangent_parts(first, image, block, free, tight, start):  # type: ignore[no-u
     return v, square
 
 
-@kernel(inner=True)
-def _row_sums(w, begin, v, first, last, index, total, touched, seen):  # type: ignore[no-untyped-def]
-    """Write A_q v_q to `total`, on the rows numbered by `index`; return the number of rows.
-
-    `touched` contains the rows with an entry.
-    """
-    count = 0
-    for j in range(first, last):
-        if v[j] == 0.0:
-            continue
-        for k in range(w.pointer[begin + j - first], w.pointer[begin + j - first + 1]):
-            r = index[w.row[k]]
-            if r < 0:
-                continue
-            if not seen[r]:
-                seen[r] = True
-                touched[count] = r
-                count += 1
-            total[r] += v[j] * w.value[k]
-    return count
-
-
 @kernel(allocates=True, inner=True)
-def rank_one_hessian(w, block, first, v, rho, index, hessian):  # type: ignore[no-untyped-def]
-    """Subtract sum_q rho_q (A_q v_q)(A_q v_q)' from a matrix over the rows numbered by `index`."""
-    size = hessian.shape[0]
-    total, touched, seen = np.zeros(size), np.empty(size, np.int64), np.zeros(size, np.bool_)
+def rank_one_parts(w, block, first, v, rho, index):  # type: ignore[no-untyped-def]
+    """Return -sum_q rho_q (A_q v_q)(A_q v_q)', as :func:`copter.solvers.inner.newton_kernels.curvature`."""
+    entries, n, end = 0, 0, np.int64(0)
+    for b in block:
+        entries += w.pointer[w.first[b + 1]] - w.pointer[w.first[b]]
+    start, factor = np.zeros(block.size + 1, np.int64), np.empty(block.size)
+    row, value, place = np.empty(entries, np.int64), np.empty(entries), np.full(w.lower_row.size, -1)
     for b in range(block.size):
-        if rho[b] == 0.0:
-            continue
-        begin = w.first[block[b]]
-        count = _row_sums(w, begin, v, first[b], first[b + 1], index, total, touched, seen)
-        for a in range(count):
-            part = rho[b] * total[touched[a]]
-            for c in range(count):
-                hessian[touched[a], touched[c]] -= part * total[touched[c]]
-        for a in range(count):
-            total[touched[a]], seen[touched[a]] = 0.0, False
-
-
-@kernel(allocates=True, inner=True)
-def rank_one_diagonal(w, block, first, v, rho):  # type: ignore[no-untyped-def]
-    """Return the diagonal of sum_q rho_q (A_q v_q)(A_q v_q)'."""
-    size = w.lower_row.size
-    total, touched, seen = np.zeros(size), np.empty(size, np.int64), np.zeros(size, np.bool_)
-    every, diagonal = np.arange(size), np.zeros(size)
-    for b in range(block.size):
-        if rho[b] == 0.0:
-            continue
-        begin = w.first[block[b]]
-        count = _row_sums(w, begin, v, first[b], first[b + 1], every, total, touched, seen)
-        for a in range(count):
-            diagonal[touched[a]] += rho[b] * (total[touched[a]] * total[touched[a]])
-            total[touched[a]], seen[touched[a]] = 0.0, False
-    return diagonal
-
-
-@kernel(allocates=True, inner=True)
-def rank_one_times(w, block, first, v, rho, d):  # type: ignore[no-untyped-def]
-    """Return sum_q rho_q (A_q v_q)(A_q v_q)' d."""
-    result = np.zeros(d.size)
-    for b in range(block.size):
-        if rho[b] == 0.0:
-            continue
-        begin, along = w.first[block[b]] - first[b], 0.0
-        for j in range(first[b], first[b + 1]):
-            for k in range(w.pointer[begin + j], w.pointer[begin + j + 1]):
-                along += v[j] * w.value[k] * d[w.row[k]]
-        along *= rho[b]
-        for j in range(first[b], first[b + 1]):
-            for k in range(w.pointer[begin + j], w.pointer[begin + j + 1]):
-                result[w.row[k]] += along * v[j] * w.value[k]
-    return result
+        if rho[b] != 0.0:
+            for j in range(first[b], first[b + 1]):
+                column = w.first[block[b]] + j - first[b]
+                if v[j] != 0.0:
+                    end = add_column(w, column, v[j], index, start[n], end, place, row, value)
+            factor[n], n = -rho[b], n + 1
+            start[n] = end
+    return start[: n + 1], row[:end], value[:end], factor[:n]

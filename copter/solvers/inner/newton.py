@@ -17,7 +17,7 @@ The inner minimiser is a projection, and the derivatives of psi are
 F are the columns strictly between their bounds.  A two-sided row has one price with a kink at 0; a step that
 would cross the kink stops there.  The Newton systems have Levenberg-Marquardt damping relative to sigma,
 because the Hessian is singular if few columns are free.  They are solved by a dense factorisation if few rows
-are active, and by conjugate gradients over the free columns otherwise.
+are active in relation to the free columns, and by conjugate gradients over the free columns otherwise.
 
 The operations of a step are in :mod:`copter.solvers.inner.newton_kernels`.  This module contains the loop for
 large sets, whose sums run in threads (:mod:`copter.solvers.inner.sums`);
@@ -43,15 +43,16 @@ from copter.solvers.inner.elastic import costless, least_violation
 from copter.solvers.inner.newton_kernels import (
     along_ray,
     begin_gradients,
+    curvature,
     damped,
+    dense_hessian,
     dense_system,
+    gradient_steps,
     judge,
-    next_gradient,
     price_rows,
-    to_the_kinks,
 )
 from copter.solvers.inner.sampling import Sampler
-from copter.solvers.inner.sums import Curvature, Projection, Sums
+from copter.solvers.inner.sums import Projection, Sums
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 
@@ -216,31 +217,22 @@ class SemismoothNewton:
         self._enlarge(self.tuning.blocks_a_row * active.size)
         self._turn += 1
         sample = self._sampler.draw(self._turn * _GOLDEN % 1.0)
-        dense = active.size <= self.tuning.systems.dense_rows
-        curvature = Curvature(self.sums, here.at, sample)
-        if not dense:
-            return self._conjugate_gradients(here, curvature, sigma, damping)
-        index = np.full(here.y.size, -1)
+        index, systems = np.full(here.y.size, -1), self.tuning.systems
         index[active] = np.arange(active.size)
-        hessian = sigma * curvature.matrix(index, active.size)
+        parts = curvature(w, here.at.free, here.at.tight, index, *sample)
+        if not systems.dense(active.size, parts[1].size):
+            state = begin_gradients(w, here.y, here.gradient, parts, sigma, damping, systems.cg_closeness)
+            along, ends, left = state[-1], False, systems.cg_steps
+            some = max(1, systems.products // max(1, parts[1].size))
+            while not ends and left > 0 and not self.stop():
+                along, ends = gradient_steps(parts, sigma, damping, state, along, min(some, left))
+                left -= some
+            if ends or active.size > systems.dense_rows:
+                return state[0]
+        hessian = sigma * dense_hessian(parts, index, active.size)
         step: NDArray[np.float64]
         system, right, rows, step = dense_system(w, here.y, here.gradient, hessian, active, damping)
         step[rows] = _solved(system, right)
-        return step
-
-    def _conjugate_gradients(
-        self, here: DualPoint, curvature: Curvature, sigma: float, damping: float
-    ) -> NDArray[np.float64]:
-        systems, diagonal = self.tuning.systems, sigma * curvature.diagonal() + damping
-        step: NDArray[np.float64]
-        step, rest = to_the_kinks(self.working, here.y, here.gradient, diagonal)
-        residual, search = sigma * curvature.times(step), np.empty(step.size)
-        goal, along = begin_gradients(here.gradient, rest, diagonal, systems.cg_closeness, residual, search)
-        for _ in range(systems.cg_steps):
-            curved = sigma * curvature.times(search)
-            along, left = next_gradient(curved, rest, diagonal, damping, step, residual, search, along)
-            if left <= goal:
-                break
         return step
 
     def _search(self, here: DualPoint, step: NDArray[np.float64]) -> DualPoint | None:

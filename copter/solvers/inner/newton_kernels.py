@@ -122,106 +122,114 @@ def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     return value / sigma, activity, square
 
 
-@kernel(inlined=True)
-def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
-    """Return the number of free columns of a block; 0 if they have no curvature (one, with a tight sum)."""
-    count = 0
-    for j in range(w.first[b], w.first[b + 1]):
-        if free[j]:
-            count += 1
-    return 0 if tight[b] and count == 1 else count
-
-
 @kernel(allocates=True)
-def dense_hessian(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
-    w, free, tight, index, size, sample, stands_for
-):
-    """Return sum_q A_q P_q A_q' on the rows numbered by `index`, over a weighted sample of the blocks."""
-    hessian = np.zeros((size, size))
-    total = np.zeros(size)
-    touched = np.empty(size, np.int64)
-    is_touched = np.zeros(size, np.bool_)
+def curvature(w, free, tight, index, sample, stands_for):  # type: ignore[no-untyped-def]
+    """Return sum_q A_q P_q A_q', over a weighted sample of the blocks, as a sum of factor v v'.
+
+    The result has the starts of the vectors v, the rows and values of their entries, and the factors.  Rows
+    with a negative `index` are left out.
+    """
+    most, entries = _free_entries(w, free, sample)
+    start, factor = np.zeros(2 * most + 1, np.int64), np.empty(2 * most)
+    row, value, place = np.empty(2 * entries, np.int64), np.empty(2 * entries), np.full(index.size, -1)
+    n = _pack(w, free, tight, index, sample, stands_for, place, start, row, value, factor)
+    return start[: n + 1], row[: start[n]], value[: start[n]], factor[:n]
+
+
+@kernel(inner=True)
+def _free_entries(w, free, sample):  # type: ignore[no-untyped-def]
+    """Return the numbers of free columns and of their entries in some blocks."""
+    columns = entries = 0
     for i in range(sample.size):
-        b, times = sample[i], stands_for[i]
-        count = _free_columns(w, free, tight, b)
-        if count == 0:
+        for j in range(w.first[sample[i]], w.first[sample[i] + 1]):
+            if free[j]:
+                columns, entries = columns + 1, entries + (w.pointer[j + 1] - w.pointer[j])
+    return columns, entries
+
+
+@kernel(inner=True)
+def _pack(w, free, tight, index, sample, stands_for, place, start, row, value, factor):  # type: ignore[no-untyped-def]
+    """Write the vectors of :func:`curvature`; return their number."""
+    n, end = 0, np.int64(0)
+    for i in range(sample.size):
+        b, count = sample[i], 0
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j]:
+                count += 1
+        if count == 0 or (tight[b] and count == 1):
             continue
-        pair = tight[b] and count == 2  # P = d d' / 2 with the difference d of the two columns
-        seen, sign = 0, 1.0
+        pair, sign = tight[b] and count == 2, 1.0
+        if tight[b] and not pair:  # P = 1 - 1 1' / count
+            for j in range(w.first[b], w.first[b + 1]):
+                if free[j]:
+                    end = add_column(w, j, 1.0, index, start[n], end, place, row, value)
+            factor[n] = -stands_for[i] / count
+            n += 1
+            start[n] = end
         for j in range(w.first[b], w.first[b + 1]):
             if not free[j]:
                 continue
-            for k in range(w.pointer[j], w.pointer[j + 1]):
-                r = index[w.row[k]]
-                if r < 0:
-                    continue
-                if not pair:
-                    for h in range(w.pointer[j], w.pointer[j + 1]):
-                        s = index[w.row[h]]
-                        if 0 <= s <= r:
-                            hessian[r, s] += times * w.value[k] * w.value[h]
-                if tight[b]:
-                    if not is_touched[r]:
-                        is_touched[r] = True
-                        touched[seen] = r
-                        seen += 1
-                    total[r] += sign * w.value[k]
-            sign = -1.0 if pair else 1.0
-        factor = times * (0.5 if pair else -1.0 / count)
-        for a in range(seen):
-            r = touched[a]
-            part = factor * total[r]
-            if part != 0.0:
-                for c in range(seen):
-                    if touched[c] <= r:
-                        hessian[r, touched[c]] += part * total[touched[c]]
-        for a in range(seen):
-            total[touched[a]] = 0.0
-            is_touched[touched[a]] = False
-    for r in range(size):
-        for s in range(r + 1):
-            hessian[s, r] = hessian[r, s]
+            end = add_column(w, j, sign, index, start[n], end, place, row, value)
+            if pair and sign > 0.0:  # P = d d' / 2 with the difference d of the two columns
+                sign = -1.0
+                continue
+            factor[n] = (0.5 if pair else 1.0) * stands_for[i]
+            n += 1
+            start[n] = end
+    return n
+
+
+@kernel(inner=True)
+def add_column(w, j, times, index, begin, end, place, row, value):  # type: ignore[no-untyped-def]
+    """Add a multiple of column j to the vector whose entries are begin to end; return the new end.
+
+    `place` (rows,): place of the last entry of each row in all vectors, or -1.
+    """
+    for k in range(w.pointer[j], w.pointer[j + 1]):
+        r = w.row[k]
+        if index[r] < 0:
+            continue
+        if place[r] < begin:
+            place[r], row[end], value[end] = end, r, 0.0
+            end += 1
+        value[place[r]] += times * w.value[k]
+    return end
+
+
+@kernel(allocates=True)
+def dense_hessian(parts, index, size):  # type: ignore[no-untyped-def]
+    """Return the sum of factor v v' on the rows numbered by `index`."""
+    hessian = np.zeros((size, size))
+    _add_outer(parts, index, hessian)
     return hessian
 
 
-@kernel(allocates=True)
-def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-untyped-def]
-    """Return the diagonal of sum_q A_q diag(F) A_q', an upper bound of H's, over a sample of blocks."""
-    diagonal = np.zeros(w.lower_row.size)
-    for i in range(sample.size):
-        b, times = sample[i], stands_for[i]
-        if _free_columns(w, free, tight, b) == 0:
-            continue
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    diagonal[w.row[k]] += times * w.value[k] * w.value[k]
-    return diagonal
+@kernel(inner=True)
+def _add_outer(parts, index, hessian):  # type: ignore[no-untyped-def]
+    """Add the sum of factor v v' to a matrix."""
+    start, row, value, factor = parts
+    for n in range(factor.size):
+        for k in range(start[n], start[n + 1]):
+            r, part = index[row[k]], factor[n] * value[k]
+            for h in range(start[n], k + 1):
+                s = index[row[h]]
+                hessian[max(r, s), min(r, s)] += part * value[h]
+    for r in range(hessian.shape[0]):
+        for s in range(r):
+            hessian[s, r] = hessian[r, s]
 
 
-@kernel(allocates=True)
-def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-untyped-def]
-    """Return sum_q A_q P_q A_q' d, over a weighted sample of the blocks."""
-    result = np.zeros(d.size)
-    for i in range(sample.size):
-        b = sample[i]
-        count = _free_columns(w, free, tight, b)
-        if count == 0:
-            continue
-        mean = 0.0
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j] and tight[b]:
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    mean += w.value[k] * d[w.row[k]]
-        mean /= count
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                slope = -mean
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    slope += w.value[k] * d[w.row[k]]
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    result[w.row[k]] += w.value[k] * (stands_for[i] * slope)
-    return result
+@kernel
+def add_product(parts, d, result):  # type: ignore[no-untyped-def]
+    """Add the sum of factor v v' d to `result`."""
+    start, row, value, factor = parts
+    for n in range(factor.size):
+        along = 0.0
+        for k in range(start[n], start[n + 1]):
+            along += value[k] * d[row[k]]
+        along *= factor[n]
+        for k in range(start[n], start[n + 1]):
+            result[row[k]] += along * value[k]
 
 
 # ---- operations of a step on the rows ----------------------------------------------------------------
@@ -290,39 +298,55 @@ def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-u
     return system, right, rows[:count], step
 
 
-@kernel
-def begin_gradients(gradient, rest, diagonal, closeness, residual, search):  # type: ignore[no-untyped-def]
-    """Begin conjugate gradients from a step; on entry, `residual` is the Hessian times the step.
-
-    Write the residual and the first search direction; return (norm at which to end, residual'search).
-    """
-    for i in range(residual.size):
-        residual[i] = gradient[i] - residual[i] if rest[i] else 0.0
+@kernel(allocates=True)
+def begin_gradients(w, y, gradient, parts, sigma, damping, closeness):  # type: ignore[no-untyped-def]
+    """Begin conjugate gradients for the Newton step; return their state, for :func:`gradient_steps`."""
+    diagonal = np.full(y.size, damping)
+    _add_diagonal(parts, sigma, diagonal)
+    step, rest = to_the_kinks(w, y, gradient, diagonal)
+    residual, search, curved = np.zeros(y.size), np.empty(y.size), np.empty(y.size)
+    add_product(parts, step, residual)
+    for i in range(y.size):
+        residual[i] = gradient[i] - sigma * residual[i] if rest[i] else 0.0
         search[i] = residual[i] / diagonal[i]
-    norm = np.sqrt(product(residual, residual))
-    return min(closeness, norm) * norm, product(residual, search)
+    norm, along = np.sqrt(product(residual, residual)), product(residual, search)
+    return step, rest, diagonal, residual, search, curved, min(closeness, norm) * norm, along
+
+
+@kernel(inner=True)
+def _add_diagonal(parts, sigma, diagonal):  # type: ignore[no-untyped-def]
+    """Add an upper bound on the diagonal of sigma times the sum of factor v v'."""
+    start, row, value, factor = parts
+    for n in range(factor.size):
+        times = sigma * max(factor[n], 0.0)
+        for k in range(start[n], start[n + 1]):
+            diagonal[row[k]] += times * (value[k] * value[k])
 
 
 @kernel
-def next_gradient(curved, rest, diagonal, damping, step, residual, search, along):  # type: ignore[no-untyped-def]
-    """Take a step of conjugate gradients in place; `curved` is the Hessian times the search direction.
-
-    Return (residual'search of the next step, norm of the residual); the norm is 0 if there is no curvature.
-    """
-    for i in range(curved.size):
-        curved[i] = curved[i] + damping * search[i] if rest[i] else 0.0
-    curvature = product(search, curved)
-    if not curvature > 0.0:
-        return along, 0.0
-    length, last, along = along / curvature, along, 0.0
-    for i in range(curved.size):
-        step[i] += length * search[i]
-        residual[i] -= length * curved[i]
-    for i in range(curved.size):
-        along += residual[i] * (residual[i] / diagonal[i])
-    for i in range(curved.size):
-        search[i] = residual[i] / diagonal[i] + along / last * search[i]
-    return along, np.sqrt(product(residual, residual))
+def gradient_steps(parts, sigma, damping, state, along, limit):  # type: ignore[no-untyped-def]
+    """Take at most `limit` steps in place; return (residual'search, whether they are finished)."""
+    step, rest, diagonal, residual, search, curved, goal, _ = state
+    for _ in range(limit):
+        for i in range(step.size):
+            curved[i] = 0.0
+        add_product(parts, search, curved)
+        for i in range(step.size):
+            curved[i] = sigma * curved[i] + damping * search[i] if rest[i] else 0.0
+        curvature = product(search, curved)
+        if not curvature > 0.0:
+            return along, True
+        length, last, along, square = along / curvature, along, 0.0, 0.0
+        for i in range(step.size):
+            step[i] += length * search[i]
+            residual[i] -= length * curved[i]
+            along += residual[i] * (residual[i] / diagonal[i])
+            square += residual[i] * residual[i]
+        for i in range(step.size):
+            search[i] = residual[i] / diagonal[i] + along / last * search[i]
+        if np.sqrt(square) <= goal:
+            return along, True
+    return along, False
 
 
 @kernel(allocates=True)

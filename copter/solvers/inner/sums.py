@@ -1,33 +1,23 @@
 """Sums over the blocks of a working set for Newton's method, in threads.
 
-At prices y the sums over the blocks are their parts of psi and of A x. A Newton step needs products with
-
-    H = sum_q A_q P_q A_q'     (:mod:`copter.solvers.inner.newton`, whose Hessian is -sigma H)
-
-and its diagonal.  The set is divided into chunks that depend on its sizes only. Each chunk is summed
-separately, and the chunks' sums are added in order.  So the result is bitwise equal for any number of
-threads.
+At prices y the sums over the blocks are their parts of psi and of A x.  The set is divided into chunks that
+depend on its sizes only. Each chunk is summed separately, and the chunks' sums are added in order.  So the
+result is bitwise equal for any number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import chunk_bounds, dot, run_chunks
-from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
+from copter.solvers.inner.newton_kernels import project_blocks
 from copter.solvers.inner.working_set import WorkingSet
-
-Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
-"""Blocks in ascending order, and their sampling weights."""
-
-_BLOCKS_A_CHUNK = 10_000
-"""Approximate number of blocks in a chunk of a sample."""
 
 
 @dataclass(eq=False)
@@ -97,31 +87,3 @@ class Sums:
         ends = self.working.first[self.bounds]
         moves = (at.x[a:b] - self.centre[a:b] for a, b in pairwise(ends))
         return sum(dot(move, move) for move in moves)
-
-
-class Curvature:
-    """H at a point, from a sample of the blocks, which is cut into chunks of about equal length."""
-
-    def __init__(self, sums: Sums, at: Projection, sample: Sample) -> None:
-        self._working, self._threads = sums.working, sums.threads
-        self._flags, self._sample = (at.free, at.tight), sample
-        cuts = np.linspace(0, sample[0].size, 2 + sample[0].size // _BLOCKS_A_CHUNK).astype(np.int64)
-        self._pieces = [tuple(part[a:b] for part in sample) for a, b in pairwise(cuts)]
-
-    def diagonal(self) -> NDArray[np.float64]:
-        """Return the diagonal of sum_q A_q diag(F) A_q', an upper bound of H's, (rows,)."""
-        return self._added(lambda piece: hessian_diagonal(self._working, *self._flags, *piece))
-
-    def matrix(self, index: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-        """Return H on the rows that `index` numbers (-1: other rows), (size, size)."""
-        matrix: NDArray[np.float64] = dense_hessian(self._working, *self._flags, index, size, *self._sample)
-        return matrix
-
-    def times(self, d: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return H d, (rows,)."""
-        return self._added(lambda piece: hessian_times(self._working, *self._flags, d, *piece))
-
-    def _added(self, sums: Callable[[tuple[Any, ...]], NDArray[np.float64]]) -> NDArray[np.float64]:
-        parts = run_chunks(lambda k: sums(self._pieces[k]), len(self._pieces), self._threads)
-        total: NDArray[np.float64] = np.sum(parts, axis=0)
-        return total

@@ -6,10 +6,9 @@ it is edited.  All other requests are *active*: edited, between their columns, t
 The time of a round with few changes depends on the active requests only
 (:mod:`copter.solvers.proximal.incremental`).
 
-If requests have their own columns and there are many rows, as with paths in a network, any price change
-concerns all requests, and many are tied.  Then all requests become inactive with their present allocation,
-and the loss of each at the last prices is recorded. They stay inactive while the prices need not change.
-Such requests are called *fixed*.
+If requests have their own columns and there are many rows, as with paths in a network, many may be tied.
+Then all requests become inactive with their present allocation, and the loss of each at the last prices is
+recorded. They stay inactive while the prices need not change.  Such requests are called *fixed*.
 
 An :class:`InactiveSet` is an immutable record of arrays.  A round makes a new one, which shares the arrays
 that did not change. The requests are stored in three blocks; a later block overrides an earlier one, and only
@@ -323,7 +322,7 @@ class InactiveSet:
     `revision`, `y` (row slots,): the store's revision and the prices when the set was made. `blocks`: the
     last block that contains a request counts. `active`: slots of all other requests of that revision,
     ascending. `low`, `high` (row slots,): least and largest coefficient of each row, including 0, over the
-    inactive requests of the group :data:`copter.proof.margins.OWN_COLUMNS`. `step` (row slots,), `local`,
+    requests of the group :data:`copter.proof.margins.OWN_COLUMNS` so far. `step` (row slots,), `local`,
     `squares`: see :class:`copter.proof.rest.InactiveSums`; they are not updated when requests become active,
     because they remain valid bounds.
     `longest`: largest number of coefficients of a column of an inactive request so far. `fixed`: True if

@@ -118,6 +118,7 @@ class InactiveIndex:
         self._all_active: NDArray[np.int64] | None = None
         self.edited = edited[store.requests.n_columns[edited] > 0]
         self.activate(edited)
+        self.include(self.edited)
 
     # ---- active requests ---------------------------------------------------------------------------
 
@@ -136,6 +137,12 @@ class InactiveIndex:
         self._active.append(slots)
         self._changed.append(slots)
         self._all_active = None
+
+    def include(self, slots: NDArray[np.int64]) -> None:
+        """Include the requests with columns of their own among `slots` in the ranges of coefficients."""
+        own = slots[self._first_groups(slots) < 0]
+        if own.size:
+            widen(self.view, own, self._low, self._high)
 
     def active(self) -> NDArray[np.int64]:
         """Return the slots of all active requests, ascending; the same array until the set changes."""
@@ -157,13 +164,14 @@ class InactiveIndex:
     def _vertices(self, slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Return margins, groups, and the nonzeros of optimal vertices: counts, columns, values."""
         view, y, first = self.view, self.y, self._first_groups(slots)
+        reach = self._high - self._low
         usages, bounds = self.program.store.usages, chunk_bounds(view.n_columns[slots])
         known = usages.references[: usages.size], usages.n_columns[: usages.size]
         paid = usage_prices(view, y, *known) if usages.size <= slots.size else NO_USAGE_PRICES
 
         def one(k: int) -> tuple[NDArray[Any], ...]:
             part = slice(bounds[k], bounds[k + 1])
-            found: tuple[NDArray[Any], ...] = best_vertices(view, y, paid, slots[part], first[part])
+            found: tuple[NDArray[Any], ...] = best_vertices(view, y, paid, slots[part], first[part], reach)
             return found
 
         chunks = run_chunks(one, bounds.size - 1, self._threads)
@@ -172,6 +180,12 @@ class InactiveIndex:
     def inactive_now(self) -> NDArray[np.int64]:
         """Return the slots of all inactive requests, ascending."""
         return np.flatnonzero(self._group >= 0)
+
+    def tied(self, slots: NDArray[np.int64], sample: int) -> float:
+        """Return the share of requests without a unique optimal vertex, in a sample of about this size."""
+        some = slots[:: max(1, slots.size // sample)]
+        self.include(some)
+        return float(np.mean(self.best(some)[0] <= 0.0)) if some.size else 0.0
 
     def at_vertices(self, slots: NDArray[np.int64], x: SparseX) -> tuple[Block, bool]:
         """Return the active requests among ascending slots that can become inactive at the present prices.
@@ -253,7 +267,6 @@ class InactiveIndex:
         stay = slots[keep]
         self._group[stay] = group[keep]
         self._threshold[stay] = _thresholds(self._change, group[keep], margin[keep])
-        self._widen(stay)
         self._into_buckets(stay)
         self._changed.append(stay)
         self.activate(slots[~keep])
@@ -374,7 +387,6 @@ class InactiveIndex:
         self._sums.add(block.parts, np.arange(block.size))
         parts = block.parts
         self._longest = max(self._longest, int(np.diff(parts.entry_start).max(initial=0)))
-        self._widen(block.slots[block.group == OWN_COLUMNS] if not self.fixed else block.slots[:0])
         if self._buckets:
             self._into_buckets(block.slots)
         self._active.append(self._active[0][:0])
@@ -423,12 +435,6 @@ class InactiveIndex:
         self._group[block.slots], self._threshold[block.slots] = block.group, block.threshold
         self.requests += block.size
         self.nonzeros += block.column.size
-
-    def _widen(self, slots: NDArray[np.int64]) -> None:
-        own = slots[self._group[slots] == OWN_COLUMNS]
-        if own.size:
-            self._low, self._high = self._low.copy(), self._high.copy()
-            widen(self.view, own, self._low, self._high)
 
     def _first_groups(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first group of each request's columns, negative for own columns; make new groups."""

@@ -115,7 +115,7 @@ def can_hold(program: ContinualProgram, options: SolveOptions) -> bool:
     """
     tuning = options.tuning.lazy
     plain = options.warm_start and options.inner != "cd" and not program.store.terms
-    return plain and is_large(program, tuning) and not _is_network(program, tuning)
+    return plain and is_large(program, tuning)
 
 
 def why_none(program: ContinualProgram, state: State, options: SolveOptions) -> FullPass | None:
@@ -138,16 +138,23 @@ def why_none(program: ContinualProgram, state: State, options: SolveOptions) -> 
 
 def few_edits(program: ContinualProgram, state: State, options: SolveOptions) -> bool:
     """Return whether so few requests were edited since the last solve that the others may become inactive."""
-    tuning = options.tuning.lazy
+    return _edited(program, state, options.tuning.lazy.most_touched, options)
+
+
+def _edited(program: ContinualProgram, state: State, most: float, options: SolveOptions) -> bool:
+    """Return whether at most this share of the requests was edited since the last solve."""
     edited = None if state.revision is None else program.store.edited_since(state.revision)
-    most = tuning.most_frozen if _is_network(program, tuning) else tuning.most_touched
-    return edited is not None and edited.size <= max(tuning.few_edits, most * len(program))
+    return edited is not None and edited.size <= max(options.tuning.lazy.few_edits, most * len(program))
 
 
-def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
-    """Return whether most requests have columns of their own in many rows: a price concerns nearly all."""
-    many = len(program.resource_slots) > tuning.rows_for_own
-    return many and 2 * program.store.usages.in_use > len(program)
+def _many_rows(program: ContinualProgram, tuning: LazyTuning) -> float:
+    """Return the number of rows, as a multiple of that of a program with few rows; at least 1."""
+    return max(1.0, len(program.resource_slots) / tuning.rows)
+
+
+def _own_in_many_rows(program: ContinualProgram, tuning: LazyTuning) -> bool:
+    """Return whether most requests have columns of their own, and there are many rows."""
+    return _many_rows(program, tuning) > 1.0 and 2 * program.store.usages.in_use > len(program)
 
 
 def make_inactive(run: SolveContext, state: State) -> State:
@@ -165,19 +172,19 @@ def make_inactive(run: SolveContext, state: State) -> State:
     nothing = InactiveSet.nothing(store.clock, state.y.y.copy(), slots)
     index = InactiveIndex(nothing, program)
     index.begin(state.x, np.empty(0, np.int64), options.threads)
-    fields = {"gap": best.certificate.relative.gap}
-    if _is_network(program, tuning):
-        index.fixed = True
+    fields, most = {"gap": 0.0}, tuning.most_open * len(program)
+    try:
+        some = slots if index.tied(slots, tuning.sample) * len(program) <= most else slots[:0]
+        index.include(some)
+        block = index.at_vertices(some, x)[0]
+    except Interrupted:
+        return state.without(FullPass.NO_TIME)
+    if slots.size - block.size > most and run.may_fix:
+        index.fixed, fields["gap"] = True, best.certificate.relative.gap
         index.note_violations(best.measures.local, best.measures.squares)
         block = index.as_they_are(slots, x, best.measures.loss[slots])
-    else:
-        fields["gap"] = 0.0
-        try:
-            block = index.at_vertices(slots, x)[0]
-        except Interrupted:
-            return state.without(FullPass.NO_TIME)
     log.debug("%d of %d requests are inactive", block.size, len(program))
-    if slots.size - block.size > tuning.most_open * len(program):
+    if slots.size - block.size > most:
         return state.without(FullPass.MANY_ACTIVE)
     inactive = index.commit(block, **fields)
     run.cache.keep(index)
@@ -196,6 +203,10 @@ def by_active_requests(run: SolveContext) -> Answer | None:
     run.why, run.state, run.budget = found, run.state.whole(), run.options.budget(clock)
     run.holds = can_hold(run.program, run.options)
     run.stay_active = why_none(run.program, run.state, run.options)
+    tuning = run.options.tuning.lazy
+    run.may_fix = _own_in_many_rows(run.program, tuning) and _edited(
+        run.program, run.state, tuning.most_frozen, run.options
+    )
     return None
 
 
@@ -242,6 +253,9 @@ class _Round:
         self.slack = run.state.slack if run.state.slack > 0.0 else math.inf
         self.gap, self.gap_each = index.inactive.gap, index.inactive.gap_each
         self.failures, self.pause = index.inactive.failures, index.inactive.pause
+        tuning, size = run.options.tuning.lazy, len(run.program)
+        self.many = _many_rows(run.program, tuning)
+        self.nearest = int(min(tuning.nearest * self.many, 0.5 * tuning.most_open * size))
         self._some: _Subproblem | None = None
 
     def solve(self, y: NDArray[np.float64]) -> Iterate:
@@ -265,7 +279,7 @@ class _Round:
             if turn == tuning.screened_turns:
                 self.slack = math.inf
             x, y = self.step(point)
-            passed = index.move(y, tuning.most_expired * self.subproblem().slots.size)
+            passed = index.move(y, tuning.most_expired * self.many * self.subproblem().slots.size)
             opened = 0
             if passed is None:  # too few active requests determine the prices
                 log.debug("    the prices would change too much")
@@ -278,7 +292,7 @@ class _Round:
                     if self.enough(point):
                         return point
             if not opened:
-                index.activate(index.nearest(tuning.nearest * 2**turn))
+                index.activate(index.nearest(self.nearest * 2**turn))
             for part in index.known[known:]:
                 x = merged(x, part.surviving())
             known = len(index.known)
@@ -303,9 +317,9 @@ class _Round:
             if self.enough(point):
                 return point, False  # nothing changed, so the last solution is the solution
         between = index.active().size - edited.size
-        crowded = between > tuning.between + 2 * edited.size
+        crowded = between > tuning.between + 2 * edited.size + 3 * len(self.program.resource_slots)
         more = max(0, tuning.nearest_least - between) + tuning.nearest_each * edited.size
-        more, moving = min(tuning.nearest, more), self.moving(rows, y)
+        more, moving = min(self.nearest, more), self.moving(rows, y)
         if moving > tuning.most_open * len(self.program):
             raise _Undecided(FullPass.CAPACITIES_MOVED)
         crowded |= moving > between
@@ -444,7 +458,7 @@ class _Round:
         options, some = self.options, self.subproblem()
         tuning = options.tuning
         working = self.working(some, point.x, point.pricing)
-        sigma = max(tuning.lazy.sigma, tuning.lazy.sigma_each * len(self.program))
+        sigma = max(tuning.lazy.sigma, len(self.program) / max(1, len(self.program.resource_slots)))
         aim = Aim(tuning.goal_share * options.tolerance, sigma, 0.0, point.certificate.gap_denominator)
         x = some.local(point.x)
         found = run_steps(some.store, working, "newton", self.budget, x, point.y, aim, tuning, hold=True)

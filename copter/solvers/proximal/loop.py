@@ -55,8 +55,10 @@ def by_steps(run: SolveContext) -> End:
     now, flow, first = _first(run)
     end = accept_first(run, now)
     if end is None and _many_requests(run, now.pricing):
+        start = now
         now, end = _request_rounds(run, now, flow)
-        first = tuning.partial.first_sigma  # the remaining changes are small
+        if now is not start:
+            first = tuning.partial.first_sigma  # the remaining changes are small
     if end is not None:
         return end
     columns, sigma, idle = ColumnSet(run.screening, now.pricing, now.x), 0.0, 0

@@ -133,8 +133,9 @@ class PartialSteps:
     def step(self, now: Iterate) -> _Moved | None:
         """Take a step from an iterate.
 
-        Return None if there are no prices, if a ray proves infeasibility, or if no further request changes
-        and the rows cannot be satisfied more closely.
+        Return None if there are no prices, if they are so poor that the cheapest columns violate a row by
+        much of its bound, if a ray proves infeasibility, or if no further request changes and the rows cannot
+        be satisfied more closely.
         """
         budget, store = self.budget, self.store
         if not now.y.any():
@@ -148,6 +149,8 @@ class PartialSteps:
         near = self.tuning.near if self._flow is None else self.tuning.near_sampled
         seen = self._seen(now, near)
         now = self._choose(now, seen)
+        if not self._loose and now.certificate.relative.primal > self.tuning.hopeless:
+            return None
         if not self._more_move(now):
             return None
         x, y, pricing = now.x, now.y, now.pricing

@@ -91,6 +91,8 @@ class SolveContext:
         Reason for reading all columns.
     stay_active : FullPass, optional
         Reason why no request may become inactive after this solve; None if requests may.
+    may_fix : bool
+        True if all requests may become fixed after this solve.
     holds : bool
         True if projections keep columns at their bounds, so that more requests can become inactive.
     repair : callable, optional
@@ -126,7 +128,7 @@ class SolveContext:
         self.repair: Callable[[ContinualProgram, SparseX, NDArray[np.float64]], SparseX] | None
         self.repair = program.primal_repair
         self.incumbent: Iterate | None = None
-        self.engine, self.simplex_iterations, self.holds = Engine.PROXIMAL, 0, False
+        self.engine, self.simplex_iterations, self.holds, self.may_fix = Engine.PROXIMAL, 0, False, False
         self.compiled = compile_seconds()
 
     @property

@@ -147,7 +147,9 @@ class PartialTuning:
         optimum to within 2e-4, and 25% nearly always to within 1e-4; warm rounds take 1.1 s instead of 3.1 s
     worthless : gap after the reassignment of suboptimal requests above which all requests change (chosen)
     hopeless : gap of the start above which the sample does not begin from it (chosen; 1e-2 to 0.1 after
-        failing links, 0.8 after a permutation)
+        failing links, 0.8 after a permutation), and violation of a row after the reassignment above which
+        steps are whole, if no heuristic repairs them.  With 400 rows and 20,000 requests of 20 columns of
+        their own a cold start then takes 0.2 s instead of 0.95
     loose, tighter : if the program has a repair heuristic: share of the tolerance at which steps end before
         the rows are satisfied, and the factor on it if that was too early (chosen)
     near : a row is included if less than this share of its bound is left (chosen)
@@ -187,10 +189,12 @@ class LazyTuning:
     Attributes
     ----------
     requests_from, columns_from : smaller programs are solved as a whole (chosen)
-    rows_for_own : with more rows, requests with their own columns become fixed, because they are all in one
-        group, whose price changes accumulate (chosen)
+    rows : with more rows, ``nearest`` and ``most_expired`` grow in proportion, because more prices change
+        (chosen).  With 400 rows and 20,000 requests of 20 columns of their own, 500 changes take 115 ms with
+        1,000 nearest requests and 65 with 2,000
     most_touched : largest share of edited requests in a round after which others become inactive
-    most_frozen : the same if columns are each request's own and rows are many (chosen)
+    most_frozen : the same for fixed requests, which are tied, with columns of their own in many rows (chosen)
+    sample : number of requests from which the number of ties is estimated (chosen)
     few_edits : number of edited requests that is small in any program (chosen)
     most_open : largest share of active requests
     little_lost : share of the tolerance up to which a request's loss is accepted; with a larger loss it gets
@@ -209,15 +213,14 @@ class LazyTuning:
         prices.  One change in 100,000, a million and 10 million columns takes 1.8, 1.8 and 4.2 ms with 10,
         1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms with 10,000
     projections : as in the steps; few requests on many violated rows leave them one by one (chosen)
-    between : number of active requests in addition to the edited ones above which steps are taken, so that
-        fewer requests are between their columns (chosen)
+    between : number of active requests, in addition to two for each edited one and three for each row, above
+        which steps are taken, so that fewer requests are between their columns (chosen)
     most_expired : largest number of requests that pass their thresholds in a step for each active request;
         with larger price changes too few active requests determine the prices (chosen)
-    sigma, sigma_each : least first step length, and first step length for each request, in the unit of
-        ``warm_sigma``. With more requests, more would be between their columns after a step of equal length.
-        With longer steps fewer prices change without need.
-        As above, one, 50 and 500 changes take 3.4, 5.3 and 21 ms with 600, 2.7, 4.9 and 17 ms with 3,000,
-        2.5, 4.3 and 32 ms with 100,000
+    sigma : least first step length, which is the number of requests for each row, in the unit of
+        ``warm_sigma``.  With more requests, more would be between their columns after a step of equal length.
+        With longer steps fewer prices change without need, but with few requests for each row more iterations
+        are needed: with 400 rows, as above, 500 changes take 65, 88 and 102 ms with 20, 50 and 100
     longest_pause : largest number of rounds in which the last prices are not tried after a failure (chosen)
     iterations : number of iterations after which all columns are read (chosen: the rounds above take 5 to 40)
     turns : largest number of repetitions of activation and steps (chosen)
@@ -226,9 +229,10 @@ class LazyTuning:
 
     requests_from: int = 1_000
     columns_from: int = 10_000
-    rows_for_own: int = 64
+    rows: int = 64
     most_touched: float = 0.1
     most_frozen: float = 0.001
+    sample: int = 256
     few_edits: int = 4
     most_open: float = 0.25
     little_lost: float = 0.01
@@ -241,8 +245,7 @@ class LazyTuning:
     projections: int = 100
     between: int = 100
     most_expired: float = 20.0
-    sigma: float = 3_000.0
-    sigma_each: float = 0.06
+    sigma: float = 20.0
     longest_pause: int = 16
     iterations: int = 200
     turns: int = 12
