@@ -255,7 +255,8 @@ class _Round:
         self.failures, self.pause = index.inactive.failures, index.inactive.pause
         tuning, size = run.options.tuning.lazy, len(run.program)
         self.many = _many_rows(run.program, tuning)
-        self.nearest = int(min(tuning.nearest * self.many, 0.5 * tuning.most_open * size))
+        many = min(tuning.nearest * self.many, 0.5 * tuning.most_open * size)
+        self.nearest = max(tuning.nearest, int(many))
         self._some: _Subproblem | None = None
 
     def solve(self, y: NDArray[np.float64]) -> Iterate:
