@@ -1,10 +1,11 @@
 """Shard load balancing: replicas of shards on servers, balanced loads, few movements per round.
 
-Read `balancer.py` (from events to edits to a placement) and `shim.py` first; `outcome.py` is the
-result of a round.  `replicas.py` has the flows of the shim, `bound.py` a lower bound on movements, and
-`baselines.py` methods without the program.  `rebalancer.py` runs Rebalancer by `rebalancer_worker.py` in a
-separate Python environment.  `workload.py` and `scenario.py` make loads.
-`cli.py`, `lines.py`, `course.py` and `reproductions.py` are commands, benchmarks and figures.
+Read `balancer.py` (from events to a placement), `program.py` (edits of the program) and `shim.py` first;
+`outcome.py` is the result of a round.  `packing.py` packs shards by branch and bound.  `replicas.py` has the
+flows of the shim, `bound.py` a lower bound on movements, and `baselines.py` methods without the program.
+`rebalancer.py` runs Rebalancer by `rebalancer_worker.py` in a separate Python environment.  `workload.py` and
+`scenario.py` make loads.  `cli.py`, `lines.py`, `course.py` and `reproductions.py` are commands, benchmarks
+and figures.
 """
 
 from typing import Literal, TypeAlias, get_args

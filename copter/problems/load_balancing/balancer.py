@@ -22,31 +22,18 @@ The memory rows sum_j (s_j / l_j) x_ij <= m_i are omitted, because their coeffic
 column in every round.  They are also weak, since a share takes only its part of the memory of a whole replica
 (in the experiments they are never tight).  Without them the program is still a relaxation, so its bound
 holds.  The shim observes the memory for any answer.
-
-If the shim's search finds no place for a shard, `_pack` places one replica of each shard in the memory of the
-servers. Shards of the same size are interchangeable, so the program counts them:
-
-    minimise    sum_gi s_g m_gi                     size of moved shards
-    subject to  sum_i n_gi = shards of size s_g,    m_gi >= n_gi - shards of that size that are on i
-                sum_g s_g n_gi <= memory of i,      n_gi >= 0 integral
-
-Its branch and bound (HiGHS, called by scipy) finds a packing, proves that none exists, or reaches the time
-limit.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import block_array, eye_array, kron
 
-from copter.arrays import Flags, Floats, Ints
+from copter.arrays import Floats, Ints
 from copter.clock import time_left
 from copter.problems.load_balancing.outcome import (
     BalancingRound,
@@ -55,6 +42,8 @@ from copter.problems.load_balancing.outcome import (
     imbalance,
     in_band,
 )
+from copter.problems.load_balancing.packing import pack
+from copter.problems.load_balancing.program import PlacedReplicas, ShardProgram, without
 from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.shim import (
     MARGIN,
@@ -65,7 +54,7 @@ from copter.problems.load_balancing.shim import (
     ShardPlacementError,
     among,
 )
-from copter.program.program import ContinualProgram, SharedColumns
+from copter.program.program import ContinualProgram
 from copter.rounds.events import EventDomain, event
 from copter.rounds.record import Move
 from copter.solution import Solution, check_found
@@ -73,14 +62,7 @@ from copter.solvers.base import Solver
 from copter.store.allocation import SparseX
 
 TOLERANCE = 0.05
-_LEAST_LOAD = 1e-4
-"""Load, in units of the mean, that determines the cost of colder shards.
-
-This limits the range of costs, and the bound remains valid.
-"""
 _LEAST_SHARE = 1e-9
-_NEAR = 1.25
-"""Factor by which a mean may differ from its unit before a new unit is chosen."""
 _MANY = 0.02
 """A first round in which more than this share of the shards' size must move has no start."""
 _MUCH = 0.1
@@ -88,8 +70,6 @@ _MUCH = 0.1
 
 
 _SECONDS = 10.0
-_GAP = 0.1
-_INFEASIBLE = 2
 
 
 class LoadBalancer(EventDomain):
@@ -135,17 +115,18 @@ class LoadBalancer(EventDomain):
         self._column = np.empty(0, np.int64)
         self._share = np.empty(0)
         self.tolerance = tolerance
-        self.program = ContinualProgram()
+        self._relaxation = ShardProgram()
         self._shim = ReplicaShim()
-        self._arrived: list[Hashable] = []
-        self._template: SharedColumns | None = None
-        self._unit_load = self._unit_size = 0.0
-        self._sent = _Sent()
         self._carried: tuple[ShardFleet, ShardPlacement, Carried] | None = None
         self._prices = np.empty(0)
         self._proven: BalancingRound | None = None
 
     # ---- what is there ---------------------------------------------------------------------------
+
+    @property
+    def program(self) -> ContinualProgram:
+        """Program that is solved."""
+        return self._relaxation.program
 
     @property
     def shards(self) -> list[Hashable]:
@@ -323,8 +304,7 @@ class LoadBalancer(EventDomain):
         self._names.extend(shards)
         self._place.update(zip(shards, range(first, first + len(shards)), strict=True))
         self._loads, self._sizes = np.append(self._loads, amounts[0]), np.append(self._sizes, amounts[1])
-        self._arrived.extend(shards)
-        self._sent.add(len(shards))
+        self._relaxation.add(shards)
 
     def _check_new(self, shard: Hashable, load: float, size: float, server: Hashable | None) -> None:
         if shard in self._place:
@@ -347,13 +327,9 @@ class LoadBalancer(EventDomain):
         del self._names[gone]
         self._place = dict(zip(self._names, range(len(self._names)), strict=True))
         self._loads, self._sizes = np.delete(self._loads, gone), np.delete(self._sizes, gone)
-        keep, self._shard = _without(self._shard, gone)
+        keep, self._shard = without(self._shard, gone)
         self._column, self._share = self._column[keep], self._share[keep]
-        self._sent.remove(gone)
-        if shard in self.program:
-            self.program.remove_request(shard)
-        else:
-            self._arrived.remove(shard)
+        self._relaxation.remove(shard, gone)
 
     @event
     def set_load(self, shard: Hashable, load: float) -> None:
@@ -521,9 +497,9 @@ class LoadBalancer(EventDomain):
         """
         self.check()
         fleet = self.fleet()
-        if not (_near(fleet.mean, self._unit_load) and _near(fleet.unit_size, self._unit_size)):
+        if not self._relaxation.has_units_of(fleet):
             return None
-        if self._content(fleet).differs(self._sent, self._memory.size).size > _MUCH * len(self._names):
+        if self._relaxation.changed(fleet, self._replicas, self._memory.size).size > _MUCH * len(self._names):
             return None
         fleet, last, carried = self._carry()
         placement = self._shim.proven(fleet, last, carried)
@@ -542,18 +518,7 @@ class LoadBalancer(EventDomain):
         """Turn all events since the program was updated last into edits of its changed parts."""
         self.check()
         fleet = self.fleet()
-        self._choose_units(fleet)
-        self._set_rows(fleet)
-        now = self._content(fleet)
-        self._set_width(now.totals)
-        some = now.differs(self._sent, self._memory.size)
-        if some.size:
-            ids = [self._names[k] for k in some.tolist()]
-            counts, each = _replicas(self._shard, some)
-            overrides = (counts, self._column[each], np.zeros(each.size))
-            scales, totals = now.scales[some], now.totals[some]
-            self.program.update_requests(ids, scales=scales, overrides=overrides, totals=totals)
-        self._sent = now
+        self._relaxation.update(fleet, self._names, self._replicas, self._live, self._memory.size)
 
     def start(self) -> tuple[SparseX, Floats] | None:
         """Return the start of a solver: last round's replicas with the best shares for this round's loads.
@@ -573,7 +538,7 @@ class LoadBalancer(EventDomain):
         slots = self.program.request_slots[there.shard]
         columns = self._live[there.server]
         order = np.lexsort((columns, slots))
-        value = there.share * (fleet.loads / self._unit_load)[there.shard]
+        value = there.share * (fleet.loads / self._relaxation.load_unit)[there.shard]
         rows = self.program.store.rows.size
         known = self._prices[:rows] if self._prices.size and not carried.enough else np.empty(0)
         return SparseX(slots[order], columns[order], value[order]), np.append(
@@ -619,9 +584,13 @@ class LoadBalancer(EventDomain):
             placement = self._rounded(solution, fleet, last, carried)
         # the program's rows are a little narrower than the band, so their difference is subtracted at these
         # prices
-        margin = MARGIN * self._tolerance * fleet.mean / self._unit_load
+        margin = MARGIN * self._tolerance * fleet.mean / self._relaxation.load_unit
         margin *= float(abs(solution.y[self.program.resource_slots]).sum())
-        bound = (solution.bound - margin) * self._unit_size if math.isfinite(solution.bound) else math.nan
+        bound = (
+            (solution.bound - margin) * self._relaxation.size_unit
+            if math.isfinite(solution.bound)
+            else math.nan
+        )
         bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
         return self.measure(placement, bound, solution=solution)
 
@@ -662,7 +631,7 @@ class LoadBalancer(EventDomain):
         x = solution.nonzeros
         shard, server = index[x.slot], self._positions()[x.column]
         good = (x.value > _LEAST_SHARE) & (server >= 0)
-        load = x.value[good] * (self._unit_load / (fleet.mean or 1.0))
+        load = x.value[good] * (self._relaxation.load_unit / (fleet.mean or 1.0))
         answer = shard[good], server[good], load
         try:
             return self._shim.round(fleet, last, *answer, carried)
@@ -672,7 +641,7 @@ class LoadBalancer(EventDomain):
     def _packed(self, fleet: ShardFleet, last: ShardPlacement, shard: int) -> ShardPlacement:
         """Return a new packing with one server per shard, after the shim found no place for a shard."""
         seconds = min(_SECONDS, time_left())
-        packed, impossible = _pack(fleet, last, seconds)
+        packed, impossible = pack(fleet, last, seconds)
         if packed is not None:
             return packed
         needed, there = fleet.sizes.sum(), fleet.memory.sum()
@@ -731,6 +700,11 @@ class LoadBalancer(EventDomain):
 
     # ---- inside ----------------------------------------------------------------------------------
 
+    @property
+    def _replicas(self) -> PlacedReplicas:
+        """Replicas of the last round."""
+        return PlacedReplicas(self._shard, self._column, self._share)
+
     def _positions(self) -> Ints:
         """Return the index in :attr:`servers` of each column; -1 for a column without a server."""
         position = np.full(self._memory.size, -1)
@@ -750,123 +724,9 @@ class LoadBalancer(EventDomain):
     def _shard_index(self, shard: Hashable) -> int:
         return self._place[self._known_shard(shard)]
 
-    def _choose_units(self, fleet: ShardFleet) -> None:
-        """Set the units of loads and sizes to their means if these are no longer near the units."""
-        if not _near(fleet.mean, self._unit_load):
-            self._unit_load = fleet.mean or 1.0
-        if not _near(fleet.unit_size, self._unit_size):
-            self._unit_size = fleet.unit_size
-
-    def _content(self, fleet: ShardFleet) -> _Sent:
-        """Return the present content of the program for the shards."""
-        loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
-        scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
-        return _Sent(loads, scales, self._shard, self._column)
-
     def _renormalise(self) -> None:
         total = np.bincount(self._shard, self._share, self._loads.size)
         self._share = self._share / total[self._shard]
-
-    def _set_rows(self, fleet: ShardFleet) -> None:
-        """Set the load row of each column; rows of removed servers have capacity 0."""
-        lower_band, upper_band = fleet.inner_band
-        level = fleet.mean / self._unit_load
-        lower, upper = np.zeros(self._memory.size), np.zeros(self._memory.size)
-        lower[self._live], upper[self._live] = lower_band * level, upper_band * level
-        known = self.program.resources[:]  # row i belongs to column i
-        fresh = range(len(known.ids), lower.size)
-        if fresh:
-            self.program.add_resources(fresh, upper=upper[fresh.start :], lower=lower[fresh.start :])
-        off = (lower[: fresh.start] != known.lower) | (upper[: fresh.start] != known.upper)
-        if off.any():
-            columns = np.flatnonzero(off)
-            self.program.update_resources(columns.tolist(), upper=upper[columns], lower=lower[columns])
-
-    def _set_width(self, loads: Floats) -> None:
-        """Add columns for new servers to each shard, and requests for new shards."""
-        n, old = self._memory.size, self._template
-        if old is None or old.n_columns < n:
-            self._template = self.program.share_columns({i: ([i], [1.0]) for i in range(n)}, n)
-            known = np.array([k for k, shard in enumerate(self._names) if shard in self.program], np.int64)
-            if known.size:
-                counts, each = _replicas(self._shard, known)
-                value = self._share[each] * loads[self._shard[each]]
-                starts = counts, self._column[each], value
-                self.program.update_requests(
-                    [self._names[k] for k in known],
-                    costs=np.ones(known.size * n),
-                    sizes=np.full(known.size, n),
-                    usage=self._template,
-                    totals=loads[known],
-                    starts=starts,
-                )
-                self._sent = _Sent()
-                self._sent.add(len(self._names))
-            if old is not None:
-                self.program.forget(old)
-        if self._arrived:
-            assert self._template is not None
-            count = len(self._arrived)
-            totals = loads[[self._place[shard] for shard in self._arrived]]
-            costs, sizes = np.ones(count * n), np.full(count, n)
-            self.program.add_requests(
-                self._arrived, costs, sizes, self._template, totals=totals, relation="=="
-            )
-            self._arrived = []
-
-
-@dataclass
-class _Sent:
-    """Content of the program for the shards: totals, scales, and replicas, whose columns have cost 0.
-
-    `totals`, `scales` (k,): NaN for shards to send in any case. `shard`, `column` (m,): replicas, ascending
-    by shard.
-    """
-
-    totals: Floats = field(default_factory=lambda: np.empty(0))
-    scales: Floats = field(default_factory=lambda: np.empty(0))
-    shard: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    column: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-
-    def add(self, count: int) -> None:
-        """Add new shards that are still to be sent."""
-        nothing = np.full(count, np.nan)
-        self.totals, self.scales = np.append(self.totals, nothing), np.append(self.scales, nothing)
-
-    def remove(self, gone: int) -> None:
-        """Remove a shard."""
-        self.totals, self.scales = np.delete(self.totals, gone), np.delete(self.scales, gone)
-        keep, self.shard = _without(self.shard, gone)
-        self.column = self.column[keep]
-
-    def differs(self, other: _Sent, width: int) -> Ints:
-        """Return the shards with differences, ascending; shards have at most `width` columns."""
-        differs = (self.totals != other.totals) | (self.scales != other.scales)
-        if not (np.array_equal(self.shard, other.shard) and np.array_equal(self.column, other.column)):
-            mine, others = self.shard * width + self.column, other.shard * width + other.column
-            differs[np.setxor1d(mine, others, assume_unique=True) // width] = True
-        return np.flatnonzero(differs)
-
-
-def _replicas(shard: Ints, some: Ints) -> tuple[Ints, Ints]:
-    """Return the number of replicas of some shards, and their indices.
-
-    `shard` (m,): shard of each replica, ascending. `some` (k,).
-    """
-    begin, end = np.searchsorted(shard, some), np.searchsorted(shard, some, "right")
-    counts = end - begin
-    return counts, np.arange(counts.sum()) + np.repeat(end - counts.cumsum(), counts)
-
-
-def _near(mean: float, unit: float) -> bool:
-    return unit > 0.0 and unit / _NEAR <= mean <= unit * _NEAR
-
-
-def _without(shard: Ints, gone: int) -> tuple[Flags, Ints]:
-    """Return which replicas belong to other shards, and their shards after the removal of one."""
-    keep = shard != gone
-    rest = shard[keep]
-    return keep, rest - (rest > gone)
 
 
 def _same(first: tuple[ShardFleet, ShardPlacement], second: tuple[ShardFleet, ShardPlacement]) -> bool:
@@ -875,50 +735,3 @@ def _same(first: tuple[ShardFleet, ShardPlacement], second: tuple[ShardFleet, Sh
         for one, other in zip(first, second, strict=True)
         for name, value in vars(one).items()
     )
-
-
-def _pack(fleet: ShardFleet, last: ShardPlacement, seconds: float) -> tuple[ShardPlacement | None, bool]:
-    """Return a placement of each shard on one server, and whether its absence is proven.
-
-    `last`: shards stay where their largest share is if possible. `seconds`: time limit.
-    """
-    k, n = fleet.loads.size, fleet.memory.size
-    home = np.full(k, -1)
-    order = np.argsort(last.share, kind="stable")
-    home[last.shard[order]] = last.server[order]
-    sizes, group = np.unique(fleet.sizes / fleet.unit_size, return_inverse=True)
-    g = sizes.size
-    there = home >= 0
-    old = np.bincount(group[there] * n + home[there], minlength=g * n)
-    alike, on = kron(eye_array(g), np.ones((1, n))), kron(sizes[None, :], eye_array(n))
-    rows = block_array([[alike, None], [on, None], [eye_array(g * n), -eye_array(g * n)]], format="csr")
-    counts = np.bincount(group, minlength=g).astype(float)
-    lower = np.concatenate((counts, np.full(n + g * n, -np.inf)))
-    upper = np.concatenate((counts, fleet.memory / fleet.unit_size, old))
-    found = milp(
-        np.concatenate((np.zeros(g * n), np.repeat(sizes, n))),
-        integrality=np.repeat([1, 0], g * n),
-        bounds=Bounds(0.0, np.inf),
-        constraints=LinearConstraint(rows, lower, upper),
-        options={"time_limit": seconds, "mip_rel_gap": _GAP},
-    )
-    if found.x is None:
-        return None, found.status == _INFEASIBLE
-    server = _assign(np.round(found.x[: g * n]).astype(np.int64).reshape(g, n), group, home)
-    used = np.bincount(server, fleet.sizes, n)
-    if (used > fleet.memory * (1 + SLACK)).any():
-        return None, False
-    return ShardPlacement(np.arange(k), server, np.ones(k)), False
-
-
-def _assign(counts: Ints, group: Ints, home: Ints) -> Ints:
-    """Return the server of each shard: its present one while that takes shards of its size, or another."""
-    left, server = counts.copy(), np.full(group.size, -1)
-    for shard in np.flatnonzero(home >= 0):
-        if left[group[shard], home[shard]] > 0:
-            server[shard] = home[shard]
-            left[group[shard], home[shard]] -= 1
-    for size in range(left.shape[0]):
-        waiting = np.flatnonzero((group == size) & (server < 0))
-        server[waiting] = np.repeat(np.arange(left.shape[1]), left[size])
-    return server
