@@ -121,7 +121,7 @@ def test_an_optimal_flow_stays_as_it_is(case):
     topology, paths, volume, *_ = case
     traffic = TrafficEngineering(topology, paths)
     traffic.set_volumes(volume)
-    done = traffic.round(make_solver("highs-simplex", tolerance=1e-9))
+    done = traffic.play(make_solver("highs-simplex", tolerance=1e-9))
     assert done.flows.extras["total_flow"] == pytest.approx(
         best_flow(topology, paths, volume, topology.capacity), abs=1e-6
     )

@@ -129,7 +129,7 @@ def test_a_balancer_without_an_answer_keeps_its_placement():
     balancer = LoadBalancer.__new__(LoadBalancer)
     solution = make_solver("glop").solve(crowded(), deadline=0.0)
     with pytest.raises(NoAllocationError):
-        balancer.place(solution)
+        balancer.round(solution)
 
 
 class Sloppy(HighsRebuild):
