@@ -34,15 +34,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Floats, Ints
-from copter.clock import time_left
 from copter.problems.load_balancing.outcome import (
     BalancingRound,
     LoadBalancingError,
     amount,
+    checked_memory,
     imbalance,
     in_band,
 )
-from copter.problems.load_balancing.packing import pack
+from copter.problems.load_balancing.packing import packed
 from copter.problems.load_balancing.program import PlacedReplicas, ShardProgram, without
 from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.shim import (
@@ -67,9 +67,6 @@ _MANY = 0.02
 """A first round in which more than this share of the shards' size must move has no start."""
 _MUCH = 0.1
 """Share of changed shards above which the program is solved in any case."""
-
-
-_SECONDS = 10.0
 
 
 class LoadBalancer(EventDomain):
@@ -424,18 +421,7 @@ class LoadBalancer(EventDomain):
         """
         fleet, before = self.fleet(), self.placement()
         n = fleet.memory.size
-        total = np.bincount(placement.shard, placement.share, fleet.loads.size)
-        if (abs(total - 1.0) > 1e-9).any():
-            shard = int(abs(total - 1.0).argmax())
-            raise LoadBalancingError(
-                f"shard {self._names[shard]!r}: served = {total[shard]:.1%}: must be 100%"
-            )
-        used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
-        over = used - fleet.memory
-        if (over > SLACK * fleet.memory).any():
-            server = int(over.argmax())
-            why = f"memory used = {used[server]:g}: must be at most {fleet.memory[server]:g}"
-            raise LoadBalancingError(f"server {self.servers[server]!r}: {why}")
+        used = checked_memory(fleet, placement, self._names, self.servers)
         new = np.flatnonzero(~among(placement.keys(n), before.keys(n)))
         cost = float(fleet.sizes[placement.shard[new]].sum())
         ratio, servers = imbalance(fleet, placement), self.servers
@@ -607,7 +593,7 @@ class LoadBalancer(EventDomain):
         try:
             placement = self._shim.repair(fleet, last)
         except ShardPlacementError as error:
-            placement = self._shim.repair(fleet, self._packed(fleet, last, error.shard))
+            placement = self._shim.repair(fleet, packed(fleet, last, self._names[error.shard]))
         return self.measure(placement)
 
     def _binding(self, solution: Solution) -> dict[Hashable, float]:
@@ -636,22 +622,7 @@ class LoadBalancer(EventDomain):
         try:
             return self._shim.round(fleet, last, *answer, carried)
         except ShardPlacementError as error:
-            return self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
-
-    def _packed(self, fleet: ShardFleet, last: ShardPlacement, shard: int) -> ShardPlacement:
-        """Return a new packing with one server per shard, after the shim found no place for a shard."""
-        seconds = min(_SECONDS, time_left())
-        packed, impossible = pack(fleet, last, seconds)
-        if packed is not None:
-            return packed
-        needed, there = fleet.sizes.sum(), fleet.memory.sum()
-        totals = f"shards: total size = {needed:g}, total memory = {there:g}"
-        if impossible:
-            why = "no packing on the servers exists (proven by branch and bound)"
-        else:
-            why = f"found no packing by moving replicas or in {seconds:.3g} s of branch and bound"
-        name = self._names[shard]
-        raise LoadBalancingError(f"shard {name!r}: must fit in the memory of a server: {why}; {totals}")
+            return self._shim.round(fleet, packed(fleet, last, self._names[error.shard]), *answer)
 
     def figures(self, answer: BalancingRound) -> dict[str, float]:
         """Return the figures of a round for reports."""

@@ -13,16 +13,39 @@ limit.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, eye_array, kron
 
 from copter.arrays import Ints
+from copter.clock import time_left
+from copter.problems.load_balancing.outcome import LoadBalancingError
 from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement
 
+_SECONDS = 10.0
 _GAP = 0.1
 _INFEASIBLE = 2
+
+
+def packed(fleet: ShardFleet, last: ShardPlacement, shard: Hashable) -> ShardPlacement:
+    """Return a new packing with one server per shard, after no place for a shard was found.
+
+    `last`: shards stay where their largest share is if possible. Branch and bound has 10 seconds, or what is
+    left of the round. Raise LoadBalancingError, with the shard, if it finds no packing.
+    """
+    seconds = min(_SECONDS, time_left())
+    found, impossible = pack(fleet, last, seconds)
+    if found is not None:
+        return found
+    totals = f"shards: total size = {fleet.sizes.sum():g}, total memory = {fleet.memory.sum():g}"
+    if impossible:
+        why = "no packing on the servers exists (proven by branch and bound)"
+    else:
+        why = f"found no packing by moving replicas or in {seconds:.3g} s of branch and bound"
+    raise LoadBalancingError(f"shard {shard!r}: must fit in the memory of a server: {why}; {totals}")
 
 
 def pack(fleet: ShardFleet, last: ShardPlacement, seconds: float) -> tuple[ShardPlacement | None, bool]:
