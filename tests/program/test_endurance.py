@@ -121,8 +121,9 @@ def test_after_a_deadline_later_rounds_go_on_from_its_answer(inner, status, monk
     worst = []
     for _ in range(3):
         solution = solver.solve(program, deadline=0.1)  # a hundred looks at the clock
-        assert solution.found and solution.status is status, solution.reason
+        assert solution.found and solution.status in (status, Status.DEADLINE), solution.reason
         worst.append(max(solution.gap, solution.primal_residual))
+    assert solution.status is status, solution.reason
     assert not np.isnan(worst).any()
     assert worst[2] <= worst[0]
     assert solution.warm_started
