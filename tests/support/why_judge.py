@@ -87,6 +87,7 @@ class Judge:
         self.highs = self._made()
 
     def _made(self):
+        highspy.Highs.resetGlobalScheduler(True)  # HiGHS may have run here with another number of threads
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", 1)
