@@ -272,10 +272,10 @@ class Admission:
         free = whole.capacity
         needs = [(one.least_gpus, one.file.types or whole.names) for one in (*reserved, *jobs)]
         for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
-            fits = [type for type in types if free.get(type, 0) >= gpus]
-            if not fits:
+            enough = [type for type in types if free.get(type, 0) >= gpus]
+            if not enough:
                 return False
-            free[max(fits, key=lambda type: free[type])] -= gpus
+            free[max(enough, key=lambda type: free[type])] -= gpus
         return True
 
 

@@ -17,6 +17,7 @@ import typer
 from copter.cli.console import say, table
 from copter.cli.options import existing_file, positive
 from copter.live import ENDINGS
+from copter.live.untrusted import words as printable
 
 if TYPE_CHECKING:
     from copter.live.client import Client
@@ -245,8 +246,6 @@ def submit(
       copter submit evaluate.toml --after train-1,train-2
       copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
     """
-    from copter.live.untrusted import words as printable
-
     if dry_run and (array is not None or wait):
         raise typer.BadParameter("--dry-run: must be given without --array and --wait")
     is_file = len(words) == 1 and words[0].endswith(".toml")
@@ -305,21 +304,17 @@ def jobs(
 
 def _print_why(answer: dict[str, Any], as_json: bool) -> None:
     """Print why a job is where it is."""
-    from copter.live.untrusted import words
-
     if as_json:
         typer.echo(json.dumps(answer))
         return
     place = "" if answer["position"] is None else f", number {answer['position']} of the queue by submission"
     typer.echo(f"{answer['name']}: {answer['status']}{place}")
     for sentence in (*answer["sentences"], *answer["policy"]):
-        typer.echo(f"  {words(sentence)}")
+        typer.echo(f"  {printable(sentence)}")
 
 
 def print_jobs(there: list[dict[str, Any]], now: float) -> None:
     """Print a table of jobs; `now` is the time of the service's clock in seconds."""
-    from copter.live.untrusted import words
-
     rows = []
     for job in there:
         end = now if job["finished"] is None else job["finished"]
@@ -334,7 +329,7 @@ def print_jobs(there: list[dict[str, Any]], now: float) -> None:
                 str(job["restarts"]),
                 waited,
                 f"{end - job['submitted']:.1f} s",
-                words(job["reason"]),
+                printable(job["reason"]),
             )
         )
     columns = ("job", "status", "GPUs", "progress", "batch", "restarts", "waited", "age or JCT", "why")

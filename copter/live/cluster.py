@@ -255,13 +255,6 @@ class LiveCluster:
                 given[job.allocation.type] += job.allocation.gpus
         return given
 
-    def down(self) -> dict[str, frozenset[int]]:
-        """Return the numbers of the nodes that are not in use, by type."""
-        down: dict[str, set[int]] = {}
-        for type, node in self.unusable:
-            down.setdefault(type, set()).add(node)
-        return {type: frozenset(nodes) for type, nodes in down.items()}
-
     def running(self) -> list[LiveJob]:
         """Return the jobs with a run that has not ended."""
         return [job for job in (*self.jobs.values(), *self.leftover.values()) if job.run is not None]
@@ -305,8 +298,10 @@ class EligibleJobs:
 
     @property
     def down(self) -> Mapping[str, frozenset[int]]:
-        """Nodes of each type that do not work or are drained."""
-        return self._state.down()
+        """Numbers of the nodes of each type that do not work or are drained."""
+        unusable = self._state.unusable
+        types = dict.fromkeys(type for type, _ in unusable)
+        return {type: frozenset(at for one, at in unusable if one == type) for type in types}
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
         """Return the jobs that became eligible and those that ceased to be so since the last call."""

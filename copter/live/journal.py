@@ -134,16 +134,11 @@ class LiveJournal(Log):
                 (owner, ending, gpu_seconds, events),
             )
 
-    def events(
-        self, after: int = 0, *, kind: str | None = None, job: str | None = None
-    ) -> Iterator[tuple[int, Event]]:
+    def events(self, *, kind: str | None = None, job: str | None = None) -> Iterator[tuple[int, Event]]:
         """Yield events with their numbers, in order."""
-        where, values = ["id > ?"], list[object]([after])
-        for column, value in (("kind", kind), ("job", job)):
-            if value is not None:
-                where.append(f"{column} = ?")
-                values.append(value)
-        yield from self._numbered(f"{_COLUMNS} WHERE {' AND '.join(where)} ORDER BY id", values)
+        wanted = {column: value for column, value in (("kind", kind), ("job", job)) if value is not None}
+        where = " AND ".join(("TRUE", *(f"{column} = ?" for column in wanted)))
+        yield from self._numbered(f"{_COLUMNS} WHERE {where} ORDER BY id", [*wanted.values()])
 
     def told(self, after: int, count: int) -> list[tuple[int, Event]]:
         """Return events except reports and rounds: the first after a number, or the last if that is 0."""

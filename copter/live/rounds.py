@@ -74,8 +74,9 @@ class LiveRounds:
     `deciding` is true while the policy makes a decision.  `trouble` is the reason why its last call made
     none; empty if it made one.  `unplaced` has the jobs to which the policy gave GPUs in its last decision,
     without nodes for them; empty after a restart.
-    `settings` are those of the policy.  `next_round` is the time at which the next round begins, unless an
-    event starts one earlier; minus infinity for a policy without rounds.
+    `policy_name` and `settings` are those with which the policy was chosen.  `next_round` is the time at
+    which the next round begins, unless an event starts one earlier; minus infinity for a policy without
+    rounds.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class LiveRounds:
         soon_seconds: float | None,
     ) -> None:
         self._record = record
-        self._name, self.settings, self._given_seconds = policy, dict(settings), round_seconds
+        self.policy_name, self.settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
         self._turn = asyncio.Lock()  # of the calls of the policy
         self.deciding, self.trouble = False, ""
@@ -104,11 +105,6 @@ class LiveRounds:
     def policy(self) -> Policy:
         """The present policy; it is replaced after it failed."""
         return self._rounds.policy
-
-    @property
-    def policy_name(self) -> str:
-        """Name with which the policy was chosen."""
-        return self._name
 
     @property
     def round_seconds(self) -> float | None:
@@ -293,7 +289,7 @@ class LiveRounds:
 
     def _make(self) -> ClusterRounds[LiveJob]:
         """Make a new policy, with its rounds."""
-        made = make_policy(self._name, **self.settings)
+        made = make_policy(self.policy_name, **self.settings)
         return make_rounds(made, self._record.state, self._given_seconds)
 
     def _open(self, rounds: ClusterRounds[LiveJob], file: ClusterFile) -> None:
@@ -301,7 +297,7 @@ class LiveRounds:
         self._record.write(
             Opened(
                 time=self._record.now(),
-                policy=self._name,
+                policy=self.policy_name,
                 settings=self.settings,
                 kind=rounds.policy.kind,
                 round_seconds=self._given_seconds,

@@ -47,7 +47,7 @@ OfService: TypeAlias = Annotated[Service, Depends(_service_of)]
 OfRecord: TypeAlias = Annotated[ServiceRecord, Depends(_record_of)]
 JobName: TypeAlias = Annotated[str, Path(pattern=NAME)]
 Since: TypeAlias = Annotated[float | None, Query(ge=0, le=1e15, allow_inf_nan=False)]
-"""What had ended by this time is left out."""
+"""Time in seconds since the service first began, at and before which entries are left out."""
 
 
 def jobs_view(

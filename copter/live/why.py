@@ -61,7 +61,6 @@ async def why(
     if job.status == "queued":
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
         sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
-    if job.status == "queued":
         answer["position"] = _queue(record.state).index(name) + 1 if job.eligible else None
     try:
         answer["policy"] = await rounds.explain(name)

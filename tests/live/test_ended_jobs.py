@@ -92,7 +92,7 @@ def test_numbers_of_dropped_events_are_not_used_again(tmp_path):
     last = service.record.journal.last
     assert known(service) == []
     later = restarted(service)
-    assert min(number for number, _ in later.record.journal.events(last)) == last + 1
+    assert min(number for number, _ in later.record.journal.events() if number > last) == last + 1
     run_job(later, "two")
     assert usage_view(later.record)[0]["completed"] == 2
 

@@ -270,7 +270,7 @@ def troubled(made, tmp_path, monkeypatch):
         begin(service, RIGID, "runs", gpus=6)
         for name in ("soon", "waits"):
             service.admission.submit(named(RIGID, name))
-        service.rounds._name, service.rounds.settings = "troubled", {"mode": mode}
+        service.rounds.policy_name, service.rounds.settings = "troubled", {"mode": mode}
         return service
 
     return make
