@@ -227,6 +227,10 @@ class DomainError(CopterError, RuntimeError):
     """A domain violates the protocol of :class:`copter.Domain`; correct the method that the error names."""
 
 
+class DomainNameError(CopterError, ValueError):
+    """A text does not name a domain; correct the part that the error names."""
+
+
 class MissingExtraError(CopterError, ImportError):
     """A package of an optional extra of copter is not installed; install the extra that the error names.
 

@@ -21,7 +21,7 @@ from copter.cli.rounds import CHECK_EXAMPLES, CheckOptions, check
 from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
 from copter.cli.solve import solve
 from copter.cli.solvers import list_solvers
-from copter.errors import CopterError
+from copter.errors import CopterError, DomainNameError
 
 _EXAMPLES = """\b
 Examples:
@@ -118,10 +118,6 @@ def _configure(
     logging.getLogger("copter").setLevel(level)
 
 
-_OF_ARGUMENTS = ("DomainNameError",)
-"""Errors of an invalid argument, which are found after the command has begun."""
-
-
 def main() -> None:
     """Run the command; exit with 2 for wrong arguments, and with 1 and a one-line reason for a failure."""
     try:
@@ -130,7 +126,7 @@ def main() -> None:
         errors().print(f"[bold red]copter:[/] {type(error).__name__}: ", end="")
         said = "; ".join((str(error), *getattr(error, "__notes__", ())))
         errors().print(said, markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2 if type(error).__name__ in _OF_ARGUMENTS else 1)
+        sys.exit(2 if isinstance(error, DomainNameError) else 1)
     except SystemError as error:  # a compiled function turns Ctrl-C into this error
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise

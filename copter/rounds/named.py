@@ -10,12 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from copter.errors import CopterError, choices
+from copter.errors import DomainNameError, choices
 from copter.installed import DOMAINS, installed
-
-
-class DomainNameError(CopterError, ValueError):
-    """A text does not name a domain; correct the part that the error names."""
 
 
 def domain_named(name: str) -> Callable[[], Any]:

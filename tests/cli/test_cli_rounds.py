@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from copter.cli.main import app
-from copter.rounds.named import DomainNameError, domain_named
+from copter.errors import DomainNameError
+from copter.rounds.named import domain_named
 from support.commands import invoke, words
 
 DOMAIN = "support.machines:Machines"
