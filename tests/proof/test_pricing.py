@@ -225,11 +225,11 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
     index[part] = np.arange(part.size)
     smaller = sigma * dense_hessian(curvature(w, free, tight, index, *every), index, part.size)
     np.testing.assert_allclose(smaller, hessian[np.ix_(part, part)], atol=1e-12)
-    step, rest, diagonal, *others = begin_gradients(w, y, d, parts, sigma, 1e-3, 1e-12)
-    assert (diagonal >= hessian.diagonal() + 1e-3 - 1e-12).all()
-    _, ends = gradient_steps(parts, sigma, 1e-3, (step, rest, diagonal, *others), others[-1], 50 * m)
-    left = d - hessian @ step - 1e-3 * step
-    assert ends and abs(left[rest]).max(initial=0.0) <= 1e-6 * abs(d).max()
+    state, along = begin_gradients(w, y, d, parts, sigma, 1e-3, 1e-12)
+    assert (state.diagonal >= hessian.diagonal() + 1e-3 - 1e-12).all()
+    _, ends = gradient_steps(parts, sigma, 1e-3, state, along, 50 * m)
+    left = d - hessian @ state.step - 1e-3 * state.step
+    assert ends and abs(left[state.rest]).max(initial=0.0) <= 1e-6 * abs(d).max()
     sampler, offsets = Sampler(w.total**2, w.slot.size // 2), (np.arange(64) + 0.5) / 64
     draws = [sampler.draw(offset) for offset in offsets]
     samples = [dense_hessian(curvature(w, free, tight, every_row, *draw), every_row, m) for draw in draws]

@@ -193,7 +193,7 @@ def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
 @kernel(allocates=True, inner=True)
 def _rank_one(w, terms, free, tight, t, sigma, index):  # type: ignore[no-untyped-def]
     """Return the parts of the terms in the negative Hessian, divided by sigma."""
-    phi, block, first, image = terms[0], terms[1], terms[2], terms[3]
+    phi, block, first, image = terms[:4]
     v, square = tangent_parts(first, image, block, free, tight, w.first)
     rho = np.zeros(block.size)
     for b in range(block.size):
@@ -212,15 +212,14 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems): 
             count += 1
     parts = curvature(w, free, tight, index, np.arange(w.slot.size), np.ones(w.slot.size))
     if terms is not None:
-        more, start = _rank_one(w, terms, free, tight, t, sigma, index), parts[0]
-        start = np.concatenate((start, more[0][1:] + start[-1]))
-        row, value = np.concatenate((parts[1], more[1])), np.concatenate((parts[2], more[2]))
-        parts = start, row, value, np.concatenate((parts[3], more[3]))
-    if terms is not None:  # without terms the method is used only with few rows
-        if count > systems.dense_rows:
-            state = begin_gradients(w, y, gradient, parts, sigma, damping, systems.cg_closeness)
-            gradient_steps(parts, sigma, damping, state, state[7], systems.cg_steps)
-            return state[0]
+        more = _rank_one(w, terms, free, tight, t, sigma, index)
+        start = np.concatenate((parts[0], more[0][1:] + parts[0][-1]))
+        row, entry = np.concatenate((parts[1], more[1])), np.concatenate((parts[2], more[2]))
+        parts = start, row, entry, np.concatenate((parts[3], more[3]))
+        if count > systems.dense_rows:  # without terms the method is used only with few rows
+            state, along = begin_gradients(w, y, gradient, parts, sigma, damping, systems.cg_closeness)
+            gradient_steps(parts, sigma, damping, state, along, systems.cg_steps)
+            return state.step
     hessian = dense_hessian(parts, index, count)
     for a in range(count):
         for c in range(count):

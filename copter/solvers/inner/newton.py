@@ -221,14 +221,16 @@ class SemismoothNewton:
         index[active] = np.arange(active.size)
         parts = curvature(w, here.at.free, here.at.tight, index, *sample)
         if not systems.dense(active.size, parts[1].size):
-            state = begin_gradients(w, here.y, here.gradient, parts, sigma, damping, systems.cg_closeness)
-            along, ends, left = state[-1], False, systems.cg_steps
+            state, along = begin_gradients(
+                w, here.y, here.gradient, parts, sigma, damping, systems.cg_closeness
+            )
+            ends, left = False, systems.cg_steps
             some = max(1, systems.products // max(1, parts[1].size))
             while not ends and left > 0 and not self.stop():
                 along, ends = gradient_steps(parts, sigma, damping, state, along, min(some, left))
                 left -= some
             if ends or active.size > systems.dense_rows:
-                return state[0]
+                return np.asarray(state.step)
         hessian = sigma * dense_hessian(parts, index, active.size)
         step: NDArray[np.float64]
         system, right, rows, step = dense_system(w, here.y, here.gradient, hessian, active, damping)

@@ -9,8 +9,11 @@ Source: projection onto a capped simplex by Newton's method on its multiplier, C
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from copter.arrays import Flags, Floats
 from copter.compile.kernels import kernel
 
 
@@ -298,19 +301,34 @@ def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-u
     return system, right, rows[:count], step
 
 
+class ConjugateGradients(NamedTuple):
+    """State of conjugate gradients for a Newton step: arrays of the rows, changed by :func:`gradient_steps`.
+
+    `rest`: unknowns; the other rows move to their kink. `diagonal`: preconditioner. `goal`: norm of the
+    residual at which they end.
+    """
+
+    step: Floats
+    rest: Flags
+    diagonal: Floats
+    residual: Floats
+    search: Floats
+    goal: float
+
+
 @kernel(allocates=True)
 def begin_gradients(w, y, gradient, parts, sigma, damping, closeness):  # type: ignore[no-untyped-def]
-    """Begin conjugate gradients for the Newton step; return their state, for :func:`gradient_steps`."""
+    """Begin conjugate gradients for the Newton step; return their state, and residual'search."""
     diagonal = np.full(y.size, damping)
     _add_diagonal(parts, sigma, diagonal)
     step, rest = to_the_kinks(w, y, gradient, diagonal)
-    residual, search, curved = np.zeros(y.size), np.empty(y.size), np.empty(y.size)
+    residual, search = np.zeros(y.size), np.empty(y.size)
     add_product(parts, step, residual)
     for i in range(y.size):
         residual[i] = gradient[i] - sigma * residual[i] if rest[i] else 0.0
         search[i] = residual[i] / diagonal[i]
     norm, along = np.sqrt(product(residual, residual)), product(residual, search)
-    return step, rest, diagonal, residual, search, curved, min(closeness, norm) * norm, along
+    return ConjugateGradients(step, rest, diagonal, residual, search, min(closeness, norm) * norm), along
 
 
 @kernel(inner=True)
@@ -323,10 +341,11 @@ def _add_diagonal(parts, sigma, diagonal):  # type: ignore[no-untyped-def]
             diagonal[row[k]] += times * (value[k] * value[k])
 
 
-@kernel
+@kernel(allocates=True)
 def gradient_steps(parts, sigma, damping, state, along, limit):  # type: ignore[no-untyped-def]
     """Take at most `limit` steps in place; return (residual'search, whether they are finished)."""
-    step, rest, diagonal, residual, search, curved, goal, _ = state
+    step, rest, diagonal, residual, search, goal = state
+    curved = np.empty(step.size)
     for _ in range(limit):
         for i in range(step.size):
             curved[i] = 0.0
