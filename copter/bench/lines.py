@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from copter.bench.case import Case, Inputs, Profile, as_it_is
@@ -41,7 +42,7 @@ def lines(inputs: Inputs) -> Sequence[Case]:
         _columns(inputs, 1_000, 20, _QUICK),
         *(changes_case(columns, changed, False, 40, inputs.seed) for columns, changed in _CHANGES),
         changes_case(1_000_000, 1, True, 40, inputs.seed),
-        changes_case(400_000, 50, True, 40, inputs.seed, scarce=400),
+        _scarce(inputs),
         changes_case(40_000, 1, False, 12, inputs.seed, _QUICK),
         *(_churn(inputs, churn, 1_000) for churn in _CHURNS),
         _churn(inputs, 0.3, 20),
@@ -94,31 +95,38 @@ def _solvers_of(columns: int, small: bool) -> Sequence[str]:
 
 
 def changes_case(
-    columns: int,
-    changed: int,
-    own: bool,
-    rounds: int,
-    seed: int,
-    profiles: Sequence[Profile] = _FULL,
-    scarce: int = 0,
+    columns: int, changed: int, own: bool, rounds: int, seed: int, profiles: Sequence[Profile] = _FULL
 ) -> Case:
     """Return the case of rounds in which a few requests of many change."""
-    course = ChangesCourse(columns, changed, rounds, seed, own, scarce=scarce)
+    course = ChangesCourse(columns, changed, rounds, seed, own)
     kind = ", coefficients of their own" if own else ""
-    kind += f" on {scarce} scarce rows" if scarce else ""
     return Case(
-        f"scarce-{scarce}" if scarce else f"changes-{changed}-of-{columns}" + ("-own" if own else ""),
+        f"changes-{changed}-of-{columns}" + ("-own" if own else ""),
         "changes",
         f"Costs of {changed:,} of {course.requests:,} requests replaced{kind}, {columns:,} columns",
         partial(as_it_is, course),
         ("copter",) if columns > _MOST_FOR_OTHERS else ("copter", *HIGHS, *ORTOOLS),
         rounds=rounds,
         x={"columns": columns, "churn": changed / course.requests},
-        tolerance=1e-4 if scarce else 1e-6,
+        tolerance=1e-6,
         left_out=course.left_out,
         patience=6.0 if columns >= 1_000_000 else 1.0,  # the first rounds read all columns; HiGHS needs 30 s
-        ladder=f"scarce-{changed}" if scarce else f"changes-{changed}",
+        ladder=f"changes-{changed}",
         profiles=profiles,
+    )
+
+
+def _scarce(inputs: Inputs) -> Case:
+    """Return the case of few changes in a program with many scarce rows."""
+    course = ChangesCourse(400_000, 50, seed=inputs.seed, own=True, scarce=400)
+    return replace(
+        changes_case(course.columns, course.changed, course.own, course.rounds, course.seed),
+        name="scarce-400",
+        title="Costs of 50 of 20,000 requests replaced, coefficients of their own on 400 scarce rows, "
+        "400,000 columns",
+        make=partial(as_it_is, course),
+        tolerance=1e-4,
+        ladder="scarce-50",
     )
 
 
