@@ -453,7 +453,7 @@ def overdrawn(
 ) -> Iterator[str]:
     """Yield descriptions of the resources and requests that amounts of columns exceed.
 
-    If an answer says what is `short`, lower bounds must be met but for that.
+    Lower bounds are checked only if `short` is given: the amounts by which resources may miss them.
     """
     used: dict[Hashable, float] = dict.fromkeys(program.resource_ids, 0.0)
     for request, columns in amounts.items():

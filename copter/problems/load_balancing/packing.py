@@ -37,7 +37,7 @@ def packed(fleet: ShardFleet, last: ShardPlacement, shard: Hashable) -> ShardPla
     left of the round. Raise LoadBalancingError, with the shard, if it finds no packing.
     """
     seconds = min(_SECONDS, time_left())
-    found, impossible = pack(fleet, last, seconds)
+    found, impossible = _pack(fleet, last, seconds)
     if found is not None:
         return found
     totals = f"shards: total size = {fleet.sizes.sum():g}, total memory = {fleet.memory.sum():g}"
@@ -48,11 +48,8 @@ def packed(fleet: ShardFleet, last: ShardPlacement, shard: Hashable) -> ShardPla
     raise LoadBalancingError(f"shard {shard!r}: must fit in the memory of a server: {why}; {totals}")
 
 
-def pack(fleet: ShardFleet, last: ShardPlacement, seconds: float) -> tuple[ShardPlacement | None, bool]:
-    """Return a placement of each shard on one server, and whether its absence is proven.
-
-    `last`: shards stay where their largest share is if possible. `seconds`: time limit.
-    """
+def _pack(fleet: ShardFleet, last: ShardPlacement, seconds: float) -> tuple[ShardPlacement | None, bool]:
+    """Return a placement of each shard on one server, found in `seconds`, and whether none exists."""
     k, n = fleet.loads.size, fleet.memory.size
     home = np.full(k, -1)
     order = np.argsort(last.share, kind="stable")

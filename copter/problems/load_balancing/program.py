@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,9 +42,8 @@ class ShardProgram:
         self._template: SharedColumns | None = None
         self._sent = _Sent()
 
-    def add(self, shards: Iterable[Hashable]) -> None:
+    def add(self, shards: Sequence[Hashable]) -> None:
         """Add shards, which become requests at the next update."""
-        shards = list(shards)
         self._arrived.extend(shards)
         self._sent.add(len(shards))
 
@@ -112,9 +111,9 @@ class ShardProgram:
         self, loads: Floats, names: Sequence[Hashable], replicas: PlacedReplicas, width: int
     ) -> None:
         """Add columns for new servers to each shard, and requests for new shards."""
-        n, old = width, self._template
-        if old is None or old.n_columns < n:
-            self._template = self.program.share_columns({i: ([i], [1.0]) for i in range(n)}, n)
+        old = self._template
+        if old is None or old.n_columns < width:
+            self._template = self.program.share_columns({i: ([i], [1.0]) for i in range(width)}, width)
             known = np.array([k for k, shard in enumerate(names) if shard in self.program], np.int64)
             if known.size:
                 counts, each = _replicas(replicas.shard, known)
@@ -122,8 +121,8 @@ class ShardProgram:
                 starts = counts, replicas.column[each], value
                 self.program.update_requests(
                     [names[k] for k in known],
-                    costs=np.ones(known.size * n),
-                    sizes=np.full(known.size, n),
+                    costs=np.ones(known.size * width),
+                    sizes=np.full(known.size, width),
                     usage=self._template,
                     totals=loads[known],
                     starts=starts,
@@ -136,7 +135,7 @@ class ShardProgram:
             assert self._template is not None
             count = len(self._arrived)
             totals = loads[-count:]  # the last ones, in order
-            costs, sizes = np.ones(count * n), np.full(count, n)
+            costs, sizes = np.ones(count * width), np.full(count, width)
             self.program.add_requests(
                 self._arrived, costs, sizes, self._template, totals=totals, relation="=="
             )

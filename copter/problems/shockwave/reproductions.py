@@ -164,16 +164,16 @@ def _paper(
 def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
     """Return makespans over Shockwave's by number of GPUs with their range, and Shockwave's fairness."""
     over = {"of": "{policy}, {gpus} GPUs", "over": "shockwave, {gpus} GPUs"}
-    ours: list[dict[str, Any]] = [
+    fairness: list[dict[str, Any]] = [
         {"column": column, "of": "shockwave, {gpus} GPUs"} for column in ("worst FTF", "unfair")
     ]
-    derived = [over | {"column": "makespan over Shockwave's"}, *ours]
+    derived = [over | {"column": "makespan over Shockwave's"}, *fairness]
     for pick in ("least", "most"):
         derived.append(
             over | {"row": "{policy}", "column": f"makespan over Shockwave's, {pick}", "pick": pick}
         )
     worst = {"row": "{policy}", "column": "worst FTF over Shockwave's", "field": "worst FTF", "paired": False}
-    derived += [over | worst, *({"row": "shockwave, mean"} | one for one in ours)]
+    derived += [over | worst, *({"row": "shockwave, mean"} | one for one in fairness)]
     return simulated(effort, row="{policy}, {gpus} GPUs", derived=derived, **settings)
 
 

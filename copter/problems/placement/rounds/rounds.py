@@ -29,7 +29,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -269,25 +268,27 @@ class PlacementRounds(EventDomain):
         Tasks are moved off drained servers, then waiting tasks are placed, as many as there is time for.
         """
         begun, price = time.perf_counter(), self._price
-        with self.running.trial(), ExitStack() as at_the_end:
-            at_the_end.callback(setattr, self, "_price", price)
-            moved = self._leave_drained(self.moves)
-            demand = self.running.waiting.copy()
-            servers = self._open(demand)
-            found, bound, solves, solution = self._best(demand, servers)
-            placed = self._start(found)
-            value = self._worth_of(placed)
-            done = Round(
-                placed=placed,
-                moved=moved,
-                waiting=int(self.running.waiting.sum()),
-                value=value,
-                bound=max(bound, value),
-                solves=solves,
-                seconds=time.perf_counter() - begun,
-                solution=solution,
-                prices=self._price,
-            )
+        with self.running.trial():
+            try:
+                moved = self._leave_drained(self.moves)
+                demand = self.running.waiting.copy()
+                servers = self._open(demand)
+                found, bound, solves, solution = self._best(demand, servers)
+                placed = self._start(found)
+                value = self._worth_of(placed)
+                done = Round(
+                    placed=placed,
+                    moved=moved,
+                    waiting=int(self.running.waiting.sum()),
+                    value=value,
+                    bound=max(bound, value),
+                    solves=solves,
+                    seconds=time.perf_counter() - begun,
+                    solution=solution,
+                    prices=self._price,
+                )
+            finally:
+                self._price = price
         places = [*done.placed.items(), *done.moved.items()]
         return replace(done, moves=tuple(Move(id, self.running.place_of(id), place) for id, place in places))
 
