@@ -25,7 +25,6 @@ from copter.live.record import HOW, ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
-from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.rounds import can_run, fits
 
@@ -139,10 +138,6 @@ class Admission:
             if fits(job, whole):
                 why = f"policy {policy.name!r} never gives a job {job.gpus} GPUs here; 'queue' does"
             raise RefusedError(422, why)
-        if job.submission.reserved and not self._has_room([job] * len(names), whole):
-            raise RefusedError(
-                422, "reserved: the whole cluster has no room for this job and the other reserved jobs"
-            )
         return job
 
     def cancel(self, *names: str, author: Author = ADMIN) -> list[str]:
@@ -265,18 +260,6 @@ class Admission:
                 f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"
                 " limit: omit it",
             )
-
-    def _has_room(self, jobs: Sequence[LiveJob], whole: Cluster) -> bool:
-        """Return whether reserved jobs fit next to all other reserved jobs, placing the largest first."""
-        reserved = [one for one in self._record.state.jobs.values() if one.submission.reserved]
-        free = whole.capacity
-        needs = [(one.least_gpus, one.file.types or whole.names) for one in (*reserved, *jobs)]
-        for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
-            enough = [type for type in types if free.get(type, 0) >= gpus]
-            if not enough:
-                return False
-            free[max(enough, key=lambda type: free[type])] -= gpus
-        return True
 
 
 def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:

@@ -65,7 +65,6 @@ class JobFile(Strict):
     gpus: _Count | None = None
     types: Annotated[tuple[_Word, ...], Field(max_length=64, strict=False)] = ()
     preemptible: bool | None = None
-    reserved: bool = False
     application: _Word = "job"
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
     work: _Positive | None = None
@@ -144,21 +143,19 @@ class JobFile(Strict):
 
     def submission(self, name: str, time: float) -> JobSubmission:
         """Return the job as a submission for policies."""
-        preemptible = self.elastic if self.preemptible is None else self.preemptible
         return JobSubmission(
             name,
             time,
-            "",
-            self.application,
-            self.kind,
-            None if self.elastic else self.gpus or 1,
-            preemptible,
-            self.reserved,
-            self.batch_size,
-            self.tuned_gpus,
-            self.min_gpus,
-            self.max_gpus,
-            self.max_batch_size,
+            category="",
+            application=self.application,
+            kind=self.kind,
+            gpus=None if self.elastic else self.gpus or 1,
+            preemptible=self.elastic if self.preemptible is None else self.preemptible,
+            batch_size=self.batch_size,
+            tuned_gpus=self.tuned_gpus,
+            min_gpus=self.min_gpus,
+            max_gpus=self.max_gpus,
+            max_batch_size=self.max_batch_size,
             priority=self.priority,
         )
 

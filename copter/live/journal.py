@@ -40,7 +40,7 @@ CREATE TABLE dropped (
 ) WITHOUT ROWID;
 """
 """The table ``dropped`` has the sums of the jobs whose events were dropped."""
-_VERSION = 3
+_VERSION = 4
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
 _NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"

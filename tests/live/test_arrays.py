@@ -39,7 +39,6 @@ def test_the_jobs_of_an_array_know_their_numbers(service):
         ("sweep", {"types": ("h100",)}, 2, 422, "h100"),
         ("sweep", {"after": ("nobody",)}, 2, 422, "'nobody'"),
         ("x" * 61, {}, 11, 422, "at most 63 characters"),
-        ("sweep", {"reserved": True, "gpus": 4}, 4, 422, "reserved"),
         ("sweep", {}, 10, 503, "at most 10 jobs"),
     ],
 )
@@ -61,17 +60,6 @@ def test_names_that_are_made_from_a_command_are_names(tmp_path, program):
     service.close()
     again = make_service(tmp_path)
     assert list(again.record.state.jobs) == names and all(re.fullmatch(NAME, name) for name in names)
-
-
-def test_reserved_jobs_of_which_the_policy_has_not_heard_count(service):
-    service.admission.submit_array(named(RIGID, "a", reserved=True, gpus=4), 1)
-    service.admission.submit_array(named(RIGID, "b", reserved=True, gpus=4), 2)
-    with pytest.raises(RefusedError, match="reserved"):
-        service.admission.submit(named(RIGID, "c", reserved=True, gpus=1))
-    service.admission.cancel("a-0", "b-0")
-    service.admission.submit_array(named(RIGID, "c", reserved=True, gpus=4), 2)
-    with pytest.raises(RefusedError, match="reserved"):
-        service.admission.submit(named(RIGID, "d", reserved=True, gpus=1))
 
 
 def test_a_thousand_jobs_are_one_transaction(service):

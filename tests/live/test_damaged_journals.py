@@ -145,7 +145,7 @@ def test_a_file_that_is_damaged_or_no_journal_is_refused(folder):
     path.write_bytes(whole)
     with contextlib.closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA user_version = 1")
-    assert "has version 1 of the format; this copter reads version 3" in refused(folder)
+    assert "has version 1 of the format; this copter reads version 4" in refused(folder)
 
 
 def test_a_journal_that_was_removed_is_not_begun_again(folder):
