@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 
 from copter.live.files import ClusterFile
-from copter.live.journal import JOURNAL
+from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.training.plan import StepTimes
 from support.live_cases import ELASTIC, RIGID, Turned, make_service, named, report
 from support.memory_backend import MemoryBackend
@@ -87,8 +87,9 @@ def rounds(jobs, count, seed):
         return ticks
 
     ticks = asyncio.run(play())
-    taken = np.array([one.seconds for one in service.record.past.rounds])[3:]
-    policy = np.array([one.policy_seconds for one in service.record.past.rounds])[3:]
+    rounds = [event for _, event in service.record.journal.events(kind="Decided")][3:]
+    taken = np.array([one.seconds for one in rounds])
+    policy = np.array([one.policy_seconds for one in rounds])
     service.close()
     return {
         "jobs": jobs,
@@ -130,8 +131,10 @@ def many(jobs, policy, folder):
                 time.sleep(0.5)
             over = client.cluster()["over"]
             grown.append(size(process, folder, handed))
-            rounds = [one["seconds"] for one in client.rounds()]
     assert over == {"completed": jobs, "failed": 0, "cancelled": 0}, over
+    journal = LiveJournal(folder / JOURNAL, read_only=True)
+    rounds = [event.seconds for _, event in journal.events(kind="Decided")]
+    journal.close()
     return {
         "jobs": jobs,
         "seconds": round(time.monotonic() - began, 1),

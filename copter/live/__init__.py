@@ -9,7 +9,7 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 - `events.py`, `journal.py`, `cluster.py` and `jobs.py`: the events, their file, and the state that follows
   from them.
 - `tokens.py` has the names and roles of the authors of requests.
-- `files.py`, `report.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py` and `page/`: what users
+- `files.py`, `report.py`, `folder.py`, `http.py`, `views.py`, `metrics.py` and `page/`: what users
   and runs write, and what users see.  `untrusted.py` reads files that jobs can write.  `connections.py`
   limits a server's connections.
 - `why.py` says why a job waits, and `forecast.py` when it would start, which `ahead.py` finds in a process of

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from copter.errors import CopterError
 from copter.live.backends.base import Backend
+from copter.live.cluster import HOW
 from copter.live.events import Closed, Drained, Reported, Submitted
 from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
-from copter.live.record import HOW, ServiceRecord
+from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.live.tokens import ADMIN, Author, Role
 from copter.live.training.plan import Orders, TrainingReport
-from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.rounds import can_run, fits
 
 _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
@@ -233,8 +233,6 @@ class Admission:
         now = record.now()
         _count(job.run, report, now)
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
-        held = Placement(*job.run.place).configuration
-        record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
         record.metrics.reports.inc()
         batch, chosen = None, job.batch(job.run.place)
         if chosen is not None and chosen != job.run.batch:

@@ -227,10 +227,6 @@ class Client:
         """Return the nodes and the statistics of the service."""
         return dict(self._call("cluster").json())
 
-    def rounds(self) -> list[dict[str, Any]]:
-        """Return the last rounds."""
-        return list(self._call("rounds").json())
-
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
         """Take a node out of use or, with `back`, put it back into use."""
         self._call("drain", type=type, node=node, back=back)
@@ -238,10 +234,6 @@ class Client:
     def usage(self) -> list[dict[str, Any]]:
         """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
         return list(self._call("usage").json())
-
-    def events(self, after: int = 0, *, limit: int = 200) -> list[dict[str, Any]]:
-        """Return events without reports and rounds: the last ones, or the first ones after a number."""
-        return list(self._call("events", after=after, limit=limit).json())
 
     def metrics(self) -> str:
         """Return the service's metrics in Prometheus' text format."""

@@ -11,7 +11,7 @@ recovers its state from the journal after a restart, and a recorded run can be r
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from copter.live.events import (
@@ -20,6 +20,7 @@ from copter.live.events import (
     Decided,
     Drained,
     Ended,
+    Ending,
     Event,
     Launched,
     NodesChanged,
@@ -37,6 +38,8 @@ from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
 from copter.problems.cluster.workload import Kind
 
+HOW: Mapping[Ending, str] = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
+"""Words for the endings of jobs."""
 _LONG_SECONDS = 600.0
 """Seconds after which a run of a rigid job counts as progress."""
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
@@ -66,6 +69,14 @@ class LiveCluster:
         Jobs that have ended and are kept, in the order of their ends.
     leftover : dict of str to LiveJob
         Those of them whose run has not ended.
+    over : Counter of (str, str)
+        Number of ended jobs by owner and ending, with those that are not kept.
+    gpu_seconds : dict of str to float
+        GPUs of the runs that have ended times their seconds by owner, with those of jobs that are not kept.
+    outcomes : Counter of str
+        Number of runs that have ended by outcome, of jobs that were kept at the start of the service.
+    last_round : Decided or None
+        The last decision of the policy without an error.
     changes : dict of str to Place or None
         Decisions of a round that are not an event yet.
     """
@@ -82,6 +93,10 @@ class LiveCluster:
         self.failed: dict[tuple[str, int], str] = {}
         self.ended: dict[str, LiveJob] = {}
         self.leftover: dict[str, LiveJob] = {}
+        self.over = Counter[tuple[str, str]]()
+        self.gpu_seconds = defaultdict[str, float](float)
+        self.outcomes = Counter[str]()
+        self.last_round: Decided | None = None
 
     def find(self, name: str) -> LiveJob | None:
         """Return a job that has not ended, or is kept; None for other names."""
@@ -138,6 +153,7 @@ class LiveCluster:
             return
         job.give(None)
         job.closed, self.ended[job.name] = event, job
+        self.over[job.owner, event.ending] += 1
         for name in job.waits_for:
             del self.dependents[name][job.name]
             if not self.dependents[name]:
@@ -164,7 +180,9 @@ class LiveCluster:
     def _decide(self, event: Decided) -> None:
         for name, place in event.places.items():
             if name in self.jobs:
-                self.jobs[name].give(place)
+                self.jobs[name].give(place, event)
+        if not event.error:
+            self.last_round = event
         self.timer.contention, self.timer.weight = event.contention, event.weight
         self._use_nodes()  # nodes that were drained in the meantime are taken away again
 
@@ -189,6 +207,8 @@ class LiveCluster:
             job.end_run(event.time if event.until is None else event.until)
             job.failed_runs += event.outcome == "failed"
             job.exit_code, job.ended_gpu_seconds = event.exit_code, job.ended_gpu_seconds + event.gpu_seconds
+            self.gpu_seconds[job.owner] += event.gpu_seconds
+            self.outcomes[event.outcome] += 1
             self.leftover.pop(job.name, None)
 
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:
@@ -254,6 +274,10 @@ class LiveCluster:
             if job.allocation is not None:
                 given[job.allocation.type] += job.allocation.gpus
         return given
+
+    def endings(self) -> dict[str, int]:
+        """Return the number of ended jobs by their ending."""
+        return {ending: sum(jobs for (_, one), jobs in self.over.items() if one == ending) for ending in HOW}
 
     def running(self) -> list[LiveJob]:
         """Return the jobs with a run that has not ended."""

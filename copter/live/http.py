@@ -34,10 +34,8 @@ from copter.live.views import (
     JobName,
     OfService,
     cluster_view,
-    events_view,
     job_view,
     jobs_view,
-    rounds_view,
     usage_view,
 )
 from copter.live.why import why, would_run
@@ -257,7 +255,7 @@ async def metrics(service: OfService) -> Response:
 
 
 _WRITES = (submit, submit_array, dry_run, cancel, drain)
-_READS = (jobs_view, job_view, why_view, log, cluster_view, rounds_view, events_view, usage_view, metrics)
+_READS = (jobs_view, job_view, why_view, log, cluster_view, usage_view, metrics)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     one.__name__.removesuffix("_view"): one for one in (*_WRITES, *_READS)
 }

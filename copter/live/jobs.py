@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 from copter.live.backends.base import Run
-from copter.live.events import Closed, Place
+from copter.live.events import Closed, Decided, Place
 from copter.live.files import JobFile
 from copter.live.tokens import ADMIN
 from copter.live.training.plan import Batch, TrainingReport
@@ -134,6 +134,8 @@ class LiveJob(Job):
         Number of runs that failed.
     ended_gpu_seconds : float
         GPUs of the runs that have ended times their seconds.
+    taken_in : Decided or None
+        The round that took away its last GPUs; None if it has GPUs, or a node went out of use.
     """
 
     def __init__(
@@ -169,6 +171,7 @@ class LiveJob(Job):
         self.closed: Closed | None = None
         self.exit_code: int | None = None
         self.failed_runs, self.ended_gpu_seconds = 0, 0.0
+        self.taken_in: Decided | None = None
         self._stale: dict[str, None] = {}
         # The combinations whose times are fitted on each type, in the order of their last reports.
         self._recent: dict[str, dict[tuple[int, int, int], None]] = {}
@@ -276,10 +279,11 @@ class LiveJob(Job):
         """Set the sums of the timer at the submission of the job."""
         self._entered = contention, weight
 
-    def give(self, place: Place | None) -> None:
-        """Change the job's allocation."""
+    def give(self, place: Place | None, round: Decided | None = None) -> None:
+        """Change the job's allocation; `round` is the decision if the policy changes it."""
         now = self._timer.time
         self._gpu_seconds, self._since = self.gpu_seconds, now
+        self.taken_in = round if place is None else None
         if place is None:
             self.allocation = self.place = None
             self.restart_until = -math.inf

@@ -44,8 +44,6 @@ _VERSION = 4
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
 _NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"
-KEPT_ROUNDS = 2000
-"""Number of the last rounds that are always part of the history."""
 JOURNAL = "journal.sqlite"
 """Name of the journal in a service's folder."""
 
@@ -98,8 +96,10 @@ class LiveJournal(Log):
     def history(self) -> Iterator[tuple[int, Event]]:
         """Yield the events from which the state follows, in order.
 
-        Left out are notes, reports of ended jobs before the last one, and old rounds that changed no places.
+        Left out are notes, reports of ended jobs before the last one, and rounds that changed no places,
+        except for the last one and the last one without an error.
         """
+        round = "SELECT max(id) FROM events WHERE kind = 'Decided'"
         last = "SELECT max(id) FROM events WHERE job = one.job AND kind = 'Reported'"
         yield from self._numbered(
             f"""
@@ -107,11 +107,10 @@ class LiveJournal(Log):
                 kind != 'Reported' OR id = ({last})
                 OR NOT EXISTS (SELECT 1 FROM events WHERE job = one.job AND kind = 'Closed')
             ) AND (
-                kind != 'Decided' OR instr(fields, '"places":{{}}') = 0 OR id >= coalesce(
-                    (SELECT id FROM events WHERE kind = 'Decided' ORDER BY id DESC LIMIT 1 OFFSET ?), 0)
+                kind != 'Decided' OR instr(fields, '"places":{{}}') = 0 OR id = ({round})
+                OR id = ({round} AND instr(fields, '"error":""'))
             ) ORDER BY id
-            """,
-            (KEPT_ROUNDS - 1,),
+            """
         )
 
     def _numbered(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[int, Event]]:
@@ -139,13 +138,6 @@ class LiveJournal(Log):
         wanted = {column: value for column, value in (("kind", kind), ("job", job)) if value is not None}
         where = " AND ".join(("TRUE", *(f"{column} = ?" for column in wanted)))
         yield from self._numbered(f"{_COLUMNS} WHERE {where} ORDER BY id", [*wanted.values()])
-
-    def told(self, after: int, count: int) -> list[tuple[int, Event]]:
-        """Return events except reports and rounds: the first after a number, or the last if that is 0."""
-        order = "ASC" if after else "DESC"
-        where = "id > ? AND kind NOT IN ('Reported', 'Decided')"
-        found = self._numbered(f"{_COLUMNS} WHERE {where} ORDER BY id {order} LIMIT ?", (after, count))
-        return sorted(found, key=lambda one: one[0])
 
     def last_time(self) -> float:
         """Return the time of the last event; 0 without events."""

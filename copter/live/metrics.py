@@ -65,12 +65,12 @@ class ServiceMetrics(Collector):
 
 
 def _families(record: ServiceRecord, silent: bool) -> Iterator[Metric]:
-    state, past = record.state, record.past
+    state, last = record.state, record.state.last_round
     statuses = Counts[str](job.status for job in state.jobs.values())
     yield _gauge("jobs", "Jobs that have not ended", {(one,): statuses[one] for one in _STATUSES}, "status")
-    yield _counter("jobs_over", "Jobs that have ended", record.endings(), "ending")
-    yield _counter("gpu_seconds", "GPUs of ended runs times their seconds", record.gpu_seconds, "owner")
-    yield _counter("runs_ended", "Runs that ended", past.outcomes, "outcome")
+    yield _counter("jobs_over", "Jobs that have ended", state.endings(), "ending")
+    yield _counter("gpu_seconds", "GPUs of ended runs times their seconds", state.gpu_seconds, "owner")
+    yield _counter("runs_ended", "Runs that ended", state.outcomes, "outcome")
     busy = Counts[str]()
     for job in state.running():
         assert job.run is not None
@@ -82,9 +82,11 @@ def _families(record: ServiceRecord, silent: bool) -> Iterator[Metric]:
     }
     yield _gauge("gpus", "GPUs", gpus, "type", "state")
     yield _gauge("nodes_unusable", "Nodes not in use", {(type,): out[type] for type in there}, "type")
-    if past.rounds and "gap" in past.rounds[-1].figures:
-        yield _gauge("round_gap", "Certified gap of the last round", {(): past.rounds[-1].figures["gap"]})
-    goodput = past.goodput(record.now(), state).predicted
+    if last is not None and "gap" in last.figures:
+        yield _gauge("round_gap", "Certified gap of the last round", {(): last.figures["gap"]})
+    goodput = sum(
+        job.predicted_goodput() for job in state.jobs.values() if job.file.elastic and job.status == "running"
+    )
     yield _gauge("goodput", "Predicted goodput of all running jobs", {(): goodput})
     yield _gauge("backend_silent", "1 if the backend does not answer", {(): silent})
     yield _gauge("journal_bytes", "Bytes of the journal", {(): record.journal.bytes})

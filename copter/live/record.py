@@ -8,18 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from copter.live.cluster import LiveCluster
+from copter.live.cluster import HOW, LiveCluster
 from copter.live.events import (
     Begun,
     Closed,
     Decided,
     Drained,
     Ended,
-    Ending,
     Event,
     JobEvent,
     NodesChanged,
@@ -32,37 +31,31 @@ from copter.live.events import (
 from copter.live.files import ClusterFile
 from copter.live.journal import LiveJournal
 from copter.live.metrics import ServiceMetrics
-from copter.live.past import Past
 
 _log = logging.getLogger("copter.live")
 
-
-HOW: Mapping[Ending, str] = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
-"""Words for the endings of jobs."""
 _CHANGES = (Submitted, Closed, NodesChanged, Drained)
 """Events after which a policy may decide otherwise."""
+_KEPT_NOTES = 100
 _NOTED_SECONDS = 1.0
 """Least number of seconds by which the clock was set back for a note."""
 
 
 class ServiceRecord:
-    """The journal of a service, its state, and the history and metrics for the page and monitoring.
+    """The journal of a service and its state, with metrics for monitoring.
 
     `clock` returns seconds since the epoch; the service first began when it returned `began`.  If the clock
     was set back while no service ran, times continue from the last event, and then grow with `clock`.
 
-    `over` counts the ended jobs by owner and ending, and `gpu_seconds` has the GPUs of the runs that have
-    ended times their seconds, by owner; both include the jobs that were dropped.  `changed` is set when a
-    job arrives or ends or a node changes.  `changes` counts these events, and rounds that changed places.
+    `changed` is set when a job arrives or ends or a node changes.  `changes` counts these events, and rounds
+    that changed places.  `notes` has the last notes since the start of the service.
     `trouble` is the reason why the journal could not be written at the last attempt; empty if it could.
     """
 
     def __init__(self, journal: LiveJournal, cluster: ClusterFile, clock: Callable[[], float]) -> None:
         self.journal, self.clock, self.began = journal, clock, clock()
         self.state = LiveCluster(cluster, "adaptive")
-        self.past, self.metrics = Past(), ServiceMetrics()
-        self.over = Counter[tuple[str, str]]()
-        self.gpu_seconds = defaultdict[str, float](float)
+        self.metrics, self.notes = ServiceMetrics(), deque[Noted](maxlen=_KEPT_NOTES)
         self.trouble = ""
         self.changed, self.changes = asyncio.Event(), 0
         self._offset = 0.0
@@ -107,7 +100,8 @@ class ServiceRecord:
     def note(self, text: str, job: str | None = None) -> None:
         """Write a remark for users to the journal and the log."""
         _log.warning("%s%s", f"{job}: " if job else "", text)
-        self.journal.add(Noted(time=self.now(), text=text, job=job), durable=False)
+        self.notes.append(Noted(time=self.now(), text=text, job=job))
+        self.journal.add(self.notes[-1], durable=False)
 
     def try_again(self) -> None:
         """If the journal could not be written, write what waits in memory, with a note."""
@@ -143,14 +137,6 @@ class ServiceRecord:
             self._cannot_write(error)
             raise
         del self.state.ended[name]
-        self.past.drop(name)
-
-    def endings(self) -> dict[str, int]:
-        """Return the number of ended jobs by their ending."""
-        counts: dict[str, int] = dict.fromkeys(HOW, 0)
-        for (_, ending), jobs in self.over.items():
-            counts[ending] = counts.get(ending, 0) + jobs
-        return counts
 
     def _recover(self) -> None:
         """Recover the state from the journal."""
@@ -162,8 +148,8 @@ class ServiceRecord:
                 if isinstance(event, Opened):
                     self.began = event.began
         for owner, ending, jobs, gpu_seconds in self.journal.dropped():
-            self.over[owner, ending] += jobs
-            self.gpu_seconds[owner] += gpu_seconds
+            self.state.over[owner, ending] += jobs
+            self.state.gpu_seconds[owner] += gpu_seconds
         self.state.timer.time = max(self.state.timer.time, self.journal.last_time())
 
     def _check_order(self, number: int, event: Event) -> None:
@@ -190,17 +176,8 @@ class ServiceRecord:
             )
 
     def _apply(self, event: Event, *, learn: bool = True) -> None:
-        """Make the state and the history follow from an event; see :meth:`LiveCluster.apply` for `learn`."""
-        state = self.state
-        if isinstance(event, Ended) and (job := state.find(event.job)) is not None:
-            self.past.ends(event, job)
-            self.gpu_seconds[job.owner] += event.gpu_seconds
-        elif isinstance(event, Closed) and event.job in state.jobs:
-            self.over[state.jobs[event.job].owner, event.ending] += 1
-        state.apply(event, learn=learn)
-        self.past.look(event.time, state)
-        if isinstance(event, Decided) and not event.error:
-            self.past.rounds.append(event)
+        """Make the state follow from an event; see :meth:`LiveCluster.apply` for `learn`."""
+        self.state.apply(event, learn=learn)
         if isinstance(event, _CHANGES):
             self.changed.set()
         self.changes += isinstance(event, _CHANGES) or (isinstance(event, Decided) and bool(event.places))

@@ -21,8 +21,6 @@ ROUTES = {
     "log": Route("GET", "/v1/jobs/{name}/log"),
     "cancel": Route("POST", "/v1/cancel"),
     "cluster": Route("GET", "/v1/cluster"),
-    "rounds": Route("GET", "/v1/rounds"),
-    "events": Route("GET", "/v1/events"),
     "drain": Route("POST", "/v1/nodes/{type}/{node}/drain"),
     "usage": Route("GET", "/v1/usage"),
     "metrics": Route("GET", "/metrics"),

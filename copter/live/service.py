@@ -138,7 +138,6 @@ class Service:
                 began = time.monotonic()
                 await self.launcher.tick()
                 record.try_again()
-                record.past.sample(record.now(), record.state)
                 await asyncio.sleep(max(_TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
             rounds.cancel()

@@ -1,4 +1,4 @@
-"""Jobs, nodes, rounds and events as plain dictionaries, for HTTP and the page."""
+"""Jobs, nodes and the use by owners as plain dictionaries, for HTTP and the page."""
 
 from __future__ import annotations
 
@@ -10,25 +10,11 @@ from typing import Annotated, Any, TypeAlias
 from copter.extras import extra
 from copter.live import ENDINGS
 from copter.live.admission import RefusedError
-from copter.live.events import (
-    Begun,
-    Closed,
-    Drained,
-    Ended,
-    Event,
-    Launched,
-    NodesChanged,
-    Noted,
-    Opened,
-    Submitted,
-    Told,
-)
+from copter.live.events import Ended, Launched, Told
 from copter.live.files import NAME
 from copter.live.jobs import LiveJob
-from copter.live.past import span_of
 from copter.live.record import ServiceRecord
 from copter.live.service import Service
-from copter.problems.cluster.policy import Placement
 
 with extra("live"):
     from fastapi import Depends, Path, Query, Request
@@ -46,8 +32,6 @@ def _record_of(request: Request) -> ServiceRecord:
 OfService: TypeAlias = Annotated[Service, Depends(_service_of)]
 OfRecord: TypeAlias = Annotated[ServiceRecord, Depends(_record_of)]
 JobName: TypeAlias = Annotated[str, Path(pattern=NAME)]
-Since: TypeAlias = Annotated[float | None, Query(ge=0, le=1e15, allow_inf_nan=False)]
-"""Time in seconds since the service first began, at and before which entries are left out."""
 
 
 def jobs_view(
@@ -76,7 +60,6 @@ def _job(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
         "nodes": [] if job.place is None else [node for node, _ in job.place],
         "progress": 1.0 if done else job.progress / job.work,
         "goodput": _finite(job.predicted_goodput()),
-        "measured": _finite(record.past.measured(job)),
         "batch_size": None if report is None else report.batch_size,
         "figure": None if report is None else report.figure,
         "restarts": job.restarts,
@@ -93,7 +76,6 @@ def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
     job = record.state.find(name)
     if job is None:
         raise RefusedError(404, f"there is no job {name!r}")
-    learned = {} if job.learned is None else job.learned.fitted
     runs: dict[int, dict[str, Any]] = {}
     for kind in ("Launched", "Told", "Ended"):  # the reports of a job may be many
         for _, event in record.journal.events(kind=kind, job=name):
@@ -120,16 +102,14 @@ def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
         "used_seconds": job.used_seconds(record.now()),
         "restart_seconds": job.profile.restart_seconds,
         "noise": _finite(job.noise),
-        "throughput": {type: dict(parameters._asdict()) for type, parameters in learned.items()},
-        "heard": [list(one) for one in record.past.heard.get(name, ())],
         "file": job.file.model_dump(mode="json"),
         "all_runs": list(runs.values()),
     }
 
 
-def cluster_view(service: OfService, since: Since = None) -> dict[str, Any]:
-    """Return nodes, runs and statistics, and the part of the history after the time `since`."""
-    record, state, since = service.record, service.record.state, -math.inf if since is None else since
+def cluster_view(service: OfService) -> dict[str, Any]:
+    """Return the nodes, statistics, the last round, and the last notes since the start of the service."""
+    record, state, last = service.record, service.record.state, service.record.state.last_round
     nodes = [
         {
             "type": type,
@@ -141,7 +121,6 @@ def cluster_view(service: OfService, since: Since = None) -> dict[str, Any]:
         }
         for type, node, gpus in state.nodes()
     ]
-    goodput = record.past.goodput(record.now(), record.state)
     return {
         "time": record.now(),
         "began": record.began,
@@ -150,113 +129,27 @@ def cluster_view(service: OfService, since: Since = None) -> dict[str, Any]:
         "round_seconds": service.rounds.round_seconds,
         "silent": service.launcher.silent,
         "jobs": len(state.jobs),
-        "over": record.endings(),
+        "over": state.endings(),
         "queued": sum(job.status == "queued" for job in state.jobs.values()),
         "statuses": Counter(job.status for job in state.jobs.values()),
         "given": state.given(),
-        "goodput": {
-            "predicted": goodput.predicted,
-            "measured": goodput.measured,
-            "history": [list(one) for one in record.past.goodputs if one.time > since],
-        },
         "nodes": nodes,
-        "outages": [one._asdict() for one in record.past.outages() if one.ended is None or one.ended > since],
-        "runs": [span_of(job, job.run)._asdict() for job in state.running() if job.run is not None],
-        "spans": [span._asdict() for span in record.past.spans if (span.ended or 0.0) > since],
+        "round": None
+        if last is None
+        else {"seconds": last.seconds, "gap": last.figures.get("gap"), "changes": len(last.places)},
+        "notes": [{"time": one.time, "job": one.job, "text": one.text} for one in record.notes],
     }
 
 
 def usage_view(record: OfRecord) -> list[dict[str, Any]]:
     """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
-    owners = sorted({owner for owner, _ in record.over} | set(record.gpu_seconds))
+    state = record.state
+    owners = sorted({owner for owner, _ in state.over} | set(state.gpu_seconds))
     return [
-        {"owner": owner, "gpu_seconds": record.gpu_seconds[owner]}
-        | {ending: record.over[owner, ending] for ending in ENDINGS}
+        {"owner": owner, "gpu_seconds": state.gpu_seconds[owner]}
+        | {ending: state.over[owner, ending] for ending in ENDINGS}
         for owner in owners
     ]
-
-
-def rounds_view(
-    record: OfRecord, limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: Since = None
-) -> list[dict[str, Any]]:
-    """Return those of the last `limit` rounds that began after the time `since`."""
-    return [
-        {
-            "time": one.asked,
-            "seconds": one.seconds,
-            "policy_seconds": one.policy_seconds,
-            "gap": _finite(one.figures.get("gap", math.nan)),
-            "changes": len(one.places),
-            "figures": dict(one.figures),
-        }
-        for one in list(record.past.rounds)[-limit:]
-        if since is None or one.asked > since
-    ]
-
-
-def events_view(
-    record: OfRecord,
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
-) -> list[dict[str, Any]]:
-    """Return up to `limit` events after number `after`, without reports and rounds.
-
-    They are the first ones after this number, or the last ones of all if `after` is 0.
-    """
-    return [_event(number, event) for number, event in record.journal.told(after, limit)]
-
-
-def _event(number: int, event: Event) -> dict[str, Any]:
-    return {
-        "number": number,
-        "time": event.time,
-        "what": type(event).__name__,
-        "job": getattr(event, "job", None),
-        "author": getattr(event, "author", ""),
-        "text": sentence(event),
-        "trouble": isinstance(event, Noted)
-        or (isinstance(event, Ended) and event.outcome in ("failed", "lost"))
-        or (isinstance(event, Closed) and event.ending == "failed"),
-    }
-
-
-def sentence(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each kind of event
-    """Return what an event says, for users; without the job and the author of the request."""
-    match event:
-        case Opened():
-            rounds = "" if event.round_seconds is None else f", with a round every {event.round_seconds:g} s"
-            return f"the policy {event.policy!r} begins{rounds}"
-        case Submitted():
-            return "the job was submitted"
-        case Launched():
-            configuration, hosts = Placement(*event.place).configuration, ", ".join(event.hosts)
-            gpus = f"{configuration.gpus} GPU{'s' if configuration.gpus != 1 else ''}"
-            return f"run {event.number} is started on {gpus} of type {configuration.type}: {hosts}"
-        case Begun():
-            return f"run {event.number} has begun; its time counts from now on"
-        case Told():
-            return f"run {event.number} was told to write a checkpoint and end"
-        case Ended():
-            return _with_reason(f"run {event.number} {_OUTCOMES[event.outcome]}", event.reason)
-        case Closed():
-            return _with_reason(f"the job {_ENDINGS[event.ending]}", event.reason)
-        case NodesChanged():
-            down = ", ".join(f"{type}-{node} ({why})" for type, node, why in event.down)
-            return f"these nodes do not work: {down}" if down else "no node fails any more"
-        case Drained():
-            node = f"node {event.type}-{event.node}"
-            return f"{node} is in use again" if event.back else f"{node} was taken out of use"
-        case Noted():
-            return event.text
-    return ""  # reports and rounds, which are not listed
-
-
-_OUTCOMES = {"completed": "completed", "stopped": "was stopped", "failed": "failed", "lost": "was lost"}
-_ENDINGS = {"completed": "is completed", "failed": "has failed", "cancelled": "was cancelled"}
-
-
-def _with_reason(said: str, reason: str) -> str:
-    return f"{said}: {reason}" if reason else said
 
 
 def _finite(value: float) -> float | None:

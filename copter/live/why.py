@@ -137,12 +137,12 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
             yield f"Its run {job.run.number} was told to stop {now - job.run.told:.0f} s ago, to move there."
     elif job.run is not None:
         yield f"It lost its GPUs {now - job.since:.0f} s ago, and its run {job.run.number} is stopping."
-        yield from _loss(record, job)
+        yield from _loss(job)
     elif math.isnan(job.started):
         yield f"It was submitted {now - job.submitted:.0f} s ago and has had no GPUs yet."
     else:
         yield f"It lost its GPUs {now - job.since:.0f} s ago."
-        yield from _loss(record, job)
+        yield from _loss(job)
     limit = job.file.time_limit_seconds
     if limit is not None:
         yield f"It has run for {job.used_seconds(now):.0f} s of its time limit of {limit:.0f} s."
@@ -157,18 +157,17 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
         yield from _queued(record, rounds, job)
 
 
-def _loss(record: ServiceRecord, job: LiveJob) -> Iterator[str]:
+def _loss(job: LiveJob) -> Iterator[str]:
     """Yield what took a job's GPUs: a round or a node that went out of use.
 
     In a round, the policy gave the job nothing, or GPUs for which there were no nodes.
     """
-    last = next((each for each in reversed(record.past.rounds) if job.name in each.places), None)
-    if last is not None and last.places[job.name] is None and last.time >= job.since - 1e-6:
-        instead = _names([name for name, place in last.places.items() if place is not None])
+    if job.taken_in is not None:
+        instead = _names([name for name, place in job.taken_in.places.items() if place is not None])
         others = f", in which the policy gave GPUs to {instead}" if instead else ""
         yield f"They were taken away in a round{others}."
     else:
-        yield ("Their node went out of use, or the round in which it lost them is not kept any more.")
+        yield "Their node went out of use."
 
 
 def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
@@ -187,7 +186,7 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
     if later:
         yield f"Jobs that were submitted later and have GPUs that it could use: {later}."
     since = max(job.submitted if math.isnan(job.started) else job.since, job.eligible_since)
-    policy, last = rounds.policy.name, record.past.rounds[-1] if record.past.rounds else None
+    policy, last = rounds.policy.name, state.last_round
     if last is not None and last.asked > since:
         yield f"The policy {policy!r} last decided {now - last.time:.0f} s ago, and the job got no GPUs."
         if job.name in rounds.unplaced:

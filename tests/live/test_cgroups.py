@@ -329,7 +329,7 @@ def test_a_job_whose_limits_the_backend_has_lost_fails(tmp_path):
     service.admission.submit(named(RIGID, "job", cpus_per_gpu=2))
     backend.limits = ()
     step(service)
-    (_, ending) = service.record.journal.told(0, 10)[-1]
+    *_, (_, ending) = service.record.journal.events(kind="Closed")
     assert backend.started == [] and ending.ending == "failed"
     assert ending.reason == "cpus_per_gpu: the backend 'memory' cannot enforce this limit any more"
 

@@ -56,7 +56,7 @@ def test_the_latest_jobs_are_kept_and_the_others_are_sums(few):
     service = few
     for _ in range(2):
         assert known(service) == ["never", "bad"] and usage_view(service.record) == usage
-        assert service.record.endings() == {"completed": 4, "failed": 1, "cancelled": 1}
+        assert service.record.state.endings() == {"completed": 4, "failed": 1, "cancelled": 1}
         assert [path.name for path in (service.folder / "jobs").iterdir()] == ["bad"]
         text = service.figures()
         assert 'copter_live_gpu_seconds_total{owner="alice"} 200.0' in text

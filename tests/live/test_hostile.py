@@ -261,7 +261,10 @@ class Hour:
 
     def _all_over(self):
         with self.service.client(patience=PATIENCE) as client:
-            return not client.jobs() and not client.cluster()["runs"]
+            if client.jobs():
+                return False
+            runs = [run for job in client.jobs(ended=True) for run in client.job(job["name"])["all_runs"]]
+            return all(run["ended"] is not None for run in runs)
 
     def play(self, kills):
         """Play the hour until every job has ended; the service is then ended."""

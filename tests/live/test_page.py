@@ -139,27 +139,15 @@ def test_it_asks_for_a_token_and_keeps_it_for_the_tab(page, serving):
     expect(page.locator("#setup")).to_contain_text("sia on local", timeout=PATIENCE)
 
 
-def test_runs_are_bars_on_the_lanes_of_their_nodes(cluster_page):
-    lanes = cluster_page.locator(".lanes .node .name")
-    assert lanes.all_text_contents() == ["a100-0", "a100-1", "rtx-0"]
-    bar = cluster_page.locator(".bar.there[aria-label^='sleeper']").first
-    expect(bar).to_be_attached(timeout=PATIENCE)
-    bar.hover()
-    expect(cluster_page.locator("#tip")).to_contain_text("sleeper")
-    assert cluster_page.locator(".bar[tabindex='0']").count() == 1
-    cluster_page.locator(".bar[tabindex='0']").focus()
-    before = cluster_page.evaluate("document.activeElement.getAttribute('aria-label')")
-    for key in ("ArrowLeft", "ArrowUp", "ArrowDown", "ArrowRight"):
-        cluster_page.keyboard.press(key)
-        assert cluster_page.evaluate("document.activeElement.getAttribute('class')").startswith("bar ")
-    assert before
-    cluster_page.keyboard.press("Enter")
-    expect(cluster_page.locator("#detail")).to_be_visible()
+def test_nodes_name_their_jobs(cluster_page):
+    names = cluster_page.locator("#nodes-body td.name")
+    assert names.all_text_contents() == ["a100-0", "a100-1", "rtx-0"]
+    there = cluster_page.locator("#nodes-body tr", has_text="sleeper")
+    expect(there).to_have_count(1, timeout=PATIENCE)
+    there.get_by_role("button", name="sleeper", exact=True).click()
+    expect(cluster_page.locator("#detail-name")).to_have_text("sleeper")
     cluster_page.keyboard.press("Escape")
     expect(cluster_page.locator("#detail")).to_be_hidden()
-    before = cluster_page.locator(".axis").text_content()
-    cluster_page.get_by_label("Show the last").select_option("1440")
-    assert cluster_page.locator(".axis").text_content() == before, "it began a moment ago"
 
 
 def test_rows_of_jobs_are_found_and_sorted(cluster_page):
@@ -198,12 +186,11 @@ def test_a_job_is_cancelled_when_it_is_meant(cluster_page):
 def test_a_node_is_drained_and_given_back(cluster_page):
     cluster_page.get_by_role("button", name="drain rtx-0", exact=True).click()
     cluster_page.get_by_role("button", name="Drain it").click()
-    lane = cluster_page.locator(".lanes .node", has_text="rtx-0")
-    expect(lane).to_contain_text("drained", timeout=PATIENCE)
-    expect(cluster_page.locator(".outage")).to_have_count(1)
+    node = cluster_page.locator("#nodes-body tr", has_text="rtx-0")
+    expect(node).to_contain_text("drained", timeout=PATIENCE)
     expect(cluster_page.locator("#gpus-types")).to_contain_text("rtx0 of 0")
     cluster_page.get_by_role("button", name="undrain rtx-0", exact=True).click()
-    expect(lane).not_to_contain_text("drained", timeout=PATIENCE)
+    expect(node).not_to_contain_text("drained", timeout=PATIENCE)
     expect(cluster_page.locator("#gpus-types")).to_contain_text("of 4", timeout=PATIENCE)
 
 

@@ -150,7 +150,7 @@ def check(service, name, decisions, alone, seen):
         assert name not in decisions.asked or lost, (name, answer)
     if (out := said(answer, "taken away in a round, in which the policy gave GPUs to (.*)\\.")) is not None:
         seen["taken"] += 1
-        last = next(each for each in reversed(service.record.past.rounds) if name in each.places)
+        last = job.taken_in
         assert last.places[name] is None
         seen["taken, without nodes"] += name in decisions.given_at[last.asked]
         assert all(last.places[each] for each in re.sub(r" and \d+ more$", "", out[0]).split(", "))

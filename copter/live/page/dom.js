@@ -2,8 +2,6 @@
 // Elements and figures. Whatever the service says becomes text, never markup: jobs, logs and reasons are
 // their users'.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 /** The element of the page's own HTML that has an id.
  * @param {string} id
  * @returns {any} */
@@ -20,18 +18,6 @@ export function at(id) {
  * @returns {any} */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
-  set(element, attributes);
-  element.append(...children);
-  return element;
-}
-
-/** A new SVG element.
- * @param {string} tag
- * @param {Record<string, any>} [attributes]
- * @param {(Node | string)[]} children
- * @returns {any} */
-export function s(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
   set(element, attributes);
   element.append(...children);
   return element;
@@ -114,11 +100,10 @@ export function duration(seconds) {
 }
 
 /** The time of day, of seconds since the epoch; with the day if it is another one.
- * @param {number} seconds
- * @param {boolean} [short] without seconds */
-export function clock(seconds, short = false) {
+ * @param {number} seconds */
+export function clock(seconds) {
   const then = new Date(seconds * 1000);
-  const text = [then.getHours(), then.getMinutes(), ...(short ? [] : [then.getSeconds()])]
+  const text = [then.getHours(), then.getMinutes(), then.getSeconds()]
     .map((part) => String(part).padStart(2, "0"))
     .join(":");
   const today = then.toDateString() === new Date().toDateString();
@@ -129,27 +114,4 @@ export function clock(seconds, short = false) {
  * @param {number | null} share */
 export function percent(share) {
   return share === null ? "–" : `${Math.floor(share * 100 + 1e-9)} %`;
-}
-
-// ---- the tip -------------------------------------------------------------------------------------
-
-/** Show lines beside a point of the window, where there is room.
- * @param {string[]} lines the first one is the title
- * @param {number} x
- * @param {number} y */
-export function showTip(lines, x, y) {
-  const tip = at("tip");
-  tip.replaceChildren(...lines.map((line, i) => h(i ? "div" : "strong", {}, line)));
-  tip.hidden = false;
-  // A dialog covers all that is outside of it.
-  const home = document.querySelector("dialog[open]") ?? document.body;
-  if (tip.parentNode !== home) home.append(tip);
-  const room = document.documentElement;
-  tip.style.left = `${Math.max(4, Math.min(x + 12, room.clientWidth - tip.offsetWidth - 4))}px`;
-  tip.style.top = `${y + 16 + tip.offsetHeight > room.clientHeight ? Math.max(4, y - tip.offsetHeight - 10) : y + 16}px`;
-}
-
-/** Show it no longer. */
-export function hideTip() {
-  at("tip").hidden = true;
 }

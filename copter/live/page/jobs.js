@@ -1,7 +1,6 @@
 // @ts-check
 // The table of jobs, and the details of one.
 
-import { Chart } from "./charts.js";
 import { at, clock, count, duration, h, keyed, number, percent, say, set } from "./dom.js";
 
 const MOST_ROWS = 100;
@@ -29,14 +28,7 @@ function age(job, now) {
   return (job.finished ?? now) - job.submitted;
 }
 
-/** Measured goodput and the predicted one, of a job that reports. While it moves they are of different GPUs.
- * @param {any} job */
-function goodput(job) {
-  if (job.batch_size === null || job.status !== "running") return "";
-  return `${number(job.measured)} / ${number(job.goodput)}`;
-}
-
-/** Its GPUs and, if it is known, the share of time in which they were busy.
+/** The number and the type of its GPUs.
  * @param {any} job */
 function gpus(job) {
   return job.gpus ? `${job.gpus} × ${job.type}` : "";
@@ -59,10 +51,10 @@ const COLUMNS = [
   },
   {
     title: "Goodput",
-    hint: "measured / predicted, in steps at the initial batch size a second",
+    hint: "predicted, in steps at the initial batch size a second",
     kind: "number",
-    text: goodput,
-    value: (job) => job.measured ?? -1,
+    text: (job) => (job.batch_size === null || job.status !== "running" ? "" : number(job.goodput)),
+    value: (job) => job.goodput ?? -1,
   },
   { title: "Restarts", kind: "number minor", text: (job) => String(job.restarts), value: (job) => job.restarts },
   { title: "Waited", kind: "number minor", text: (job, now) => duration(waited(job, now)), value: waited },
@@ -166,7 +158,7 @@ export class JobTable {
 function makeRow(job) {
   const row = h("tr", {}, ...COLUMNS.map((column) => h("td", { class: column.kind })));
   row.dataset.job = job.name;
-  row.children[0].append(h("span", { class: "swatch" }), h("button", { class: "open" }, job.name));
+  row.children[0].append(h("button", { class: "open" }, job.name));
   row.children[1].append(h("span", { class: "status" }));
   row.children[3].append(h("progress", { max: 1, "aria-label": `progress of ${job.name}` }), h("span"));
   return row;
@@ -176,9 +168,8 @@ function makeRow(job) {
  * @param {any} job
  * @param {Store} store */
 function updateRow(row, job, store) {
-  const [name, status, , progress] = row.children;
+  const [, status, , progress] = row.children;
   set(row, { class: isOver(job) ? "over" : "there" });
-  set(name.firstChild, { class: `swatch ${store.colourOf(job.name)}` });
   showStatus(status.firstChild, job.status);
   const [bar, share] = progress.children;
   if (job.progress !== null) bar.value = job.progress;
@@ -211,7 +202,6 @@ export class Detail {
    * @param {() => void} ask reads it again, now */
   constructor(cancel, ask) {
     this.dialog = at("detail");
-    this.chart = new Chart(at("detail-goodput"), 170);
     /** @type {string | null} */
     this.name = null;
     this.ask = ask;
@@ -230,7 +220,7 @@ export class Detail {
     say(at("detail-name"), name);
     set(at("detail-status"), { class: "status" });
     for (const id of ["status", "problem", "reason", "why", "log", "facts", "runs", "runs-more"]) say(at(`detail-${id}`), "");
-    at("detail-cancel").hidden = at("detail-fitted").hidden = true;
+    at("detail-cancel").hidden = true;
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     this.ask();
@@ -255,9 +245,7 @@ export class Detail {
     keyed(at("detail-why"), said.map((text, i) => [String(i), text]), ([key]) => key, () => h("li"), (line, [, text]) => say(line, text));
     at("detail-cancel").hidden = isOver(job);
     this.drawFacts(job, store.now);
-    this.drawGoodput(job, store);
     drawRuns(job, store);
-    drawFitted(job);
     drawLog(log);
   }
 
@@ -267,7 +255,7 @@ export class Detail {
     const facts = [
       ["GPUs", gpus(job) || "none"],
       ["Progress", percent(job.progress)],
-      ["Goodput", goodput(job) || "–"],
+      ["Goodput", number(job.goodput)],
       ["Batch size", count(job.batch_size)],
       ["Noise scale", "noise" in job ? number(job.noise) : null],
       ["Figure", job.figure === null ? null : number(job.figure)],
@@ -289,38 +277,6 @@ export class Detail {
       element.classList.toggle("long", one[0] === "Command");
     });
   }
-
-  /** @param {any} job
-   * @param {Store} store */
-  drawGoodput(job, store) {
-    const heard = job.heard;
-    const measured = course(heard, job.all_runs).map(([time, value]) => /** @type {[number, number | null]} */ ([store.epoch(time), value]));
-    const predicted = heard.map((/** @type {number[]} */ one) => [store.epoch(one[0]), one[2]]);
-    const last = heard.at(-1);
-    this.chart.draw({
-      lines: [
-        { points: predicted, kind: "predicted", name: "predicted" },
-        { points: measured, kind: "measured", name: "measured" },
-      ],
-      from: heard.length ? store.epoch(heard[0][0]) : 0,
-      to: last ? store.epoch(last[0]) : 1,
-      label: last ? `Goodput: measured ${number(job.measured)}, predicted ${number(last[2])}` : "Goodput",
-      none: "It has not reported since the service was started.",
-    });
-  }
-}
-
-/** Goodput between each two reports of one run; null where another run began.
- * @param {number[][]} heard time, progress, predicted, batch size
- * @param {any[]} runs
- * @returns {[number, number | null][]} */
-function course(heard, runs) {
-  return heard.map(([time, progress], i) => {
-    if (i === 0) return [time, null];
-    const [before, was] = heard[i - 1];
-    const other = runs.some((run) => run.began > before && run.began <= time);
-    return [time, other || time <= before ? null : (progress - was) / (time - before)];
-  });
 }
 
 /** @param {any} job
@@ -339,18 +295,6 @@ function drawRuns(job, store) {
       run.ended === null ? (run.told === null ? "" : "told to end") : [run.outcome, run.reason].filter(Boolean).join(": "),
     ];
     texts.forEach((text, i) => say(row.children[i], text));
-  });
-}
-
-/** @param {any} job */
-function drawFitted(job) {
-  const types = Object.entries(job.throughput ?? {});
-  at("detail-fitted").hidden = !types.length;
-  if (!types.length) return;
-  const names = Object.keys(types[0][1]);
-  keyed(at("detail-fitted-head"), ["GPUs", ...names], (name) => name, (name) => h("th", { scope: "col" }, name.replaceAll("_", " ")), () => {});
-  keyed(at("detail-fitted-body"), types, ([type]) => type, () => h("tr", {}, h("th", { scope: "row" }), ...names.map(() => h("td", { class: "number" }))), (row, [type, fitted]) => {
-    [type, ...names.map((name) => number(fitted[name]))].forEach((text, i) => say(row.children[i], text));
   });
 }
 

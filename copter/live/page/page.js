@@ -1,26 +1,20 @@
 // @ts-check
 // The page: it asks the service again and again, and shows what it says.
 
-import { Chart } from "./charts.js";
 import { at, clock, count, duration, h, keyed, number, say, set } from "./dom.js";
 import { Detail, JobTable } from "./jobs.js";
+import { NodeTable } from "./nodes.js";
 import { Store, Trouble, cancelJob, drainNode, findToken, forgetToken, keepToken, readJob, readLog, readWhy } from "./service.js";
-import { Timeline } from "./timeline.js";
 
 const POLL = 2000;
 // A service that is slow to answer is asked less often: a tenth of the time at most is spent on the page.
 const REST = 9;
-const LEAST_SECONDS = 60;
-const MOST_EVENTS = 100;
 const LIVE = ["running", "starting", "stopping", "queued"];
 
 const store = new Store();
-const timeline = new Timeline(at("timeline"), open, drain, draw);
+const nodes = new NodeTable(open, drain);
 const table = new JobTable(open, draw);
 const detail = new Detail(cancel, () => attempt(refreshDetail));
-const goodputs = new Chart(at("goodput-chart"), 180);
-const seconds = new Chart(at("seconds-chart"), 110);
-const gaps = new Chart(at("gap-chart"), 110);
 
 /** @type {number | null} when the service was first missed, milliseconds */
 let away = null;
@@ -182,14 +176,11 @@ async function drain(type, node, back) {
 /** Everything, with what is known. */
 function draw() {
   if (!store.cluster || at("all").hidden) return;
-  const from = Math.min(Math.max(store.now - 60 * Number(at("window").value), 0), store.now - LEAST_SECONDS);
   drawHeader();
   drawFigures();
-  say(at("nodes-more"), timeline.draw(store, from, store.now));
   table.draw(store);
-  drawGoodput(from);
-  drawRounds(from);
-  drawEvents();
+  nodes.draw(store);
+  drawNotes();
 }
 
 function drawHeader() {
@@ -204,9 +195,7 @@ function drawHeader() {
 }
 
 function drawFigures() {
-  const { nodes, given, statuses, over, goodput } = store.cluster;
-  // Rigid jobs have no goodput; with other jobs there is at least a prediction.
-  const reports = goodput.predicted > 0 || store.goodputs.some((one) => one[1] > 0 || one[2] > 0);
+  const { nodes, given, statuses, over, round } = store.cluster;
   const types = [...new Set(nodes.map((/** @type {any} */ one) => one.type))].map((type) => {
     const there = nodes.filter((/** @type {any} */ one) => one.type === type && !one.unusable);
     return { type, there: sum(there.map((/** @type {any} */ one) => one.gpus)), given: given[type] ?? 0 };
@@ -222,10 +211,6 @@ function drawFigures() {
     say(element, `${count(many)} ${status}`);
     element.classList.toggle("zero", many === 0);
   });
-  for (const id of ["goodput-figure", "goodput-panel"]) at(id).hidden = !reports;
-  say(at("goodput-now"), number(goodput.measured));
-  say(at("goodput-predicted"), `steps a second; predicted ${number(goodput.predicted)}`);
-  const round = store.rounds.at(-1);
   say(at("round-now"), round ? duration(round.seconds) : "–");
   say(at("round-gap"), round ? `${round.gap === null ? "no certified gap" : `gap ${number(round.gap)}`}; ${count(round.changes)} changed` : "none yet");
 }
@@ -235,69 +220,21 @@ function makeMeter(one) {
   return h("span", { class: "meter" }, h("span", {}, one.type), h("progress", { "aria-label": `GPUs of ${one.type} given` }), h("span"));
 }
 
-/** @param {number} from */
-function drawGoodput(from) {
-  const { goodput } = store.cluster;
-  const samples = [...store.goodputs, [store.now, goodput.predicted, goodput.measured]];
-  /** @param {number} column
-   * @returns {[number, number][]} */
-  const points = (column) => samples.map((one) => [store.epoch(one[0]), one[column]]);
-  goodputs.draw({
-    lines: [
-      { points: points(1), kind: "predicted", name: "predicted" },
-      { points: points(2), kind: "measured", name: "measured" },
-    ],
-    from: store.epoch(from),
-    to: store.epoch(store.now),
-    label: `Goodput of all jobs over time; now measured ${number(goodput.measured)}, predicted ${number(goodput.predicted)}`,
-    none: "Nothing has been measured yet.",
-  });
-}
-
-/** @param {number} from */
-function drawRounds(from) {
-  const last = store.rounds.at(-1);
-  const common = { from: store.epoch(from), to: store.epoch(store.now), dots: true };
-  /** @param {string} field
-   * @returns {[number, number | null][]} */
-  const points = (field) => store.rounds.map((one) => [store.epoch(one.time), one[field]]);
-  seconds.draw({
-    ...common,
-    lines: [
-      { points: points("policy_seconds"), kind: "predicted", name: "policy" },
-      { points: points("seconds"), kind: "measured", name: "round" },
-    ],
-    format: duration,
-    label: `Seconds of rounds over time${last ? `; the last took ${duration(last.seconds)}` : ""}`,
-    none: "There was no round yet.",
-  });
-  gaps.draw({
-    ...common,
-    lines: [{ points: points("gap"), kind: "measured", name: "gap" }],
-    format: (value) => (value > 0 ? value.toExponential(1).replace(".0e", "e") : "0"),
-    log: true,
-    label: `Certified gap of rounds over time, on a logarithmic scale${last ? `; the last is ${number(last.gap)}` : ""}`,
-    none: "This policy certifies no gap.",
-  });
-}
-
-function drawEvents() {
-  const shown = store.events.slice(-MOST_EVENTS).reverse();
-  const more = store.events.length - shown.length;
-  say(at("events-more"), more > 0 ? `the last ${count(shown.length)}` : "");
-  keyed(at("events"), shown, (one) => String(one.number), makeEvent, () => {});
+function drawNotes() {
+  const shown = [...store.cluster.notes].reverse();
+  keyed(at("notes"), shown, (one) => `${one.time} ${one.job} ${one.text}`, makeNote, () => {});
+  at("notes-none").hidden = shown.length > 0;
 }
 
 /** @param {any} one */
-function makeEvent(one) {
-  const parts = [h("time", {}, clock(store.epoch(one.time))), h("span", { class: "what" }, one.what)];
+function makeNote(one) {
+  const parts = [h("time", {}, clock(store.epoch(one.time)))];
   if (one.job) {
     const button = h("button", { class: "open" }, one.job);
     button.addEventListener("click", () => open(one.job));
     parts.push(button);
   }
-  if (one.author) parts.push(h("span", { class: "author" }, `by ${one.author}`));
-  return h("li", { class: one.trouble ? "bad" : "" }, ...parts, h("span", { class: "text" }, one.text));
+  return h("li", {}, ...parts, h("span", { class: "text" }, one.text));
 }
 
 /** @param {any[]} numbers
@@ -314,7 +251,6 @@ at("door").addEventListener("submit", (/** @type {Event} */ event) => {
   at("token").value = "";
   wake();
 });
-at("window").addEventListener("change", draw);
 at("ask-yes").addEventListener("click", () => at("ask").close("yes"));
 at("ask-no").addEventListener("click", () => at("ask").close("no"));
 // Another address with a token in the same tab.

@@ -1,11 +1,8 @@
 // @ts-check
-// What the service says, and what of it is remembered from one question to the next.
+// What the service says.
 
 const TOKEN = "copter-token";
 const MOST_JOBS = 1000;
-const MOST_SPANS = 4000;
-const MOST_EVENTS = 500;
-const MOST_SAMPLES = 4000;
 const PATIENCE = 20_000;
 const LOG_BYTES = 16_384;
 
@@ -113,27 +110,10 @@ export async function drainNode(type, node, back) {
 /** What is known of the service. Times are seconds since it first began; `epoch` of them is seconds since 1970. */
 export class Store {
   constructor() {
-    this.forget();
-  }
-
-  /** Begin anew: another service answers. */
-  forget() {
     /** @type {any} */
     this.cluster = null;
     /** @type {any[]} */
     this.jobs = [];
-    /** @type {any[]} runs that ended, in that order */
-    this.spans = [];
-    /** @type {Map<string, any>} */
-    this.outages = new Map();
-    /** @type {[number, number, number][]} time, predicted, measured */
-    this.goodputs = [];
-    /** @type {any[]} */
-    this.rounds = [];
-    /** @type {any[]} the oldest first */
-    this.events = [];
-    /** @type {Map<string, number>} */
-    this.colours = new Map();
   }
 
   get now() {
@@ -146,58 +126,8 @@ export class Store {
     return this.cluster.began + time;
   }
 
-  /** Ask for what is new. */
+  /** Ask for everything. */
   async refresh() {
-    const after = this.events.at(-1)?.number ?? 0;
-    const last = Math.max(this.spans.at(-1)?.ended ?? 0, this.goodputs.at(-1)?.[0] ?? 0);
-    const round = this.rounds.at(-1)?.time ?? 0;
-    const [cluster, jobs, rounds, events] = await Promise.all([
-      json(`v1/cluster${last ? `?since=${last}` : ""}`),
-      json(`v1/jobs?ended=true&limit=${MOST_JOBS}`),
-      json(`v1/rounds?limit=2000${round ? `&since=${round}` : ""}`),
-      json(`v1/events?after=${after}&limit=200`),
-    ]);
-    if (this.cluster && this.cluster.began !== cluster.began) {
-      this.forget();
-      return this.refresh();
-    }
-    this.cluster = cluster;
-    this.jobs = jobs;
-    this.rounds = [...this.rounds, ...rounds].slice(-MOST_SAMPLES);
-    this.events = [...this.events, ...events].slice(-MOST_EVENTS);
-    this.addSpans(cluster.spans);
-    this.addGoodputs(cluster.goodput);
-    for (const one of cluster.outages) this.outages.set(`${one.type} ${one.node} ${one.began}`, one);
-    this.colour();
-  }
-
-  /** @param {any[]} spans */
-  addSpans(spans) {
-    const there = new Set(this.spans.slice(-MOST_SPANS).map((one) => `${one.job} ${one.number}`));
-    const fresh = spans.filter((one) => !there.has(`${one.job} ${one.number}`));
-    this.spans = [...this.spans, ...fresh].slice(-MOST_SPANS);
-  }
-
-  /** @param {any} goodput */
-  addGoodputs(goodput) {
-    const last = this.goodputs.at(-1)?.[0] ?? -1;
-    const fresh = goodput.history.filter((/** @type {any} */ one) => one[0] > last);
-    this.goodputs = [...this.goodputs, ...fresh].slice(-MOST_SAMPLES);
-  }
-
-  /** Jobs have colours in the order in which they first ran, so that neighbours differ. */
-  colour() {
-    const runs = [...this.spans, ...this.cluster.runs].filter((one) => !this.colours.has(one.job));
-    runs.sort((a, b) => a.began - b.began);
-    for (const one of runs) {
-      if (!this.colours.has(one.job)) this.colours.set(one.job, this.colours.size % 8);
-    }
-  }
-
-  /** The class of a job's colour; a job that never ran has none.
-   * @param {string} job */
-  colourOf(job) {
-    const index = this.colours.get(job);
-    return index === undefined ? "colour-none" : `colour-${index}`;
+    [this.cluster, this.jobs] = await Promise.all([json("v1/cluster"), json(`v1/jobs?ended=true&limit=${MOST_JOBS}`)]);
   }
 }
