@@ -15,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from copter.live.events import (
-    Begun,
     Closed,
     Decided,
     Drained,
@@ -129,7 +128,7 @@ class LiveCluster:
                 self._close(event)
             case Launched():
                 self.jobs[event.job].launch(event.number, event.place, event.hosts, event.devices)
-            case Begun() | Told() | Ended() | Reported():
+            case Told() | Ended() | Reported():
                 self._of_run(event, learn)
 
     def _open(self, event: Opened) -> None:
@@ -186,14 +185,12 @@ class LiveCluster:
         self.timer.contention, self.timer.weight = event.contention, event.weight
         self._use_nodes()  # nodes that were drained in the meantime are taken away again
 
-    def _of_run(self, event: Begun | Told | Ended | Reported, learn: bool) -> None:
+    def _of_run(self, event: Told | Ended | Reported, learn: bool) -> None:
         """Apply an event of a run; ignore it unless the run is the present run of its job."""
         job = self.find(event.job)
         if job is None or job.run is None or job.run.number != event.number:
             return
-        if isinstance(event, Begun):
-            job.begin(event.time)
-        elif isinstance(event, Told):
+        if isinstance(event, Told):
             job.tell()
         elif isinstance(event, Reported):
             job.hear(TrainingReport.from_dict(event.report), learn=learn)
@@ -204,7 +201,7 @@ class LiveCluster:
             if in_a_row and math.isnan(job.run.told):
                 wait = _FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
                 job.retry_at = event.time + min(wait, _LONGEST_BACKOFF)
-            job.end_run(event.time if event.until is None else event.until)
+            job.end_run()
             job.failed_runs += event.outcome == "failed"
             job.exit_code, job.ended_gpu_seconds = event.exit_code, job.ended_gpu_seconds + event.gpu_seconds
             self.gpu_seconds[job.owner] += event.gpu_seconds

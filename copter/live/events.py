@@ -140,13 +140,6 @@ class Launched(JobEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun(JobEvent):
-    """A run of a job with a time limit does not wait for its nodes any more: its time counts from now on."""
-
-    number: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Told(JobEvent):
     """A run was sent the signal to write a checkpoint and end."""
 
@@ -163,8 +156,6 @@ class Ended(JobEvent):
         Exit code of the first process that failed, of all processes if none did; None if it is unknown.
     gpu_seconds : float
         Seconds since the launch of the run times the number of its GPUs.
-    until : float or None
-        Time until which the run counts for the time limit of its job; None for the time of the event.
     """
 
     number: int
@@ -172,7 +163,6 @@ class Ended(JobEvent):
     reason: str = ""
     exit_code: int | None = None
     gpu_seconds: float = 0.0
-    until: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +210,7 @@ class Noted(Event):
 KINDS: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
-        Opened, Submitted, Decided, Launched, Begun, Told, Ended, Reported, Closed, NodesChanged, Drained,
+        Opened, Submitted, Decided, Launched, Told, Ended, Reported, Closed, NodesChanged, Drained,
         Noted,
     )
 }  # fmt: skip

@@ -53,9 +53,8 @@ class ActiveRun:
     ----------
     devices : tuple of tuple of int
         Numbers of its GPUs on each node.
-    launched, begun, told : float
-        Times in seconds; `told` is NaN until the run is sent the stop signal.  `begun` is NaN until a job
-        with a time limit has begun to run; it is always NaN for other jobs.
+    launched, told : float
+        Times in seconds; `told` is NaN until the run is sent the stop signal.
     running_seconds : float
         Reported time since the run's first step.
     heard : float
@@ -65,7 +64,7 @@ class ActiveRun:
     batch : Batch or None
         The batch that the run was last ordered to use.
     waiting : bool
-        True while the run is being submitted or, according to the backend, has not begun.
+        True while the run is being started or, according to the backend, has not begun.
     counted, counted_at : float
         Reports that count against the limit of their rate, and the time of the last of them.
     waited, stopped : float
@@ -82,7 +81,6 @@ class ActiveRun:
     devices: tuple[tuple[int, ...], ...]
     launched: float
     heard: float
-    begun: float = math.nan
     told: float = math.nan
     running_seconds: float = 0.0
     saved: float = 0.0
@@ -195,11 +193,10 @@ class LiveJob(Job):
 
     @property
     def run_seconds(self) -> float:
-        """Running time in seconds, as reported; for a rigid job, the time since its launch."""
-        if self.run is None:
-            return self._run_seconds
-        now = self.run.running_seconds if self.file.elastic else self._timer.time - self.run.launched
-        return self._run_seconds + now
+        """Running time in seconds, as reported; for a rigid job, the time since its launches."""
+        if not self.file.elastic:
+            return self.used_seconds(self._timer.time)
+        return self._run_seconds + (0.0 if self.run is None else self.run.running_seconds)
 
     @property
     def present_seconds(self) -> float:
@@ -207,10 +204,8 @@ class LiveJob(Job):
         return 0.0 if self.run is None else self._timer.time - self.run.launched
 
     def used_seconds(self, now: float) -> float:
-        """Return the seconds of all runs until now that count for the time limit."""
-        if self.run is None or math.isnan(self.run.begun):
-            return self._used_seconds
-        return self._used_seconds + max(now - self.run.begun, 0.0)
+        """Return the seconds of all runs from their launches until now, which the time limit bounds."""
+        return self._used_seconds + (0.0 if self.run is None else now - self.run.launched)
 
     @property
     def gpu_seconds(self) -> float:
@@ -308,14 +303,9 @@ class LiveJob(Job):
         assert self.run is not None
         self.run.told = self._waits_since = self._timer.time
 
-    def begin(self, time: float) -> None:
-        """Note that the run does not wait for its nodes any more."""
-        assert self.run is not None
-        self.run.begun = time
-
-    def end_run(self, time: float) -> None:
-        """Note that the run has ended, and counts for the time limit until `time`."""
-        self._run_seconds, self._used_seconds = self.run_seconds, self.used_seconds(time)
+    def end_run(self) -> None:
+        """Note that the run has ended."""
+        self._run_seconds, self._used_seconds = self.run_seconds, self.used_seconds(self._timer.time)
         self.run = None
 
     def hear(self, report: TrainingReport, *, learn: bool = True) -> None:

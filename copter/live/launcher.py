@@ -4,9 +4,6 @@ The launcher stops a run in the wrong place, kills a run that does not end in ti
 a run as soon as its GPUs are free.  The comparison needs the state only, so the next tick repairs the effects
 of a crash, a lost node or a kill between two steps.
 
-Starts are submitted to the backend in the background, a few at a time, because each may take long.  A tick
-does not wait for them, so that it can stop and kill other runs in the meantime.
-
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
 complete when its present run ends with exit code 0; the outcome of its former runs has no effect.
 """
@@ -29,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
-from copter.live.events import Begun, Closed, Ended, Ending, Launched, NodesChanged, Told
+from copter.live.events import Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
 from copter.live.jobs import ActiveRun, LiveJob
@@ -49,8 +46,6 @@ _PRUNE_SECONDS = 0.2
 """Seconds of a tick after which no further ended job is dropped."""
 _MOST_LOSSES = 20
 """Consecutive runs that may be lost before a job is given up."""
-_MOST_STARTS = 4
-"""Largest number of runs that are submitted to the backend at a time."""
 _T = TypeVar("_T")
 
 
@@ -73,12 +68,8 @@ class Launcher:
     ) -> None:
         self._record, self._backend = record, backend
         self._jobs, self._url, self._token = folder / JOBS, url, token
-        self._opened, self._last_event = record.now(), record.state.timer.time
-        # Runs of a former service that this one has not found running: they may have ended in between.
-        self._unseen = {(job.name, job.run.number) for job in record.state.running() if job.run is not None}
+        self._opened = record.now()
         self._thread = ThreadPoolExecutor(1, "backend")
-        self._start_threads = ThreadPoolExecutor(_MOST_STARTS, "start")
-        self._starting: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._begun = self._ended = 0
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
         self._file = file
@@ -125,7 +116,6 @@ class Launcher:
 
     def close(self) -> None:
         """Wait for pending calls of the backend, and close it; runs continue."""
-        self._start_threads.shutdown(cancel_futures=True)
         self._thread.shutdown()
         self._backend.close()
 
@@ -150,7 +140,7 @@ class Launcher:
         asked = [
             (job, active, self._run_of(job, active))
             for job in self._record.state.running()
-            if (active := job.run) is not None and (job.name, active.number) not in self._starting
+            if (active := job.run) is not None
         ]
         if not asked:
             return
@@ -166,9 +156,8 @@ class Launcher:
                 if state.outcome is not None:
                     self._end(job, active, state)
                     continue
-                self._unseen.discard((job.name, active.number))
                 with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
-                    self._limit(job, active)
+                    self._limit(job)
                 await self._end_if_wanted(job, active, run)
             except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
                 continue
@@ -176,16 +165,12 @@ class Launcher:
                 active.killed = active.killed or str(error)
                 await self._ask(self._backend.kill, run)
 
-    def _limit(self, job: LiveJob, run: ActiveRun) -> None:
-        """Write that a run of a job with a time limit has begun, and that the job failed at its limit."""
-        record = self._record
-        if job.file.time_limit_seconds is None or job.closed is not None:
-            return
-        now = record.now()
-        if math.isnan(run.begun) and not run.waiting:
-            record.write(Begun(time=now, job=job.name, number=run.number))
-        if reason := _used_up(job, now):  # as for a job that was cancelled, its run is stopped, then killed
-            record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
+    def _limit(self, job: LiveJob) -> None:
+        """Write that a job failed at its time limit."""
+        now = self._record.now()
+        if job.closed is None and (reason := _used_up(job, now)):
+            # As for a job that was cancelled, its run is stopped, then killed.
+            self._record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
 
     async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, run: Run) -> None:
         """Kill a run if there is a reason, or stop a run whose job is to run elsewhere or has ended."""
@@ -228,8 +213,7 @@ class Launcher:
             outcome, reason = "failed", killed
         elif math.isnan(run.left) and (state.by_itself or (outcome == "stopped" and reason)):
             outcome = "failed"  # the run was not told to end
-        now, until = self._record.now(), self._last_event if (job.name, run.number) in self._unseen else None
-        seconds = max((now if until is None else until) - run.launched, 0.0)
+        now = self._record.now()
         ended = Ended(
             time=now,
             job=job.name,
@@ -237,8 +221,7 @@ class Launcher:
             outcome=outcome,
             reason=reason,
             exit_code=state.exit_code,
-            gpu_seconds=seconds * sum(gpus for _, gpus in run.place[1]),
-            until=until,
+            gpu_seconds=(now - run.launched) * sum(gpus for _, gpus in run.place[1]),
         )
         self._finish(ended, *self._ending(job, ended))
 
@@ -248,7 +231,7 @@ class Launcher:
             return None, ""
         if ended.outcome == "completed":
             return "completed", ""
-        if limit := _used_up(job, ended.time if ended.until is None else ended.until):
+        if limit := _used_up(job, ended.time):
             return "failed", limit
         failures, losses = self._record.state.after(job, ended)
         if failures > job.file.retries:
@@ -305,42 +288,25 @@ class Launcher:
             return
         record.write(*(event for _, event in launched))
         for job, _ in launched:
-            active = job.run
-            assert active is not None
-            active.waiting = True
-            self._starting[job.name, active.number] = asyncio.create_task(self._submit(job, active))
-
-    async def _submit(self, job: LiveJob, active: ActiveRun) -> None:
-        """Start a run in the background."""
-        try:
-            await self._start(job, active)
-        except (OSError, sqlite3.Error) as error:  # the next tick finds the run lost, unless it was started
-            _log.warning("job %s: run %d: %s", job.name, active.number, error)
-        finally:
-            active.waited = self._record.now()
-            del self._starting[job.name, active.number]
+            assert job.run is not None
+            job.run.waiting = True
+            with suppress(sqlite3.Error):  # the record has the reason; the other runs can be started
+                await self._start(job, job.run)
 
     async def _start(self, job: LiveJob, active: ActiveRun) -> None:
-        """Start a run that is in the journal, unless it is to end before it has been submitted."""
+        """Start a run that is in the journal."""
         run = self._run_of(job, active)
         try:
             if job.file.elastic:
                 active.batch = job.batch(active.place)
                 run = replace(run, training=self._plan(job, active).as_dict())
-            wanted = await asyncio.get_running_loop().run_in_executor(
-                self._start_threads, _begin, self._backend, run, lambda: not self._is_to_leave(job, active)
-            )
-            if not wanted:  # the next tick finds that it never began
-                self._record.write(Told(time=self._record.now(), job=job.name, number=active.number))
+            await self._ask(_begin, self._backend, run)
         except UntrustedFileError as error:
-            if job.run is active:
-                self._end(job, active, RunState("failed", f"cannot be started: {error}"))
-        except BackendError as error:
-            if not isinstance(error, RunRefusedError):
-                # The next tick finds the run lost, unless the backend has it.
-                self._record.note(f"run {active.number} was not started: {error}", job.name)
-                return
+            self._end(job, active, RunState("failed", f"cannot be started: {error}"))
+        except RunRefusedError as error:
             self._give_up(job, active, str(error))
+        except BackendError as error:  # the next tick finds the run lost, unless the backend has it
+            self._record.note(f"run {active.number} was not started: {error}", job.name)
         except Exception as error:  # an error of this job must not end the service
             _log.exception("job %s", job.name)
             self._give_up(job, active, f"cannot be started: {type(error).__name__}: {error}")
@@ -401,13 +367,8 @@ class Launcher:
         )
 
 
-def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
-    """Write a run's file and start it; return False if it is not `wanted` any more.
-
-    The folder of a run must be new.
-    """
-    if not wanted():
-        return False
+def _begin(backend: Backend, run: Run) -> None:
+    """Write a run's file and start it; the folder of the run must be new."""
     home, jobs = run.folder.parents[1:3]
     for name in run.limits:  # the backend may have lost it since the job was submitted
         if name not in backend.limits:
@@ -424,7 +385,6 @@ def _begin(backend: Backend, run: Run, wanted: Callable[[], bool]) -> bool:
                 Path(run.directory).mkdir(parents=True, exist_ok=True)
         run.write()
         backend.start(run)
-        return True
     except UntrustedFileError:
         raise
     except OSError as error:

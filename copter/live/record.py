@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from copter.live.cluster import HOW, LiveCluster
 from copter.live.events import (
-    Begun,
     Closed,
     Decided,
     Drained,
@@ -161,7 +160,7 @@ class ServiceRecord:
         job = self.state.find(event.job)
         if job is None:
             raise ValueError(f"job {event.job!r} was not submitted before")
-        if isinstance(event, Begun | Told | Ended | Reported) and event.number > job.runs:
+        if isinstance(event, Told | Ended | Reported) and event.number > job.runs:
             raise ValueError(f"run {event.number} of job {event.job!r} was not launched before")
 
     def _continue_times(self) -> None:

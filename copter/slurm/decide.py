@@ -185,7 +185,7 @@ class World:
                 there.launch(job.restarts + 1, place, tuple(host for host, _ in job.hosts), ())
         elif not running and there.run is not None:
             there.tell()  # its restart is measured from now on
-            there.end_run(self.timer.time)
+            there.end_run()
         if running and file.elastic and (report := self._reports.next(job)) is not None:
             there.hear(report, learn=False)  # it is fitted before the policy is asked
         return True

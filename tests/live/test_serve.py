@@ -12,7 +12,7 @@ from live_faults import check, play
 
 from copter.live.cli import print_jobs, serve
 from copter.live.journal import LiveJournal
-from support.live_cases import ELASTIC, named, report, submitted
+from support.live_cases import ELASTIC, named, report
 from support.memory_backend import MemoryBackend
 from support.play_again import play_again
 from support.service_process import ServiceProcess, free_port
@@ -56,7 +56,6 @@ def step_by_the_clock(service):
     async def go():
         await service.rounds.ask()
         await service.launcher.tick()
-        await submitted(service)
 
     asyncio.run(go())
 

@@ -1,10 +1,8 @@
 """The service with a backend in memory: jobs end once, none is lost, whatever fails when."""
 
-import asyncio
 import os
 import random
 import sqlite3
-import threading
 import time
 from collections import Counter
 
@@ -31,7 +29,6 @@ from support.live_cases import (
     report,
     sound,
     step,
-    submitted,
 )
 from support.memory_backend import MemoryBackend
 from support.play_again import play_again
@@ -159,47 +156,6 @@ def test_a_run_that_did_not_end_by_itself_is_followed_by_another_without_retries
     look(service)
     look(service, 100.0)
     assert [run.number for run in service.backend.started] == [1, 2]
-
-
-def test_stops_and_kills_do_not_wait_for_starts(service):
-    """Some submissions take longer than everything else; a run that is not wanted is not submitted then."""
-    backend, start, go_on, begun = service.backend, service.backend.start, threading.Event(), []
-
-    def slow(run):
-        begun.append(run.job)
-        assert go_on.wait(60.0)
-        start(run)
-
-    begin(service, RIGID, "first", gpus=1)
-    backend.start = slow
-    for number in range(6):
-        service.admission.submit(named(RIGID, f"slow-{number}", gpus=1))
-
-    async def play():
-        service.record.clock.time += 10.0
-        await service.rounds.ask()
-        await service.launcher.tick()
-        while len(begun) < 4:
-            await asyncio.sleep(0.01)
-        assert set(statuses(service).values()) == {"running", "starting"}
-        service.admission.cancel("first")
-        last = next(name for name in statuses(service) if name not in begun)
-        service.admission.cancel(last)
-        service.admission.cancel(begun[0])
-        for _ in range(2):
-            await service.launcher.tick()
-        assert backend.stopped == ["first.1"] and not service.launcher.trouble
-        assert len(begun) == 4 and "first" not in service.record.state.leftover
-        go_on.set()
-        await submitted(service)
-        for _ in range(2):
-            await service.launcher.tick()
-        return last
-
-    last = asyncio.run(play())
-    assert backend.stopped == ["first.1", f"{begun[0]}.1"] and not service.record.state.leftover
-    assert last not in begun and len(begun) == 5
-    assert set(statuses(service).values()) == {"running"} and len(statuses(service)) == 4
 
 
 def test_a_job_whose_node_fails_goes_elsewhere(service):

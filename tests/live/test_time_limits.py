@@ -3,12 +3,10 @@
 import pytest
 import typer
 
-from copter.live.backends.base import RunState
 from copter.live.cli import _seconds
-from copter.live.events import Begun, Closed
+from copter.live.events import Closed
 from copter.live.views import job_view
-from support.live_cases import CLUSTER, RIGID, asked, begin, events, look, make_service, named, step
-from support.play_again import play_again
+from support.live_cases import CLUSTER, RIGID, asked, begin, events, look, named, step
 
 
 def limited(name="one", seconds=100.0, **changes):
@@ -48,25 +46,7 @@ def test_a_job_that_has_used_its_time_is_stopped_then_killed_and_has_failed(serv
 def test_jobs_without_a_limit_write_and_suffer_nothing(service):
     begin(service, RIGID, "one")
     look(service, 1e6)
-    assert status(service)[0] == "running" and not of(service, Begun)
-
-
-def test_waiting_for_gpus_and_for_nodes_does_not_count(service):
-    states, waits = service.backend.states, True
-    service.backend.states = lambda runs: {
-        id: RunState(waiting=waits) if state.outcome is None else state for id, state in states(runs).items()
-    }
-    service.admission.submit(limited())
-    look(service, 1000.0)
-    step(service)
-    look(service, 1000.0)
-    assert status(service)[0] == "starting"
-    waits = False
-    look(service, 1.0)
-    look(service, 99.0)
     assert status(service)[0] == "running"
-    look(service, 1.0)
-    assert status(service)[0] == "failed"
 
 
 def test_the_time_of_all_runs_counts(service):
@@ -86,29 +66,6 @@ def test_the_time_of_all_runs_counts(service):
     assert status(service)[0] == "running"
     look(service, 10.0)
     assert status(service)[0] == "failed"
-
-
-@pytest.mark.parametrize("runs_on", [False, True])
-def test_a_run_that_ends_while_no_service_runs_counts_until_the_last_event(tmp_path, runs_on):
-    service = make_service(tmp_path)
-    service.admission.submit(limited(seconds=3600.0, preemptible=True))
-    step(service)
-    look(service, 10.0)
-    service.admission.submit(named(RIGID, "last"))
-    service.close()
-    service.record.clock.time += 3000.0
-    if not runs_on:
-        service.backend.end("one.1", "lost")
-    later = make_service(tmp_path, service.backend, service.record.clock)
-    look(later)
-    service.backend.end("one.1", "lost")
-    look(later)
-    used = later.record.state.jobs["one"].used_seconds(later.record.now())
-    assert used == pytest.approx(3010.0 if runs_on else 10.0, abs=1.0)
-    later.record.journal.flush()
-    assert play_again(tmp_path)[1] == []
-    step(later, 60.0)
-    assert [run.id for run in later.backend.started if run.job == "one"] == ["one.1", "one.2"]
 
 
 @pytest.mark.parametrize("outcome", ["lost", "failed", "completed"])

@@ -176,15 +176,8 @@ def step(service, seconds=1.0):
         await service.rounds.ask()
         for _ in range(3):
             await service.launcher.tick()
-            await submitted(service)
 
     asyncio.run(go())
-
-
-async def submitted(service):
-    """Wait until the runs that are being submitted to the backend have been submitted."""
-    while starting := service.launcher._starting:
-        await asyncio.gather(*starting.values())
 
 
 def sound(journal):
@@ -199,7 +192,6 @@ def look(service, seconds=0.0):
         service.record.clock.time += seconds
         for _ in range(3):
             await service.launcher.tick()
-            await submitted(service)
 
     asyncio.run(go())
 

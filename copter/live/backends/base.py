@@ -152,9 +152,7 @@ class Backend(Protocol):
     """A cluster that executes runs.
 
     Every method may raise :class:`BackendError` if the backend does not answer.  No method takes longer than
-    a few seconds; only `start` may take longer.  The service calls `start` from several threads, for several
-    runs at a time, and calls the other methods from one more thread in the meantime.  It does not call them
-    for a run before `start` has returned for this run.
+    a few seconds.  The service calls all methods from one thread, except for `close`.
 
     Attributes
     ----------

@@ -19,7 +19,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -72,7 +71,6 @@ class LocalBackend:
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._asked: dict[str, float] = {}
-        self._lock = threading.Lock()  # of the two above, because runs are started in several threads
         self._resisting: set[tuple[str, int]] = set()
         self._begun: set[tuple[str, int]] = set()  # parts whose agents have noted their start
         self._cgroups, self.notice = find_cgroups(cgroup, folder)
@@ -93,8 +91,7 @@ class LocalBackend:
             raise BackendError(f"run {run.id}: node {gone[0]}: {down[gone[0]]}")
         listed = os.environ.get("CUDA_VISIBLE_DEVICES")
         visible = {} if listed is None else {agent.VISIBLE: listed}
-        with self._lock:
-            self._asked[run.id] = time.monotonic()
+        self._asked[run.id] = time.monotonic()
         cgroups = [self._cgroups.make(run, node) for node in range(len(run.hosts))] if self._cgroups else []
         for node in range(len(run.hosts)):
             inside = {agent.CGROUP: str(cgroups[node])} if cgroups else {}
@@ -107,8 +104,7 @@ class LocalBackend:
                     stderr=errors,
                     start_new_session=True,
                 )
-            with self._lock:
-                self._children[run.id, node] = child
+            self._children[run.id, node] = child
 
     def stop(self, run: Run) -> None:
         """Send SIGTERM to the agents, which forward it; a part that has not begun will never begin."""
@@ -226,10 +222,9 @@ class LocalBackend:
             return  # the agent has just ended
 
     def _reap(self) -> None:
-        with self._lock:
-            for key, child in list(self._children.items()):
-                if child.poll() is not None:
-                    del self._children[key]
+        for key, child in list(self._children.items()):
+            if child.poll() is not None:
+                del self._children[key]
 
 
 def _is_agent(pid: int, run: Run, node: int) -> bool:

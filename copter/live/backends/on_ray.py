@@ -135,7 +135,6 @@ class RayBackend:
         self._resources, self._cpus, self._python = dict(resources or {}), cpus_per_gpu, python
         self._missing = Missing()
         self._session: Session | None = None
-        self._lock = threading.RLock()  # of the session; a call takes less than a second, also a start
         with self._answering():
             pass
 
@@ -272,10 +271,6 @@ class RayBackend:
         Ray ends a connected process one minute after the end of its head node, and calls block for as long.
         Therefore the method probes the head node first.
         """
-        with self._lock:
-            yield from self._calling()
-
-    def _calling(self) -> Iterator[None]:
         try:
             if self._session is None:
                 self._session = Session.join(self._address, os.cpu_count() or 1)
