@@ -153,9 +153,6 @@ class Service:
 
     def author(self, token: str) -> Author | None:
         """Return the author of requests with a token; None if the token is invalid."""
-        news = self._tokens.refresh()
-        if news:
-            self.record.note(news)
         return self._tokens.author(token)
 
     def figures(self) -> str:

@@ -15,8 +15,12 @@ ROLES = {"alice": "user", "bob": "user", "root": "admin", "eyes": "read"}
 JOB = {"command": ["true"], "gpus": 1}
 
 
+def hashed(token):
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
 def entry(name, role=None, **fields):
-    fields = fields or {"sha256": hashlib.sha256(SECRETS[name].encode()).hexdigest()}
+    fields = {"sha256": hashed(SECRETS.get(name, name))} | fields
     return token_entry(name, role or ROLES[name], **fields)
 
 
@@ -87,36 +91,17 @@ def test_what_a_role_may_not_do_changes_nothing(service, http, who, method, rout
         assert http("alice", method, route, json=bodies[route])[0] == 200
 
 
-def test_the_file_is_read_again_when_it_changes(service, http, path):
-    write_tokens(path, entry("bob"))
-    assert http("alice", "GET", "/v1/jobs")[0] == 401
-    assert http("bob", "GET", "/v1/jobs")[0] == http("admin", "GET", "/v1/jobs")[0] == 200
-    write_tokens(path, entry("bob"), entry("alice"), "nonsense")
-    assert http("bob", "GET", "/v1/jobs")[0] == 200 and http("alice", "GET", "/v1/jobs")[0] == 401
-    path.unlink()
-    assert http("bob", "GET", "/v1/jobs")[0] == 200
-    write_tokens(path, entry("alice", token=SECRETS["alice"]), mode=0o644)
-    assert http("alice", "GET", "/v1/jobs")[0] == 401
-    path.chmod(0o640)
-    assert http("alice", "GET", "/v1/jobs")[0] == 200 and http("bob", "GET", "/v1/jobs")[0] == 401
-    notes = [one["text"] for one in http("admin", "GET", "/v1/cluster")[1]["notes"]]
-    for note, word in zip(notes, ("1 tokens", "TOML", "No such file", "chmod 600", "1 tokens"), strict=True):
-        assert word in note
-        assert not any(secret in note for secret in SECRETS.values())
-
-
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ([entry("alice"), entry("alice", token="x" * 16)], ("'alice'", "once")),
-        ([entry("alice"), entry("bob", token=SECRETS["alice"])], ("'alice'", "'bob'", "same token")),
-        ([entry("alice", token="x" * 16, sha256="0" * 64)], ("alice", "either token or sha256")),
+        ([entry("alice"), entry("alice", sha256="0" * 64)], ("'alice'", "once")),
+        ([entry("alice"), entry("bob", sha256=hashed(SECRETS["alice"]))], ("'alice'", "'bob'", "same token")),
         ([entry("alice", role="user", note="")], ("tokens.0.note", "no such field")),
-        ([entry("alice", token="short")], ("tokens.0.token",)),
+        ([entry("alice", token="x" * 16)], ("tokens.0.token", "no such field")),
         ([entry("alice", sha256="0" * 63)], ("tokens.0.sha256",)),
         ([entry("alice", role="boss")], ("tokens.0.role",)),
-        ([entry("admin", role="user", token="x" * 16)], ("'admin'", "generates")),
-        ([entry("alice", token="generated" * 3)], ("'alice'", "generated token")),
+        ([entry("admin", role="user")], ("'admin'", "once")),
+        ([entry("alice", sha256=hashed("generated" * 3))], ("'alice'", "'admin'", "same token")),
         (["tokens = 3"], ("tokens",)),
     ],
 )
@@ -125,21 +110,21 @@ def test_files_that_are_refused(tmp_path, entries, words):
     with pytest.raises(JobFileError) as raised:
         Tokens("generated" * 3, path)
     assert all(word in str(raised.value) for word in (*words, str(path)))
-    assert "x" * 16 not in str(raised.value) and "short" not in str(raised.value)
+    assert "x" * 16 not in str(raised.value)
 
 
-@pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o620, 0o666, 0o601])
-def test_files_that_others_can_use_are_refused(tmp_path, mode):
+@pytest.mark.parametrize("mode", [0o602, 0o620, 0o666])
+def test_files_that_others_can_change_are_refused(tmp_path, mode):
     path = write_tokens(tmp_path / "tokens.toml", entry("alice"), mode=mode)
-    with pytest.raises(JobFileError, match=rf"{path}: mode {mode:04o}.*chmod 600"):
+    with pytest.raises(JobFileError, match=rf"{path}: mode {mode:04o}.*chmod 644"):
         Tokens("generated", path)
 
 
 def test_a_service_with_an_invalid_file_leaves_its_folder_to_the_next(tmp_path, path):
-    path.chmod(0o644)
+    path.chmod(0o666)
     with pytest.raises(JobFileError):
         make_service(tmp_path / "service", tokens=path)
-    path.chmod(0o600)
+    path.chmod(0o644)
     make_service(tmp_path / "service", tokens=path).close()
 
 
