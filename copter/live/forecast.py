@@ -30,7 +30,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from copter.live.ahead import Question, Rigid
+from copter.live.ahead import Question
 from copter.live.cluster import EligibleJobs
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import described
@@ -47,20 +47,14 @@ _log = logging.getLogger("copter.live")
 
 PLAY_SECONDS = 10.0
 """Seconds for which a process plays; then its result is what it knows."""
-_START_SECONDS, _LATE_SECONDS = 8.0, 1.0
-"""Seconds that a process may take in addition to begin, and to end; then it is killed."""
+_MORE_SECONDS = 9.0
+"""Seconds that a process may take in addition to begin and to end; then it is killed."""
 _TURN_SECONDS = 8.0
 """Longest wait in seconds of a job that is not submitted for the processes of other forecasts."""
-_END_SECONDS = 1.0
-"""Longest wait in seconds for the end of a process that was killed."""
-_LONGEST_LINE = 64 * 1024 * 1024
-"""Longest line of a process, in bytes."""
 _KEPT_SECONDS = 30.0
 """Age in seconds at which a forecast is replaced although no event has changed the record."""
 _LEAST_LEFT = 1e-3
 """Least seconds that a job which has not ended is assumed to need."""
-_NICE = 19
-"""Priority of the process: the lowest."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +162,7 @@ class Forecasts:
             return replace(blank, error=described(error))
 
     async def _ask(self, question: bytes) -> dict[str, Any]:
-        """Return what a process says: fields of a forecast.
+        """Return the answer of a process: fields of a forecast.
 
         The process finds modules where the service finds them, and not in its working directory, in which
         jobs may be able to write.  It leads a session; at the end all processes in it are killed.
@@ -182,60 +176,29 @@ class Forecasts:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
-                limit=_LONGEST_LINE,
             )
         except OSError as error:
             return {"error": f"the process of the estimate cannot begin: {error}"}
-        assert process.stdin is not None and process.stdout is not None
-        lines = list[dict[str, Any]]()
-        seconds = PLAY_SECONDS + _START_SECONDS
+        seconds = PLAY_SECONDS + _MORE_SECONDS
         try:
-            with suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
-            async with asyncio.timeout(seconds) as limit:
-                with suppress(ConnectionError):  # it has ended
-                    process.stdin.write(question)
-                    await process.stdin.drain()
-                    process.stdin.close()
-                while (line := await process.stdout.readline()).endswith(b"\n"):
-                    if not lines:  # it begins to play
-                        limit.reschedule(asyncio.get_running_loop().time() + PLAY_SECONDS + _LATE_SECONDS)
-                    lines.append(json.loads(line))
-                    if "ending" in lines[-1]:
-                        break
-                else:
-                    status = await process.wait()
-                    lines.append({"error": f"the process of the estimate ended with status {status}"})
+            said, _ = await asyncio.wait_for(process.communicate(question), seconds)
         except TimeoutError:
-            lines = lines or [{"error": f"no answer within {seconds:g} s"}]
+            return {"error": f"no answer within {seconds:g} s"}
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _END_SECONDS)
-        return merged(lines, self._rounds.policy_name)
-
-
-def merged(lines: list[dict[str, Any]], policy: str) -> dict[str, Any]:
-    """Return the fields of a forecast from the lines of a process."""
-    known, starts = dict[str, Any](), dict[str, float]()
-    for line in lines:
-        starts |= line.get("starts", {})
-        known |= line
-    if "error" in known and "ending" in known:
-        known["error"] = f"the policy {policy!r} failed: {known['error']}"
-    return known | {"starts": starts}
+            await process.wait()
+        if not said:
+            return {"error": f"the process of the estimate ended with status {process.returncode}"}
+        return dict(json.loads(said))
 
 
 def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) -> Question:
-    """Return the present of a service as a question for :mod:`.ahead`; `new` is a job without GPUs.
-
-    The event loop waits for this, so it makes as few objects as possible.
-    """
+    """Return the present of a service as a question for :mod:`.ahead`; `new` is a job without GPUs."""
     state, now = record.state, record.now()
     lag = now - state.timer.time
     submissions: list[JobSubmission] = []
-    profiles: dict[str, Profile | Rigid] = {}
+    profiles: dict[str, Profile] = {}
     there: dict[str, PresentJob] = {}
     after: dict[str, tuple[str, ...]] = {}
     for job in (*state.jobs.values(), *(() if new is None else (new,))):
@@ -262,14 +225,14 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
     )
 
 
-def _rigid(job: LiveJob, now: float, lag: float) -> Rigid:
-    """Return how long a rigid job is assumed to run."""
+def _rigid(job: LiveJob, now: float, lag: float) -> CountProfile:
+    """Return a profile with the seconds that a rigid job is assumed to run after its start."""
     ran, limit = _run_seconds(job, lag), job.file.time_limit_seconds
     left = job.file.seconds - ran if ran < job.file.seconds else ran
     if limit is not None:
         left = min(left, limit - job.used_seconds(now))
-    assert isinstance(job.seen, CountProfile)
-    return Rigid(ran + max(left, _LEAST_LEFT), job.least_gpus, tuple(job.seen.curves))
+    seconds, gpus = ran + max(left, _LEAST_LEFT), [job.least_gpus]
+    return CountProfile("rigid", 0.0, seconds, gpus, {type: [1.0] for type in job.types})
 
 
 def _state(job: LiveJob, lag: float) -> PresentJob:
