@@ -58,54 +58,40 @@ class Admission:
     def __init__(self, record: ServiceRecord, rounds: LiveRounds, backend: Backend) -> None:
         self._record, self._rounds, self._backend = record, rounds, backend
 
-    def submit(self, file: JobFile, author: Author = ADMIN) -> str:
+    def submit(self, file: JobFile, author: Author = ADMIN, array: int | None = None) -> list[str]:
         """Accept a job and return its name; it is in the journal then.
 
-        Raises
-        ------
-        RefusedError
-            The name is taken, there are too many jobs, the cluster cannot run the job, or the author may not
-            submit jobs.
-        """
-        return self._accept(file, [file.name or _new_name(file)], author)[0]
-
-    def submit_array(self, file: JobFile, size: int, author: Author = ADMIN) -> list[str]:
-        """Accept `size` jobs that differ in their number, and return their names NAME-0, NAME-1 and so on.
-
-        All of them are in the journal when this returns, or none.
+        With `array`, accept that many jobs that differ in their number, and return their names NAME-0, NAME-1
+        and so on.  All of them are in the journal when this returns, or none.
 
         Raises
         ------
         RefusedError
-            One of the jobs is refused, as `submit` does.
+            A name is taken or too long, there are too many jobs, the cluster cannot run the job, the array is
+            too large, or the author may not submit jobs.
         """
-        stem = file.name or _new_name(file)
-        longest = f"{stem}-{size - 1}"
-        if len(longest) > LONGEST_NAME:
+        stem, fields = file.name or _new_name(file), file.model_dump(mode="json")
+        names = [stem] if array is None else [f"{stem}-{index}" for index in range(array)]
+        if len(names[-1]) > LONGEST_NAME:
             raise RefusedError(
-                422, f"name = {stem!r}: {longest!r} must have at most {LONGEST_NAME} characters"
+                422, f"name = {stem!r}: {names[-1]!r} must have at most {LONGEST_NAME} characters"
             )
-        bytes_each = len(json.dumps(file.model_dump(mode="json")))
-        if size * bytes_each > _MOST_ARRAY_BYTES:
+        if len(names) * (bytes_each := len(json.dumps(fields))) > _MOST_ARRAY_BYTES:
             raise RefusedError(
                 422,
-                f"size = {size}: {size} jobs of {bytes_each} bytes each must take at most "
+                f"array = {array}: {array} jobs of {bytes_each} bytes each must take at most "
                 f"{_MOST_ARRAY_BYTES} bytes; shorten the job, for example with a script as its command",
             )
-        return self._accept(file, [f"{stem}-{index}" for index in range(size)], author, array=True)
-
-    def _accept(self, file: JobFile, names: list[str], author: Author, *, array: bool = False) -> list[str]:
-        """Write new jobs and return their names; raise RefusedError as `submit` does."""
         self._checked(file, names, author)
-        now, timer, fields = self._record.now(), self._record.state.timer, file.model_dump(mode="json")
+        now, timer = self._record.now(), self._record.state.timer
         self._record.write(
             *(
                 Submitted(
                     time=now,
                     job=name,
-                    file=fields | ({"name": name} if array else {}),
+                    file=fields | {"name": name},
                     author=author.name,
-                    index=index if array else None,
+                    index=None if array is None else index,
                     contention=timer.contention,
                     weight=timer.weight,
                 )
@@ -233,7 +219,6 @@ class Admission:
         now = record.now()
         _count(job.run, report, now)
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
-        record.metrics.reports.inc()
         batch, chosen = None, job.batch(job.run.place)
         if chosen is not None and chosen != job.run.batch:
             batch = job.run.batch = chosen

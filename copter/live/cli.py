@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _PORT = 8421
 _FOLDER = Path("runs/live")
-_STATUSES = ("queued", "starting", "running", "stopping", *ENDINGS)
 _TIME = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 """Pattern of a time, such as 1d12h."""
 _UNITS = (86400, 3600, 60, 1)
@@ -124,9 +123,6 @@ def serve(
             callback=existing_file("give a file of tokens"), help="File of further tokens, names and roles."
         ),
     ] = None,
-    show_token: Annotated[
-        bool, typer.Option("--show-token", help="Print the address of the page with the token.")
-    ] = False,
 ) -> None:
     """Run a scheduler: accept jobs over HTTP, allocate GPUs in rounds, and start, resize and stop the jobs.
 
@@ -183,9 +179,8 @@ def serve(
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
         if service.backend.notice:
             say(service.backend.notice)
-        say(f"page: {address}/" + (f"#token={service.token}" if show_token else ""))
-        if not show_token:
-            say(f"token: cat {folder / TOKEN}")
+        say(f"page: {address}/")
+        say(f"token: cat {folder / TOKEN}")
         limits = connection_limits(raise_file_limit())
         server = uvicorn.Server(
             uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
@@ -256,7 +251,7 @@ def submit(
     if dry_run:
         typer.echo("\n".join(map(printable, client.dry_run(job, **given))))
         return
-    names = [client.submit(job, **given)] if array is None else client.submit_array(job, array, **given)
+    names = client.submit_array(job, array, **given)
     typer.echo("\n".join(names))
     if wait:
         ended = client.wait(names)
@@ -273,10 +268,6 @@ def jobs(
     why: Annotated[
         str | None, typer.Option(metavar="JOB", help="Say why this job waits, and when it would start.")
     ] = None,
-    status: Annotated[
-        list[str] | None, typer.Option(metavar="STATUS", help="Only with this status; may be repeated.")
-    ] = None,
-    owner: Annotated[str | None, typer.Option(help="Only of the token of this name.")] = None,
     as_json: _JsonOut = False,
 ) -> None:
     """List jobs with their GPUs, progress and times.
@@ -285,20 +276,11 @@ def jobs(
       copter jobs
       copter jobs --why train-1
       copter jobs --ended --json
-      copter jobs --status running --owner alice
     """
-    wanted = tuple(status or ())
-    for one in wanted:
-        if one not in _STATUSES:
-            raise typer.BadParameter(f"{one!r}: must be one of {', '.join(_STATUSES)}", param_hint="--status")
     if why is not None:
         _print_why(client.why(why), as_json)
         return
-    there = [
-        job
-        for job in client.jobs(ended=ended or any(one in ENDINGS for one in wanted))
-        if (not wanted or job["status"] in wanted) and owner in (None, job["owner"])
-    ]
+    there = client.jobs(ended=ended)
     typer.echo(json.dumps(there)) if as_json else print_jobs(there, client.cluster()["time"])
 
 

@@ -155,22 +155,22 @@ class Client:
         ServiceError
             If the service refuses the job.
         """
-        return str(self._call("submit", _fields(job, changes)).json()["name"])
+        return self.submit_array(job, None, **changes)[0]
 
     def dry_run(self, job: _Job, **changes: Any) -> list[str]:
         """Return sentences about when a job could start; the arguments are those of `submit`."""
         return list(self._call("dry_run", _fields(job, changes)).json())
 
-    def submit_array(self, job: _Job, size: int, **changes: Any) -> list[str]:
+    def submit_array(self, job: _Job, size: int | None, **changes: Any) -> list[str]:
         """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0; all of them or none.
 
         Returns
         -------
         list of str
-            Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  The other arguments and the
-            errors are those of `submit`.
+            Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  If `size` is None, only `job`
+            is submitted.  The other arguments and the errors are those of `submit`.
         """
-        return list(self._call("submit_array", {"job": _fields(job, changes), "size": size}).json()["names"])
+        return list(self._call("submit", _fields(job, changes), array=size).json()["names"])
 
     def jobs(self, *, ended: bool = False) -> list[dict[str, Any]]:
         """Return the jobs that have not ended or, with `ended`, all jobs."""
@@ -218,10 +218,6 @@ class Client:
                 run, after = run + 1, 0
             else:
                 time.sleep(_POLL_SECONDS)
-
-    def follow(self, name: str, *, tail: int | None = None) -> Iterator[str]:
-        """Yield the output of a job, from its last run on, until the job has ended; `tail` as in `log`."""
-        return self.parts(name, tail=tail, follow=True)
 
     def cluster(self) -> dict[str, Any]:
         """Return the nodes and the statistics of the service."""

@@ -64,13 +64,6 @@ _MOST_LOG_BYTES = 1024 * 1024
 _PATTERN = r"^[A-Za-z0-9_*?\[\]!-]{1,100}$"
 
 
-class ArrayBody(Strict):
-    """An array: jobs with the names NAME-0, NAME-1 and so on, and their numbers in COPTER_ARRAY_INDEX."""
-
-    job: JobFile
-    size: Annotated[int, Field(ge=1, le=MOST_ARRAY)]
-
-
 class Chosen(Strict):
     """Names of jobs, and patterns with ``*``, ``?`` or ``[...]`` for all matching jobs."""
 
@@ -188,14 +181,14 @@ class _Limited:
         await answer(scope, receive, send)
 
 
-async def submit(service: OfService, job: JobFile, author: _Author) -> dict[str, str]:
-    """Submit a job."""
-    return {"name": service.admission.submit(job, author)}
-
-
-async def submit_array(service: OfService, array: ArrayBody, author: _Author) -> dict[str, list[str]]:
-    """Submit jobs that differ in COPTER_ARRAY_INDEX: all of them, or none if one is refused."""
-    return {"names": service.admission.submit_array(array.job, array.size, author)}
+async def submit(
+    service: OfService,
+    job: JobFile,
+    author: _Author,
+    array: Annotated[int | None, Query(ge=1, le=MOST_ARRAY)] = None,
+) -> dict[str, list[str]]:
+    """Submit a job or, with `array`, that many jobs that differ in COPTER_ARRAY_INDEX: all or none."""
+    return {"names": service.admission.submit(job, author, array)}
 
 
 async def dry_run(service: OfService, job: JobFile, author: _Author) -> list[str]:
@@ -254,7 +247,7 @@ async def metrics(service: OfService) -> Response:
     return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
 
 
-_WRITES = (submit, submit_array, dry_run, cancel, drain)
+_WRITES = (submit, dry_run, cancel, drain)
 _READS = (jobs_view, job_view, why_view, log, cluster_view, usage_view, metrics)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     one.__name__.removesuffix("_view"): one for one in (*_WRITES, *_READS)

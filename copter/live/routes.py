@@ -13,7 +13,6 @@ class Route(NamedTuple):
 
 ROUTES = {
     "submit": Route("POST", "/v1/jobs", 201),
-    "submit_array": Route("POST", "/v1/arrays", 201),
     "dry_run": Route("POST", "/v1/dry-run"),
     "jobs": Route("GET", "/v1/jobs"),
     "job": Route("GET", "/v1/jobs/{name}"),

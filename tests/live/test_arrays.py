@@ -17,7 +17,7 @@ from support.live_cases import CLUSTER, RIGID, begin, events, look, make_service
 
 def test_the_jobs_of_an_array_know_their_numbers(service):
     file = named(RIGID, "sweep", gpus=1, environment={"A": "x"})
-    names = service.admission.submit_array(file, 4, Author("alice", "user"))
+    names = service.admission.submit(file, Author("alice", "user"), 4)
     assert names == ["sweep-0", "sweep-1", "sweep-2", "sweep-3"]
     begin(service, RIGID, "single", gpus=1)
     environments = {run.job: run.environment for run in service.backend.started}
@@ -47,16 +47,16 @@ def test_an_array_of_which_one_job_is_refused_is_refused(tmp_path, name, changes
     service.admission.submit(named(RIGID, "taken-7"))
     before = events(service)
     with pytest.raises(RefusedError, match=words) as raised:
-        service.admission.submit_array(named(RIGID, name, **changes), size)
+        service.admission.submit(named(RIGID, name, **changes), array=size)
     assert raised.value.status == status and events(service) == before
-    assert service.admission.submit_array(named(RIGID, "sweep"), 9)
+    assert service.admission.submit(named(RIGID, "sweep"), array=9)
 
 
 @pytest.mark.parametrize("program", ["é", "./ß-x.py", "-_-", "٣", "/bin/true", "日本"])
 def test_names_that_are_made_from_a_command_are_names(tmp_path, program):
     service = make_service(tmp_path)
     file = JobFile(command=(program,))
-    names = [service.admission.submit(file), *service.admission.submit_array(file, 2)]
+    names = [*service.admission.submit(file), *service.admission.submit(file, array=2)]
     service.close()
     again = make_service(tmp_path)
     assert list(again.record.state.jobs) == names and all(re.fullmatch(NAME, name) for name in names)
@@ -66,7 +66,7 @@ def test_a_thousand_jobs_are_one_transaction(service):
     written = []
     add = service.record.journal.add
     service.record.journal.add = lambda *these, **more: (written.append(these), add(*these, **more))
-    assert len(service.admission.submit_array(named(RIGID, "a"), 1000)) == 1000
+    assert len(service.admission.submit(named(RIGID, "a"), array=1000)) == 1000
     assert [len(one) for one in written] == [1000]
     assert len(service.admission.cancel("a-*")) == 1000
     assert [len(one) for one in written] == [1000, 1000] and not service.record.state.jobs
@@ -74,27 +74,25 @@ def test_a_thousand_jobs_are_one_transaction(service):
 
 def test_an_array_that_would_fill_the_journal_is_refused(service):
     large, before = named(RIGID, "a", command=("x", *["y" * 4000] * 60)), events(service)
-    with pytest.raises(RefusedError, match="size = 1000: .* at most 16777216 bytes") as raised:
-        service.admission.submit_array(large, 1000)
+    with pytest.raises(RefusedError, match="array = 1000: .* at most 16777216 bytes") as raised:
+        service.admission.submit(large, array=1000)
     assert raised.value.status == 422 and events(service) == before
-    assert len(service.admission.submit_array(large, 50)) == 50
+    assert len(service.admission.submit(large, array=50)) == 50
 
 
 def test_over_http(service, client):
     ask = client._http.post
-    answer = ask("/v1/arrays", json={"job": {"command": ["true"], "name": "a"}, "size": 2})
+    answer = ask("/v1/jobs?array=2", json={"command": ["true"], "name": "a"})
     assert answer.status_code == 201 and answer.json() == {"names": ["a-0", "a-1"]}
     before = events(service)
-    for body, words in (
-        ({"job": {"command": ["true"]}, "size": 0}, "size"),
-        ({"job": {"command": ["true"]}, "size": 1001}, "size"),
-        ({"job": {"command": ["true"]}, "size": "2"}, "size"),
-        ({"job": {"command": ["true"]}}, "size"),
-        ({"job": {"command": "true"}, "size": 2}, "job.command"),
-        ({"job": {"command": ["true"], "array": 2}, "size": 2}, "job.array"),
-        ({"size": 2}, "job"),
+    for size, body, words in (
+        ("0", {"command": ["true"]}, "array"),
+        ("1001", {"command": ["true"]}, "array"),
+        ("x", {"command": ["true"]}, "array"),
+        ("2", {"command": "true"}, "command"),
+        ("2", {"command": ["true"], "array": 2}, "array"),
     ):
-        answer = ask("/v1/arrays", json=body)
+        answer = ask(f"/v1/jobs?array={size}", json=body)
         assert answer.status_code == 422 and words in answer.json()["error"], body
     assert events(service) == before
 
@@ -146,4 +144,4 @@ def test_on_the_command_line(tmp_path, service, client, command):
 
 
 def test_names_may_be_as_long_as_those_of_other_jobs(service):
-    assert service.admission.submit_array(named(RIGID, "x" * 61), 10)[-1] == "x" * 61 + "-9"
+    assert service.admission.submit(named(RIGID, "x" * 61), array=10)[-1] == "x" * 61 + "-9"

@@ -12,7 +12,7 @@ import pytest
 
 from copter.live.client import Client, ServiceError
 from copter.live.tokens import Author
-from support.live_cases import RIGID, begin, client_of, named, step
+from support.live_cases import RIGID, begin, client_of, step
 
 ALICE, BOB = Author("alice", "user"), Author("bob", "user")
 MIB = 1024 * 1024
@@ -68,7 +68,7 @@ def test_a_log_is_followed_to_the_end_of_the_job(service, client, asked, job, mo
         step(service)
 
     steps = [lambda: None, second_run, end]
-    assert "".join(client.follow("one")) == "first\nlast words\nsecond\nthird\n"
+    assert "".join(client.parts("one", follow=True)) == "first\nlast words\nsecond\nthird\n"
     assert not steps and set(asked) == {"/v1/jobs/one/log"}
 
 
@@ -84,28 +84,6 @@ def test_the_last_lines_of_a_log(service, client, job, lines, text):
 def run(service, command):
     """Call `copter jobs` or `copter logs`, and return the exit code and the output."""
     return partial(command, service)
-
-
-def test_jobs_are_filtered(service, run):
-    for name, owner in (("first", ALICE), ("second", BOB), ("third", ALICE)):
-        service.admission.submit(named(RIGID, name), owner)
-    step(service)
-    service.admission.cancel("first")
-    service.admission.submit(named(RIGID, "fourth"), BOB)
-
-    def listed(*words):
-        code, shown = run("jobs", *words)
-        assert code == 0
-        return [name for name in ("first", "second", "third", "fourth") if name in shown]
-
-    assert listed() == ["second", "third", "fourth"]
-    assert listed("--owner", "bob") == ["second", "fourth"]
-    assert listed("--status", "queued") == ["fourth"]
-    assert listed("--status", "cancelled", "--status", "running") == ["first", "second", "third"]
-    assert listed("--status", "running", "--owner", "bob", "--json") == ["second"]
-    assert listed("--status", "failed") == []
-    code, said = run("jobs", "--status", "runing")
-    assert code == 2 and "queued, starting, running" in said.replace("\n", " ")
 
 
 def test_the_end_of_a_log_is_printed(service, run, job):

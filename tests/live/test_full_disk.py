@@ -142,7 +142,7 @@ def test_sqlite_itself_is_full(service):
     taken = []
     for number in range(200):
         try:
-            taken.append(service.admission.submit(named(RIGID, f"job-{number}")))
+            taken += service.admission.submit(named(RIGID, f"job-{number}"))
         except sqlite3.Error:
             break
     assert 0 < len(taken) < 200 and "full" in service.trouble

@@ -42,7 +42,6 @@ ENDPOINTS = [
     ("GET", "/v1/jobs/one/log"),
     ("GET", "/v1/jobs/one/why"),
     ("POST", "/v1/dry-run"),
-    ("POST", "/v1/arrays"),
     ("POST", "/v1/cancel"),
     ("GET", "/v1/cluster"),
     ("POST", "/v1/nodes/t4/0/drain"),

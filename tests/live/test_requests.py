@@ -70,8 +70,8 @@ def test_users_change_their_own_jobs_and_patterns_mean_those(service):
 
 
 def test_patterns_are_few_and_cost_little(service, monkeypatch):
-    service.admission.submit_array(named(RIGID, "alice"), 200, ALICE)
-    service.admission.submit_array(named(RIGID, "bob"), 5, BOB)
+    service.admission.submit(named(RIGID, "alice"), ALICE, 200)
+    service.admission.submit(named(RIGID, "bob"), BOB, 5)
     before, compared = events(service), []
     with pytest.raises(RefusedError, match="jobs: 101 patterns: must be at most 100") as raised:
         service.admission.cancel(*(f"bob-{'?' * number}*" for number in range(101)), author=BOB)

@@ -383,7 +383,7 @@ def test_whatever_happens_each_job_ends_once(tmp_path, disk, seed):
         if number < 90 and rng.random() < 0.5:
             try:
                 file = named(rng.choice([RIGID, ELASTIC]), f"job-{number}", retries=50)
-                acknowledged.append(service.admission.submit(file))
+                acknowledged += service.admission.submit(file)
             except sqlite3.Error:
                 happened["refused"] += 1
         kind = rng.choice(["kill", "backend", "node", "disk", "disk", *[""] * 6])
