@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from copter.extras import extra
 
 with extra("live"):
-    from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
+    from prometheus_client import Histogram, Metric, generate_latest
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.registry import Collector
 
@@ -25,7 +25,7 @@ _STATUSES = ("queued", "starting", "running", "stopping")
 
 
 class ServiceMetrics(Collector):
-    """Metrics of a service; `rounds` and `reports` are counted since its start, the others by its record.
+    """Metrics of a service; `rounds` are observed since its start, the others follow from its record.
 
     ================================== ========= =======================================================
     copter_live_jobs                   gauge     jobs that have not ended, by ``status``
@@ -33,12 +33,10 @@ class ServiceMetrics(Collector):
     copter_live_gpu_seconds_total      counter   GPUs of ended runs times their seconds, by ``owner``
     copter_live_gpus                   gauge     GPUs in use by ``type`` and ``state``: there, given, busy
     copter_live_nodes_unusable         gauge     nodes that do not work or are drained, by ``type``
-    copter_live_rounds_total           counter   rounds
     copter_live_round_seconds          histogram seconds from the call of the policy to its decision in the
     journal
     copter_live_round_gap              gauge     certified gap of the last round's program, if it has one
     copter_live_goodput                gauge     predicted, of all running jobs, in initial batches per second
-    copter_live_reports_total          counter   reports of jobs
     copter_live_runs_ended_total       counter   runs that ended, by ``outcome``
     copter_live_backend_silent         gauge     1 while the backend does not answer
     copter_live_journal_bytes          gauge     size of the journal
@@ -46,21 +44,18 @@ class ServiceMetrics(Collector):
     """
 
     def __init__(self) -> None:
-        self._registry, self._now = CollectorRegistry(), list[Metric]()
-        self._registry.register(self)
         self.rounds = Histogram(
-            "copter_live_round_seconds", "Seconds of a round", buckets=_SECONDS, registry=self._registry
+            "copter_live_round_seconds", "Seconds of a round", buckets=_SECONDS, registry=None
         )
-        self.asked = Counter("copter_live_rounds", "Rounds", registry=self._registry)
-        self.reports = Counter("copter_live_reports", "Reports of jobs", registry=self._registry)
+        self._now = list[Metric]()
 
     def text(self, record: ServiceRecord, *, silent: bool) -> str:
         """Return all metrics at this moment."""
-        self._now = list(_families(record, silent))
-        return generate_latest(self._registry).decode()
+        self._now = [*self.rounds.collect(), *_families(record, silent)]
+        return generate_latest(self).decode()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the record, for the client library of Prometheus."""
+        """Yield the metrics of the last call of :meth:`text`, for the client library of Prometheus."""
         yield from self._now
 
 

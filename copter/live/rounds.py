@@ -47,11 +47,8 @@ _log = logging.getLogger("copter.live")
 
 _SHORTEST_GAP = 0.2
 """Minimum seconds between two rounds of a policy without rounds."""
-_AGAIN_SECONDS, _LONGEST_AGAIN = 5.0, 300.0
-"""Seconds until a policy without rounds is asked again after it failed.
-
-They are also the first and the longest pause between two attempts to make a policy; each pause is twice the
-one before."""
+_AGAIN_SECONDS = 5.0
+"""Seconds until a policy without rounds is asked again after it failed."""
 _LEAST_DECISION_SECONDS, _DECISION_ROUNDS = 60.0, 10.0
 """Default deadline of a decision: these seconds or, if that is longer, so many rounds."""
 _CLOSE_SECONDS = 1.0
@@ -98,7 +95,6 @@ class LiveRounds:
         self.next_round = -math.inf
         self._copies: dict[str, LiveJob] = {}  # jobs as the policy has seen them
         self._lost = False  # True if the policy must be replaced before the next round
-        self._attempts, self._again = 0, -math.inf  # failed attempts to replace it, and when to try again
         self._open(self._make(), file)
 
     @property
@@ -161,7 +157,7 @@ class LiveRounds:
         timer = self._record.state.timer
         try:
             if self._lost and not await self._replace():
-                return self._again
+                return self._record.now() + _AGAIN_SECONDS
             sums = timer.contention, timer.weight
             try:
                 return await self._round()
@@ -212,7 +208,7 @@ class LiveRounds:
             record.note(f"round {now.index}: {error}; a new policy replaces the one that failed")
             self._lost = True  # and so is the state of the policy
             await self._replace()
-            return max(record.now() + _AGAIN_SECONDS, self._again)
+            return record.now() + _AGAIN_SECONDS
         decided = replace(
             decided,
             places=places,
@@ -221,7 +217,6 @@ class LiveRounds:
             seconds=time.perf_counter() - began,
         )
         record.write(decided)
-        record.metrics.asked.inc()
         record.metrics.rounds.observe(decided.seconds)
         step = self.round_seconds
         if step is not None and decided.seconds > step:
@@ -272,17 +267,13 @@ class LiveRounds:
             raise
 
     async def _replace(self) -> bool:
-        """Replace the policy; return False if that is to be tried again later."""
-        record = self._record
-        if record.now() < self._again:
-            return False
+        """Replace the policy; return False if that fails."""
         try:
             rounds = await self._call(self._make)
         except PolicyFailedError as failed:
-            pause = min(_AGAIN_SECONDS * 2.0 ** min(self._attempts, 30), _LONGEST_AGAIN)
-            self._attempts, self._again = self._attempts + 1, record.now() + pause
-            self.trouble = f"a new policy cannot be made: {failed}"
-            record.note(f"{self.trouble}; the next attempt is in {pause:g} s")
+            former, self.trouble = self.trouble, f"a new policy cannot be made: {failed}"
+            if self.trouble != former:
+                self._record.note(self.trouble)
             return False
         self._open(rounds, self._record.state.file)
         return True
@@ -305,7 +296,7 @@ class LiveRounds:
                 began=self._record.began,
             )
         )
-        self._rounds, self._lost, self._attempts, self._again = rounds, False, 0, -math.inf
+        self._rounds, self._lost = rounds, False
         self._copies, self._cluster = {}, rounds.world.cluster.copy()
 
     def _copied(self, now: ClusterState) -> ClusterState:
