@@ -155,8 +155,6 @@ class LiveCluster:
         self.over[job.owner, event.ending] += 1
         for name in job.waits_for:
             del self.dependents[name][job.name]
-            if not self.dependents[name]:
-                del self.dependents[name]
         for name in self.dependents.pop(job.name, ()):
             self.jobs[name].waits_for.remove(job.name)
             self.jobs[name].eligible_since = self.timer.time
@@ -201,10 +199,11 @@ class LiveCluster:
             if in_a_row and math.isnan(job.run.told):
                 wait = _FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
                 job.retry_at = event.time + min(wait, _LONGEST_BACKOFF)
+            gpu_seconds = (event.time - job.run.launched) * sum(gpus for _, gpus in job.run.place[1])
             job.end_run()
             job.failed_runs += event.outcome == "failed"
-            job.exit_code, job.ended_gpu_seconds = event.exit_code, job.ended_gpu_seconds + event.gpu_seconds
-            self.gpu_seconds[job.owner] += event.gpu_seconds
+            job.exit_code, job.ended_gpu_seconds = event.exit_code, job.ended_gpu_seconds + gpu_seconds
+            self.gpu_seconds[job.owner] += gpu_seconds
             self.outcomes[event.outcome] += 1
             self.leftover.pop(job.name, None)
 

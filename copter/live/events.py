@@ -154,15 +154,12 @@ class Ended(JobEvent):
     ----------
     exit_code : int or None
         Exit code of the first process that failed, of all processes if none did; None if it is unknown.
-    gpu_seconds : float
-        Seconds since the launch of the run times the number of its GPUs.
     """
 
     number: int
     outcome: str
     reason: str = ""
     exit_code: int | None = None
-    gpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

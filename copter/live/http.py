@@ -118,20 +118,18 @@ def make_app(service: Service) -> FastAPI:
     app.add_middleware(_Limited)
 
     @app.exception_handler(RefusedError)
-    async def refused(_: Request, error: RefusedError) -> Response:
-        return _refused(error.status, str(error))
-
     @app.exception_handler(sqlite3.Error)
-    async def full(_: Request, error: sqlite3.Error) -> Response:
-        return _refused(503, f"the journal cannot be written: {error}")
-
     @app.exception_handler(HTTPException)
-    async def wrong(_: Request, error: HTTPException) -> Response:
-        return _refused(error.status_code, str(error.detail), error.headers)
-
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return _refused(422, describe(error.errors()))
+    async def failed(_: Request, error: Exception) -> Response:
+        match error:
+            case RefusedError():
+                return _refused(error.status, str(error))
+            case HTTPException():
+                return _refused(error.status_code, str(error.detail), error.headers)
+            case RequestValidationError():
+                return _refused(422, describe(error.errors()))
+        return _refused(503, f"the journal cannot be written: {error}")
 
     app.state.service = service
     users = APIRouter(dependencies=[Security(_USER), Depends(_authorize)], responses=_REFUSALS)

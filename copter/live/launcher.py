@@ -70,15 +70,13 @@ class Launcher:
         self._jobs, self._url, self._token = folder / JOBS, url, token
         self._opened = record.now()
         self._thread = ThreadPoolExecutor(1, "backend")
-        self._begun = self._ended = 0
-        self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
+        self._ticked, self._ticked_at = asyncio.Condition(), time.monotonic()
         self._file = file
         self.numbered = not backend.picks_devices
         self.silent = ""
 
     async def tick(self) -> None:
         """Compare places once, and start, stop and kill runs accordingly."""
-        self._begun += 1
         try:
             await self._look_at_nodes()
             await self._look_at_runs()
@@ -95,15 +93,15 @@ class Launcher:
                 self._record.note("the backend answers again")
             self.silent = ""
         finally:
-            self._ended, self._ticked_at = self._begun, time.monotonic()
-            self._ticked.set()
+            self._ticked_at = time.monotonic()
+            async with self._ticked:
+                self._ticked.notify_all()
 
     async def whole_tick(self) -> None:
         """Wait until a tick that begins after this call has ended."""
-        begun = self._begun
-        while self._begun == begun or self._ended < self._begun:
-            self._ticked.clear()
-            await self._ticked.wait()
+        for _ in range(2):  # the first tick may have begun before
+            async with self._ticked:
+                await self._ticked.wait()
 
     @property
     def trouble(self) -> str:
@@ -221,7 +219,6 @@ class Launcher:
             outcome=outcome,
             reason=reason,
             exit_code=state.exit_code,
-            gpu_seconds=(now - run.launched) * sum(gpus for _, gpus in run.place[1]),
         )
         self._finish(ended, *self._ending(job, ended))
 

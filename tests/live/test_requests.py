@@ -148,17 +148,6 @@ def test_what_waits_for_a_cancelled_job_is_cancelled_in_the_same_transaction(ser
     with pytest.raises(RefusedError, match="'d' has ended"):
         service.admission.cancel("d")
     assert statuses(service) == dict.fromkeys("abcd", "cancelled") | {"other": "queued"}
-
-
-def test_jobs_that_have_ended_depend_on_none(service):
-    for name, after in (("a", ()), ("b", ()), ("c", ("a", "b")), ("d", ("a", "c"))):
-        submit(service, name, *after)
-    service.admission.cancel("d")
-    assert {cause: list(jobs) for cause, jobs in service.record.state.dependents.items() if jobs} == {
-        "a": ["c"],
-        "b": ["c"],
-    }
-    service.admission.cancel("c")
     assert not any(service.record.state.dependents.values())
 
 

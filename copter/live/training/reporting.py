@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from urllib.parse import urlsplit, urlunsplit
 
 from copter.live.training.plan import Batch, Orders, StepTimes, TrainingPlan, TrainingReport
 
@@ -96,29 +95,23 @@ class Reporter:
 
     def _ask(self, report: TrainingReport) -> Orders:
         # Import the HTTP client here: only the first process of a run posts, and the others need not load it.
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import ProxyHandler, Request, build_opener
 
-        url = urlsplit(self._plan.url)
-        if url.hostname is None:
-            raise ValueError(f"url = {self._plan.url!r}: must be the address of a service")
-        make = HTTPSConnection if url.scheme == "https" else HTTPConnection
-        connection = make(url.hostname, url.port, timeout=_POST_SECONDS)
         headers = {"Authorization": f"Bearer {self._plan.token}", "Content-Type": "application/json"}
-        path = urlunsplit(("", "", url.path or "/", url.query, ""))
+        body = json.dumps(report.as_dict(), allow_nan=False).encode()
         try:
-            connection.request("POST", path, json.dumps(report.as_dict(), allow_nan=False), headers)
-            answer = connection.getresponse()
-            content = answer.read()
-        except HTTPException as error:
-            raise OSError(f"{type(error).__name__}: {error}") from error
-        finally:
-            connection.close()
-        if answer.status in _NO_RIGHT:
+            request = Request(self._plan.url, body, headers)
+            with build_opener(ProxyHandler({})).open(request, timeout=_POST_SECONDS) as answer:
+                return Orders.from_dict(json.loads(answer.read()))
+        except HTTPError as error:
+            if error.code not in _NO_RIGHT:
+                raise
             self._refused = True
             return Orders(self._plan.lease_seconds, stop=True)
-        if answer.status >= 300:
-            raise OSError(f"HTTP status {answer.status}")
-        return Orders.from_dict(json.loads(content))
+        except HTTPException as error:
+            raise OSError(f"{type(error).__name__}: {error}") from error
 
     def _add(self, local_batch: int, count: int, logs: float) -> None:
         """Add the times of steps; the caller holds the lock."""
