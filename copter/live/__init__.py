@@ -22,5 +22,7 @@ The folder may import all of copter; nothing else in copter imports it.  `traini
 no extra, and `backends/agent.py` needs the standard library only, because both run in the jobs.
 """
 
-ENDINGS = ("completed", "failed", "cancelled")
-"""Statuses of jobs that have ended.  They are here so that commands need not import the service."""
+ENDINGS = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
+"""Statuses of jobs that have ended, with the words of sentences for them.
+
+They are here so that commands need not import the service."""

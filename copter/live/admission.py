@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from copter.errors import CopterError
+from copter.live import ENDINGS
 from copter.live.backends.base import Backend
-from copter.live.cluster import HOW
 from copter.live.events import Closed, Drained, Reported, Submitted
 from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
@@ -232,7 +232,7 @@ class Admission:
             if (job := record.state.find(name)) is None:
                 raise RefusedError(422, f"after = {name!r}: there is no job of this name")
             if (end := job.closed) is not None and end.ending != "completed":
-                raise RefusedError(409, f"after = {name!r}: must complete first, but {HOW[end.ending]}")
+                raise RefusedError(409, f"after = {name!r}: must complete first, but {ENDINGS[end.ending]}")
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")

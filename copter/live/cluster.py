@@ -14,12 +14,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from copter.live import ENDINGS
 from copter.live.events import (
     Closed,
     Decided,
     Drained,
     Ended,
-    Ending,
     Event,
     Launched,
     NodesChanged,
@@ -37,8 +37,6 @@ from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
 from copter.problems.cluster.workload import Kind
 
-HOW: Mapping[Ending, str] = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
-"""Words for the endings of jobs."""
 _LONG_SECONDS = 600.0
 """Seconds after which a run of a rigid job counts as progress."""
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
@@ -273,7 +271,9 @@ class LiveCluster:
 
     def endings(self) -> dict[str, int]:
         """Return the number of ended jobs by their ending."""
-        return {ending: sum(jobs for (_, one), jobs in self.over.items() if one == ending) for ending in HOW}
+        return {
+            ending: sum(jobs for (_, one), jobs in self.over.items() if one == ending) for ending in ENDINGS
+        }
 
     def running(self) -> list[LiveJob]:
         """Return the jobs with a run that has not ended."""

@@ -38,14 +38,10 @@ def raise_file_limit() -> int:
 
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket for a server; raises CopterError if the address cannot be used."""
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        made.close()
         raise CopterError(f"address {host}:{port}: {error.strerror or error}") from None
-    return made
 
 
 def connection_limits(files: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.workload import JobSubmission, Kind
 
 with extra("live"):
-    from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+    from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 LONGEST_NAME = 63
 """Largest number of characters of a job's name."""
@@ -35,7 +35,8 @@ _MOST_PASSES = 1000
 """Largest number of passes in which one GPU may process a batch."""
 Name = Annotated[str, Field(pattern=NAME)]
 _Word = Annotated[str, Field(pattern=WORD)]
-_Text = Annotated[str, Field(max_length=_LONGEST)]
+_Text = Annotated[str, Field(max_length=_LONGEST, pattern=r"^[^\x00]*$")]
+"""A text for the system, which ends texts at a zero byte."""
 _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -85,15 +86,6 @@ class JobFile(Strict):
     retries: Annotated[int, Field(ge=0, le=1000)] = 3
     memory_gb_per_gpu: Annotated[float | None, Field(ge=0.01, le=1e6, allow_inf_nan=False)] = None
     cpus_per_gpu: Annotated[int | None, Field(ge=1, le=4096)] = None
-
-    @field_validator("command", "environment", "directory")
-    @classmethod
-    def _no_zeros(cls, value: Any) -> Any:
-        texts = [value] if isinstance(value, str) else list(value or ())
-        texts += list(value.values()) if isinstance(value, dict) else []
-        if any("\0" in text for text in texts):
-            raise ValueError("must not contain a zero byte")
-        return value
 
     @model_validator(mode="after")
     def _belongs(self) -> Self:

@@ -168,17 +168,14 @@ class Forecasts:
         jobs may be able to write.  It leads a session; at the end all processes in it are killed.
         """
         path = [*filter(None, (os.environ.get("PYTHONPATH"),)), *filter(os.path.isabs, sys.path)]
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "copter.live.ahead"),
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return {"error": f"the process of the estimate cannot begin: {error}"}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "copter.live.ahead"),
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
         seconds = PLAY_SECONDS + _MORE_SECONDS
         try:
             said, _ = await asyncio.wait_for(process.communicate(question), seconds)

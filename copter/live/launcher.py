@@ -203,29 +203,34 @@ class Launcher:
         """Return whether a run is to end because its job is to run elsewhere, or nowhere."""
         return job.target != run.place or bool(_used_up(job, self._record.now()))
 
-    def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
-        """Write that a run ended and, if its job is complete or given up, that the job ended."""
+    def _end(self, job: LiveJob, run: ActiveRun, state: RunState, *, final: bool = False) -> None:
+        """Write that a run ended and, in the same transaction, that its job ended if it did.
+
+        The job is complete, has used up its time, was tried too often, or is given up because this run is the
+        `final` one.
+        """
         assert state.outcome is not None
-        outcome, reason, killed = state.outcome, state.reason, run.killed
-        if killed and outcome in ("lost", "failed"):
-            outcome, reason = "failed", killed
+        outcome, reason = state.outcome, state.reason
+        if run.killed and outcome in ("lost", "failed"):
+            outcome, reason = "failed", run.killed
         elif math.isnan(run.left) and (state.by_itself or (outcome == "stopped" and reason)):
             outcome = "failed"  # the run was not told to end
-        now = self._record.now()
         ended = Ended(
-            time=now,
+            time=self._record.now(),
             job=job.name,
             number=run.number,
             outcome=outcome,
             reason=reason,
             exit_code=state.exit_code,
         )
-        self._finish(ended, *self._ending(job, ended))
+        ending, why = ("failed", reason) if final else self._ending(job, ended)
+        if ending is None or job.closed is not None:
+            self._record.write(ended)
+        else:
+            self._record.write(ended, Closed(time=ended.time, job=job.name, ending=ending, reason=why))
 
     def _ending(self, job: LiveJob, ended: Ended) -> tuple[Ending | None, str]:
         """Return how a job ends with its run, and why; None if it does not."""
-        if job.closed is not None:
-            return None, ""
         if ended.outcome == "completed":
             return "completed", ""
         if limit := _used_up(job, ended.time):
@@ -236,13 +241,6 @@ class Launcher:
         if losses > _MOST_LOSSES:
             return "failed", f"{losses} runs in a row made no progress; the last: {ended.reason}"
         return None, ""
-
-    def _finish(self, ended: Ended, ending: Ending | None, reason: str) -> None:
-        """Write that a run ended and, in the same transaction, that its job ended."""
-        closed = (
-            () if ending is None else (Closed(time=ended.time, job=ended.job, ending=ending, reason=reason),)
-        )
-        self._record.write(ended, *closed)
 
     async def _prune(self) -> None:
         """Drop the jobs that ended first, with their folders; go on in the next tick if that takes long."""
@@ -301,19 +299,13 @@ class Launcher:
         except UntrustedFileError as error:
             self._end(job, active, RunState("failed", f"cannot be started: {error}"))
         except RunRefusedError as error:
-            self._give_up(job, active, str(error))
+            self._end(job, active, RunState("failed", str(error)), final=True)
         except BackendError as error:  # the next tick finds the run lost, unless the backend has it
             self._record.note(f"run {active.number} was not started: {error}", job.name)
         except Exception as error:  # an error of this job must not end the service
             _log.exception("job %s", job.name)
-            self._give_up(job, active, f"cannot be started: {type(error).__name__}: {error}")
-
-    def _give_up(self, job: LiveJob, run: ActiveRun, reason: str) -> None:
-        """Write that a run failed to start and that its job, unless it has ended already, failed with it."""
-        ended = Ended(
-            time=self._record.now(), job=job.name, number=run.number, outcome="failed", reason=reason
-        )
-        self._finish(ended, "failed" if job.closed is None else None, reason)
+            why = f"cannot be started: {type(error).__name__}: {error}"
+            self._end(job, active, RunState("failed", why), final=True)
 
     def _run_of(self, job: LiveJob, active: ActiveRun) -> Run:
         """Return a job's present run for the backend."""

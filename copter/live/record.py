@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from copter.live.cluster import HOW, LiveCluster
+from copter.live import ENDINGS
+from copter.live.cluster import LiveCluster
 from copter.live.events import (
     Closed,
     Decided,
@@ -91,7 +92,7 @@ class ServiceRecord:
             for job in self.state.dependents.get(cause.job, ()):
                 if job not in closed:
                     closed.add(job)
-                    reason = f"it was to start after {cause.job!r}, which {HOW[cause.ending]}"
+                    reason = f"it was to start after {cause.job!r}, which {ENDINGS[cause.ending]}"
                     found.append(replace(cause, job=job, ending="cancelled", reason=reason))
                     causes.append(found[-1])
         return found
