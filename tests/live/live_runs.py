@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from copter.live.backends.base import Backend, Run, RunState
@@ -43,26 +40,15 @@ def run_of(
     job: str = "job",
     number: int = 1,
     gpus: tuple[int, ...] = (1,),
-    write: bool = True,
     **fields: object,
 ) -> Run:
-    """A run on nodes of the type t4 with so many GPUs each; its file is written if that is wanted."""
+    """A run on nodes of the type t4 with so many GPUs each; its file is written."""
     home = folder / "jobs" / job
     place = {"type": "t4", "hosts": tuple(f"t4-{node}" for node in range(len(gpus))), "gpus": gpus}
     own = {"directory": str(folder), "folder": home / "runs" / str(number)} | place | fields
     run = Run(job=job, number=number, command=command, **own)  # type: ignore[arg-type]
-    if write:
-        run.write()
+    run.write()
     return run
-
-
-@contextmanager
-def folder_of_all(prefix: str) -> Iterator[Path]:
-    """A new folder that other accounts can enter, removed afterwards; pytest's own are private."""
-    path = Path(tempfile.mkdtemp(prefix=prefix))
-    path.chmod(0o711)
-    yield path
-    shutil.rmtree(path)
 
 
 class Runs:

@@ -66,7 +66,7 @@ def refused(folder):
     ],
 )
 def test_a_damaged_event_is_named(folder, kind, edit, text, says):
-    jobs = {"Reported": "learns", **dict.fromkeys(("Opened", "Decided", "Drained", "Reserved"))}
+    jobs = {"Reported": "learns", **dict.fromkeys(("Opened", "Decided", "Drained"))}
     job = jobs.get(kind, "runs")
     (number,) = numbers(folder, kind, job)[-1:]
     changed(folder, f"UPDATE events SET {edit} WHERE id = {number}", text)

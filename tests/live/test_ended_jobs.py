@@ -127,16 +127,6 @@ def test_a_lost_event_is_noticed_where_others_were_dropped(few):
             make_service(copy, cluster=FEW)
 
 
-def test_an_event_of_an_ended_job_that_is_no_json_is_named(few):
-    few.close()
-    file = sqlite3.connect(few.folder / "journal.sqlite", isolation_level=None)
-    (number,) = file.execute("SELECT id FROM events WHERE kind = 'Ended' AND job = 'bad'").fetchone()
-    file.execute("UPDATE events SET fields = '{' WHERE id = ?", (number,))
-    file.close()
-    with pytest.raises(FileError, match=rf"event {number} \(Ended\): must be JSON"):
-        make_service(few.folder, cluster=FEW)
-
-
 def test_the_sums_on_the_command_line(few, command):
     code, shown = command(few, "usage")
     assert code == 0 and all(word in shown for word in ("alice", "bob", "GPU hours", "0.06"))

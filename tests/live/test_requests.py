@@ -176,15 +176,6 @@ def said(service, **changes):
     return " ".join(would_start(service, job))
 
 
-def test_what_is_free_is_said_and_nothing_changes(service):
-    before = list(service.record.journal.events())
-    text = said(service, gpus=2)
-    assert "It needs 2 GPUs of one type; not given to any job: 4 a100, 8 t4. Enough GPUs are free now" in text
-    assert "Before it there are 0 queued jobs" in text
-    assert list(service.record.journal.events()) == before
-    service.admission.submit(named(RIGID, "new", gpus=2))  # the name is still new
-
-
 def test_a_job_that_would_wait(service):
     for number in range(3):
         service.admission.submit(named(RIGID, f"big-{number}", gpus=4))
@@ -196,15 +187,6 @@ def test_a_job_that_would_wait(service):
     assert "not given to any job: 0 a100, 0 t4. Not enough GPUs of one type are free" in text
     assert "It would start after these jobs have completed: big-0, queued." in text
     assert "Before it there are 1 queued jobs" in text
-
-
-def test_nodes_that_are_out_of_use_are_named(service):
-    for type, node in (("a100", 0), ("t4", 0), ("t4", 1)):
-        service.admission.drain(type, node)
-    text = said(service, gpus=2)
-    assert "only 0 a100, 0 t4 are in use, so it cannot start now. Nodes out of use: " in text
-    assert all(f"{node} (it is drained)" in text for node in ("a100-0", "t4-0", "t4-1"))
-    assert "GPUs are free now" not in text
 
 
 @pytest.mark.parametrize(

@@ -53,19 +53,6 @@ def endings(service):
     return [(event.job, event.ending) for event in events(service, Closed)]
 
 
-def test_a_job_runs_and_is_over(service):
-    service.admission.submit(named(RIGID, "one"))
-    assert statuses(service) == {"one": "queued"}
-    step(service)
-    (run,) = service.backend.started
-    assert (run.job, run.number, run.gpus, run.once) == ("one", 1, (2,), True)
-    assert statuses(service) == {"one": "running"}
-    service.backend.end(run.id)
-    look(service)
-    assert statuses(service) == {}
-    assert endings(service) == [("one", "completed")]
-
-
 def test_how_crowded_it_was_is_known_after_a_kill(tmp_path):
     service = make_service(tmp_path)
     for number in range(6):
@@ -90,17 +77,6 @@ def test_how_crowded_it_was_is_known_after_a_kill(tmp_path):
     step(later, 60.0)
     job = later.record.state.jobs["meanwhile"]
     assert job.contention == pytest.approx(6 / 12)  # of the second round alone
-
-
-def test_a_name_is_taken_once_and_for_all(service):
-    service.admission.submit(named(RIGID, "one"))
-    for _ in range(2):
-        with pytest.raises(RefusedError, match="'one'") as refused:
-            service.admission.submit(named(RIGID, "one"))
-        assert refused.value.status == 409
-        step(service)
-        service.backend.end("one.1")
-        look(service)
 
 
 def test_an_elastic_job_is_resized_when_it_shares(service):
@@ -188,17 +164,6 @@ def test_a_drained_node_is_left(service):
     assert [(one["type"], one["node"], one["drained"]) for one in drained] == [(type, node, True)]
     service.admission.drain(type, node, back=True)
     assert not service.record.state.unusable
-
-
-def test_a_run_that_does_not_end_is_killed(service):
-    service.backend.ignores_stop = True
-    begin(service, ELASTIC, "one")
-    type, ((node, _),) = service.record.state.jobs["one"].target
-    service.admission.drain(type, node)
-    step(service, 10.0)
-    assert service.backend.stopped and not service.backend.killed
-    look(service, CLUSTER.grace_seconds + 1.0)
-    assert service.backend.killed == ["one.1"]
 
 
 def test_cancel_stops_then_kills_and_its_slots_are_free_when_it_is_dead(service):

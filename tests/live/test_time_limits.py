@@ -6,7 +6,7 @@ import typer
 from copter.live.cli import _seconds
 from copter.live.events import Closed
 from copter.live.views import job_view
-from support.live_cases import CLUSTER, RIGID, asked, begin, events, look, named, step
+from support.live_cases import CLUSTER, RIGID, asked, events, look, named, step
 
 
 def limited(name="one", seconds=100.0, **changes):
@@ -41,12 +41,6 @@ def test_a_job_that_has_used_its_time_is_stopped_then_killed_and_has_failed(serv
     assert len(service.backend.started) == 1 and not service.record.state.leftover
     (closed,) = of(service, Closed)
     assert (closed.ending, closed.author) == ("failed", "")
-
-
-def test_jobs_without_a_limit_write_and_suffer_nothing(service):
-    begin(service, RIGID, "one")
-    look(service, 1e6)
-    assert status(service)[0] == "running"
 
 
 def test_the_time_of_all_runs_counts(service):

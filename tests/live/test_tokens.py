@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 
 import pytest
 
@@ -141,8 +140,3 @@ def test_commands_show_owners_and_authors(tmp_path, service, command):
     found = json.loads(call("eyes", "jobs", "--ended", "--json")[1])
     assert {one["name"]: one["owner"] for one in found} == {"of-alice": "alice", "of-bob": "bob"}
     assert [one["reason"] for one in found] == ["", "cancelled by root"]
-
-
-def test_the_file_may_be_a_link(tmp_path, path):
-    os.symlink(path, tmp_path / "link")
-    assert Tokens("generated", tmp_path / "link").author(SECRETS["eyes"]).role == "read"
