@@ -180,9 +180,7 @@ class Admission:
 
     def _check_change(self, name: str, author: Author) -> None:
         """Raise RefusedError if an author cannot end a job."""
-        job = self._record.state.find(name)
-        if job is None:
-            raise RefusedError(404, f"there is no job {name!r}")
+        job = known_job(self._record, name)
         if job.closed is not None:
             raise RefusedError(409, f"job {name!r} has ended")
         if not _may_change(author, job.owner):
@@ -243,6 +241,14 @@ class Admission:
                 f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"
                 " limit: omit it",
             )
+
+
+def known_job(record: ServiceRecord, name: str) -> LiveJob:
+    """Return a job that has not ended, or is kept; raise RefusedError for another name."""
+    job = record.state.find(name)
+    if job is None:
+        raise RefusedError(404, f"there is no job {name!r}")
+    return job
 
 
 def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:

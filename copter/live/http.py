@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from copter.extras import extra
-from copter.live.admission import RefusedError
+from copter.live.admission import RefusedError, known_job
 from copter.live.files import WORD, JobFile, Strict, describe
 from copter.live.folder import JOBS, run_token
 from copter.live.report import ReportBody
@@ -222,9 +222,7 @@ async def log(
     ``X-Run`` and ``X-Next`` are the next arguments.  ``X-More`` says what may follow the text: text, another
     run, or none.
     """
-    job = service.record.state.find(name)
-    if job is None:
-        raise RefusedError(404, f"there is no job {name!r}")
+    job = known_job(service.record, name)
     over = job.closed is not None and job.run is None
     home = service.folder / JOBS / name / "runs"
     number, text, end, newer = await asyncio.to_thread(read_log, home, run, after, tail)

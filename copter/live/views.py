@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 from copter.extras import extra
 from copter.live import ENDINGS
-from copter.live.admission import RefusedError
+from copter.live.admission import known_job
 from copter.live.events import Ended, Launched, Told
 from copter.live.files import NAME
 from copter.live.jobs import LiveJob
@@ -73,9 +73,7 @@ def _job(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
 
 def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
     """Return the view of a job with its runs and reports; raises RefusedError if there is no such job."""
-    job = record.state.find(name)
-    if job is None:
-        raise RefusedError(404, f"there is no job {name!r}")
+    job = known_job(record, name)
     runs: dict[int, dict[str, Any]] = {}
     for kind in ("Launched", "Told", "Ended"):  # the reports of a job may be many
         for _, event in record.journal.events(kind=kind, job=name):

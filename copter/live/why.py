@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from copter.live.admission import known_job
 from copter.live.cluster import LiveCluster
 from copter.live.forecast import PLAY_SECONDS, Forecast, Forecasts
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
-from copter.live.views import job_view
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.rounds import can_run
@@ -46,17 +46,20 @@ async def why(
     RefusedError
         If there is no such job.
     """
-    forecast = None
-    if (job := record.state.jobs.get(name)) is not None and job.status == "queued":
+    job, forecast = known_job(record, name), None
+    if job.status == "queued":
         forecast = await forecasts.about(name, seconds)  # first, because the job may change meanwhile
-    view = job_view(record, name)
-    job = record.state.jobs.get(name)
-    known = {"name": name, "status": view["status"]}
-    answer: dict[str, Any] = {**known, "position": None, "starts": None, "policy": []}
-    if job is None:
-        reason = view["reason"]
-        sentences = [f"It is {view['status']}: {reason}." if reason else f"It is {view['status']}."]
-        return answer | {"sentences": sentences}
+        job = known_job(record, name)
+    answer: dict[str, Any] = {
+        "name": name,
+        "status": job.status,
+        "position": None,
+        "starts": None,
+        "policy": [],
+    }
+    if job.closed is not None:
+        reason = f": {job.closed.reason}" if job.closed.reason else ""
+        return answer | {"sentences": [f"It is {job.status}{reason}."]}
     sentences = list(_sentences(record, rounds, job))
     if job.status == "queued":
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
