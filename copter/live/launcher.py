@@ -53,7 +53,7 @@ class Launcher:
     """The runs of a service.
 
     Runs report to `url` with tokens that are derived from the service's `token`.  `silent` is the error of
-    the last tick; empty without an error.  `numbered` is true if runs get machine-wide numbers of GPUs.
+    the last tick; empty without an error.
     """
 
     def __init__(
@@ -72,7 +72,6 @@ class Launcher:
         self._thread = ThreadPoolExecutor(1, "backend")
         self._ticked, self._ticked_at = asyncio.Condition(), time.monotonic()
         self._file = file
-        self.numbered = not backend.picks_devices
         self.silent = ""
 
     async def tick(self) -> None:
@@ -321,7 +320,7 @@ class Launcher:
                 type=active.place[0],
                 hosts=active.hosts,
                 gpus=tuple(gpus for _, gpus in active.place[1]),
-                devices=self._numbers(active) if self.numbered else (),
+                devices=() if self._backend.picks_devices else self._numbers(active),
                 once=not file.elastic,
                 environment=file.environment | index,
                 log_bytes=self._file.log_bytes,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from copter.live.backends.agent import visible_devices
 from copter.live.backends.base import BackendSettingError
+from copter.live.backends.local import visible_devices
 from copter.live.backends.registry import make_backend
 from copter.live.files import ClusterFile
 
@@ -14,8 +14,9 @@ TWO = ClusterFile(gpus=({"type": "a100", "gpus_per_node": 2, "nodes": 1},))
     ("text", "names"),
     [("6,7", ["6", "7"]), (" 6 , GPU-a", ["6", "GPU-a"]), ("", []), ("-1", []), ("0,-1,1", ["0"])],
 )
-def test_the_list_ends_before_the_first_name_of_no_gpu(text, names):
-    assert visible_devices({"CUDA_VISIBLE_DEVICES": text}) == names
+def test_the_list_ends_before_the_first_name_of_no_gpu(monkeypatch, text, names):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", text)
+    assert visible_devices() == names
 
 
 @pytest.mark.parametrize("text", ["", "-1", "6", "0,-1"])

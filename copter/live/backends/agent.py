@@ -25,10 +25,7 @@ The environment of each process has these variables:
     COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and the number of processes
     COPTER_LOCAL_RANK               its number on the node
     COPTER_NODE                     the number of the node in the run
-    CUDA_VISIBLE_DEVICES            its GPU, if run.json or COPTER_DEVICES lists the GPUs of the run
-
-Numbers in run.json count the GPUs in COPTER_VISIBLE_DEVICES, the list of the service, or else those in the
-CUDA_VISIBLE_DEVICES of the agent, if it has one of the two.
+    CUDA_VISIBLE_DEVICES            its GPU, if COPTER_DEVICES lists the GPUs of the run on this node
 """
 
 from __future__ import annotations
@@ -42,16 +39,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from collections.abc import Iterator
 from typing import Any
 
 _GRACE_SECONDS = 5.0
 """Time between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 RUN_FILE = "run.json"
-VISIBLE = "COPTER_VISIBLE_DEVICES"
-"""Variable of an agent with the CUDA_VISIBLE_DEVICES of the service; jobs do not get it."""
+DEVICES = "COPTER_DEVICES"
+"""Variable of an agent with the names of its GPUs; jobs do not get it."""
 CGROUP = "COPTER_CGROUP"
 """Variable of an agent with the folder of the cgroup for its processes; jobs do not get it."""
 MEMORY, CPUS = "memory_gb_per_gpu", "cpus_per_gpu"
@@ -155,8 +151,8 @@ def start(
     if not count:
         return
     total = 1 if run["once"] else sum(run["gpus"])
-    devices = _devices(run["devices"][node] if run["devices"] else [])
-    own = {name: value for name, value in os.environ.items() if name not in (VISIBLE, CGROUP)}
+    devices = [one for one in os.environ.get(DEVICES, "").split(",") if one]
+    own = {name: value for name, value in os.environ.items() if name not in (DEVICES, CGROUP)}
     parent = os.getpid()
     os.chdir(run["directory"])
 
@@ -191,31 +187,6 @@ def start(
         except subprocess.SubprocessError:  # of `prepare`; it does not have the reason
             raise OSError(f"a process could not be moved to the cgroup {cgroup}") from None
         yield process
-
-
-def _devices(numbers: list[int]) -> list[str]:
-    """Return the names of the GPUs with some numbers or, without numbers, of those that the backend chose."""
-    if not numbers:
-        return [one for one in os.environ.get("COPTER_DEVICES", "").split(",") if one]
-    visible = visible_devices(os.environ, VISIBLE)
-    if visible is None:
-        visible = visible_devices(os.environ)
-    if visible is None:
-        return [str(one) for one in numbers]
-    if max(numbers) >= len(visible):
-        raise OSError(f"CUDA_VISIBLE_DEVICES = {','.join(visible)}: must list GPU {max(numbers)}, from 0")
-    return [visible[one] for one in numbers]
-
-
-def visible_devices(environment: Mapping[str, str], name: str = "CUDA_VISIBLE_DEVICES") -> list[str] | None:
-    """Return the GPUs that a process with this environment can see; None if it can see all of them.
-
-    As in CUDA, the list ends before the first number that no GPU has, such as -1.
-    """
-    if name not in environment:
-        return None
-    names = [one.strip() for one in environment[name].split(",")]
-    return list(takewhile(lambda name: name.isdecimal() or name.startswith(("GPU-", "MIG-")), names))
 
 
 def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:

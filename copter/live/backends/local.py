@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 
 from copter.live.backends import agent
@@ -89,8 +89,6 @@ class LocalBackend:
         gone = [host for host in run.hosts if host in down]
         if gone:
             raise BackendError(f"run {run.id}: node {gone[0]}: {down[gone[0]]}")
-        listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-        visible = {} if listed is None else {agent.VISIBLE: listed}
         self._asked[run.id] = time.monotonic()
         cgroups = [self._cgroups.make(run, node) for node in range(len(run.hosts))] if self._cgroups else []
         for node in range(len(run.hosts)):
@@ -98,13 +96,21 @@ class LocalBackend:
             with os.fdopen(open_to_append(run.folder / f"agent-{node}.txt"), "ab") as errors:
                 child = subprocess.Popen(
                     [sys.executable, "-I", "-S", agent.__file__, str(run.folder), str(node)],
-                    env=environment_of(self._passed) | visible | inside,
+                    env=environment_of(self._passed) | self._gpus(run, node) | inside,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
                     start_new_session=True,
                 )
             self._children[run.id, node] = child
+
+    def _gpus(self, run: Run, node: int) -> dict[str, str]:
+        """Return the variable with the names of a part's GPUs, whose numbers count those that are visible."""
+        if not run.devices:
+            return {}
+        visible, numbers = visible_devices(), run.devices[node]
+        names = map(str, numbers) if visible is None else (visible[one] for one in numbers)
+        return {agent.DEVICES: ",".join(names)}
 
     def stop(self, run: Run) -> None:
         """Send SIGTERM to the agents, which forward it; a part that has not begun will never begin."""
@@ -225,6 +231,18 @@ class LocalBackend:
         for key, child in list(self._children.items()):
             if child.poll() is not None:
                 del self._children[key]
+
+
+def visible_devices() -> list[str] | None:
+    """Return the GPUs in this process's CUDA_VISIBLE_DEVICES; None if it can see all of them.
+
+    As in CUDA, the list ends before the first number that no GPU has, such as -1.
+    """
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return None
+    names = (one.strip() for one in text.split(","))
+    return list(takewhile(lambda name: name.isdecimal() or name.startswith(("GPU-", "MIG-")), names))
 
 
 def _is_agent(pid: int, run: Run, node: int) -> bool:

@@ -63,7 +63,7 @@ class _Node:
         with open(os.path.join(folder, f"agent-{node}.txt"), "ab") as errors:
             self._agent = subprocess.Popen(
                 [python, "-I", "-S", agent.__file__, folder, str(node)],
-                env=environment_of(passed) | {"COPTER_DEVICES": ",".join(devices)},
+                env=environment_of(passed) | {agent.DEVICES: ",".join(devices)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

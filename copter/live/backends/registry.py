@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from copter.errors import choices
-from copter.live.backends.agent import visible_devices
 from copter.live.backends.base import Backend, BackendSettingError
 from copter.live.files import ClusterFile
 from copter.live.folder import service_id
@@ -37,9 +36,9 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
         If the backend does not answer.
     """
     if name == "local":
-        from copter.live.backends.local import LocalBackend
+        from copter.live.backends.local import LocalBackend, visible_devices
 
-        check_devices(cluster)
+        check_devices(cluster, visible_devices())
         return _made(LocalBackend, name, cluster, folder)
     if name == "ray":
         from copter.live.backends.on_ray import RayBackend
@@ -48,9 +47,8 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
     raise BackendSettingError(f"backend = {name!r}: must be one of {', '.join(BACKENDS)}")
 
 
-def check_devices(cluster: ClusterFile) -> None:
+def check_devices(cluster: ClusterFile, visible: list[str] | None) -> None:
     """Raise BackendSettingError if this process may see fewer GPUs than the cluster has."""
-    visible = visible_devices(os.environ)
     gpus = sum(one.nodes * one.gpus_per_node for one in cluster.gpus)
     if visible is not None and len(visible) < gpus:
         text = os.environ["CUDA_VISIBLE_DEVICES"]
