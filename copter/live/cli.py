@@ -134,7 +134,7 @@ def serve(
       copter serve --cluster cluster.toml --backend ray --host 10.0.0.5
     """
     from copter.extras import extra
-    from copter.live.backends.registry import BACKENDS, make_backend
+    from copter.live.backends.registry import make_backend
     from copter.live.connections import bound_socket, connection_limits, raise_file_limit
     from copter.live.files import ClusterFile, read_toml
     from copter.live.folder import TOKEN, make_folder
@@ -146,8 +146,6 @@ def serve(
     with extra("live"):
         import uvicorn
 
-    if backend not in BACKENDS:
-        raise typer.BadParameter(f"{backend!r}: must be one of {', '.join(BACKENDS)}", param_hint="--backend")
     file = read_toml(cluster, ClusterFile)
     settings = policy_settings(sets)
     made = make_policy(policy, **settings)

@@ -177,33 +177,29 @@ class LiveRounds:
         state.timer.time = asked = record.now()
         now = self._copied(look_at(self._rounds))
         seen = record.journal.last
-        answer, error = None, ""
-        self.deciding = True
+        self.deciding, error = True, ""
         try:
             answer = await self._answer(now)
+            self._rounds.carry_out(answer.decision)
+            self.unplaced = frozenset(answer.decision.placed.evicted)
         except PolicyFailedError as failed:  # all jobs keep their places
             error = str(failed)
+        except Exception as raised:  # a place in the decision does not exist
+            _log.exception("round %d", now.index)
+            error = described(raised)
         finally:
             self.deciding = False
-        if answer is not None:
-            try:
-                self._rounds.carry_out(answer.decision)
-                self.unplaced = frozenset(answer.decision.placed.evicted)
-            except Exception as raised:  # a place in the decision does not exist
-                _log.exception("round %d", now.index)
-                error = described(raised)
-        places, state.changes = state.changes, {}
-        self.trouble = error
+        self.trouble, places, state.changes = error, state.changes, {}
         decided = Decided(
             time=record.now(),
             seen=seen,
             asked=asked,
-            places={},
+            places={} if error else places,
             contention=state.timer.contention,
             weight=state.timer.weight,
             error=error,
         )
-        if error or answer is None:
+        if error:
             record.write(decided)
             record.note(f"round {now.index}: {error}; a new policy replaces the one that failed")
             self._lost = True  # and so is the state of the policy
@@ -211,7 +207,6 @@ class LiveRounds:
             return record.now() + _AGAIN_SECONDS
         decided = replace(
             decided,
-            places=places,
             figures=answer.figures,
             policy_seconds=answer.decision.policy_seconds,
             seconds=time.perf_counter() - began,

@@ -128,7 +128,6 @@ def cluster_view(service: OfService) -> dict[str, Any]:
         "silent": service.launcher.silent,
         "jobs": len(state.jobs),
         "over": state.endings(),
-        "queued": sum(job.status == "queued" for job in state.jobs.values()),
         "statuses": Counter(job.status for job in state.jobs.values()),
         "given": state.given(),
         "nodes": nodes,
