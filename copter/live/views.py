@@ -39,10 +39,10 @@ def jobs_view(
 ) -> list[dict[str, Any]]:
     """List the jobs in order of submission; with `ended`, then the ended jobs, the latest first."""
     past = reversed(record.state.ended.values()) if ended else ()
-    return [_job(record, job) for job in islice(chain(record.state.jobs.values(), past), limit)]
+    return [_job(job) for job in islice(chain(record.state.jobs.values(), past), limit)]
 
 
-def _job(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
+def _job(job: LiveJob) -> dict[str, Any]:
     held, report, end = job.allocation, job.report, job.closed
     done = end is not None and end.ending == "completed"
     waits = f"after {', '.join(sorted(job.waits_for))}" if job.waits_for else ""
@@ -72,7 +72,7 @@ def _job(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
 
 
 def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
-    """Return the view of a job with its runs and reports; raises RefusedError if there is no such job."""
+    """Return the view of a job with its runs; raises RefusedError if there is no such job."""
     job = known_job(record, name)
     runs: dict[int, dict[str, Any]] = {}
     for kind in ("Launched", "Told", "Ended"):  # the reports of a job may be many
@@ -95,7 +95,7 @@ def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
             elif isinstance(event, Ended):
                 own = {"outcome": event.outcome, "reason": event.reason, "exit_code": event.exit_code}
                 runs[event.number] |= own | {"ended": event.time}
-    return _job(record, job) | {
+    return _job(job) | {
         "run_seconds": job.run_seconds,
         "used_seconds": job.used_seconds(record.now()),
         "restart_seconds": job.profile.restart_seconds,
