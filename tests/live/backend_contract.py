@@ -43,7 +43,7 @@ class EveryBackend:
         agents = pids(killed)
         backend.kill(killed)
         assert until_ended(backend, killed).outcome == state(backend, killed).outcome == "lost"
-        until_gone(*agents)
+        until_gone(backend, *agents)
 
     def test_a_command_is_not_read_by_a_shell(self, backend, runs, nodes):
         words = ("a b", "$(touch broken)", "'\"", "x\ny", "; exit 1", "\\", "%j", "`id`", "$HOME", "*")
@@ -60,7 +60,7 @@ class EveryBackend:
         backend.start(run)
         ended = until_ended(backend, run)
         assert (ended.outcome, ended.reason) == ("failed", "process 0 on the node ended with exit code 3")
-        until_gone(*pids(run))
+        until_gone(backend, *pids(run))
 
     def test_a_run_is_found_again_by_a_later_service(self, backend, again, runs, nodes):
         run = runs.make(dict.fromkeys(nodes, 1), worker())

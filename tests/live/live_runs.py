@@ -120,9 +120,10 @@ def pids(run: Run) -> list[int]:
     return [agent["pid"] for agent in agents if agent]
 
 
-def until_gone(*numbers: int) -> None:
-    """Wait until processes are there no more."""
+def until_gone(backend: Backend, *numbers: int) -> None:
+    """Wait until processes are there no more, nor as children that the backend has not collected."""
     deadline = time.monotonic() + SECONDS
     while any(Path(f"/proc/{number}").exists() for number in numbers):
         assert time.monotonic() < deadline, numbers
+        backend.states([])
         time.sleep(0.02)

@@ -133,7 +133,7 @@ def test_a_node_that_dies_is_down_and_its_run_lost(cluster, make, runs):
     cluster.remove_node(node, allow_graceful=False)
     ended = until_ended(backend, run)
     assert ended.outcome == "lost" and ended.reason.startswith("node n3: Ray lost it: ")
-    until_gone(*agents)
+    until_gone(backend, *agents)
     assert list(backend.down()) == ["n3"]
 
 
