@@ -273,13 +273,13 @@ def troubled(made, tmp_path, monkeypatch):
     [
         ("raises", "the policy 'troubled' failed: ZeroDivisionError: for the test"),
         ("ends", "the process of the estimate ended with status 3"),
-        ("hangs", "no answer within 8 s"),
+        ("hangs", "no answer within 4 s"),
     ],
 )
 def test_a_policy_that_fails_hides_nothing(troubled, monkeypatch, mode, sentence):
     if mode == "hangs":
-        monkeypatch.setattr(forecast, "PLAY_SECONDS", 4.0)
-        monkeypatch.setattr(forecast, "_MORE_SECONDS", 4.0)
+        monkeypatch.setattr(forecast, "PLAY_SECONDS", 2.0)
+        monkeypatch.setattr(forecast, "_MORE_SECONDS", 2.0)
     service = troubled(mode)
     answer = told(service, "waits")
     assert answer["starts"] is None and answer["position"] == 2
