@@ -8,22 +8,17 @@ column uses one of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from copter.bench.course import Course, Play, solve_round
-from copter.bench.settings import Record
-from copter.program.program import ContinualProgram
-
-if TYPE_CHECKING:
-    from copter.bench.settings import SolverSettings
-    from copter.solvers.base import Solver
+from copter.bench.course import EditedCourse
+from copter.program.program import ContinualProgram, SharedColumns
 
 _WIDTH, _ROWS, _KINDS = 20, 16, 8
 _AT_ONCE = 200_000
@@ -33,7 +28,7 @@ _SMALL = 60_000
 
 
 @dataclass(frozen=True)
-class ChangesCourse(Course):
+class ChangesCourse(EditedCourse):
     """Rounds in which `changed` requests get new costs, in a program of `columns` columns.
 
     `own`: True if each request has its own coefficients. `scarce`: number of resources of a scarce program,
@@ -61,51 +56,37 @@ class ChangesCourse(Course):
             self, columns=columns, changed=min(self.changed, columns // _WIDTH // 20 + 1), rounds=12
         )
 
-    def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a new program."""
-        solver, rounds = settings.make(), _Rounds(self)
-        return Play(rounds.records(solver), solver.stopping(), rounds.program)
-
-
-class _Rounds:
-    """A program and its edits."""
-
-    def __init__(self, course: ChangesCourse) -> None:
-        self.course, self.rng = course, np.random.default_rng(course.seed)
-        self.program, rng = ContinualProgram(), self.rng
+    def edits(self, program: ContinualProgram) -> Iterator[Iterable[Callable[[], object]]]:
+        """Yield the edits that fill the program, then those that change its costs."""
+        rng = np.random.default_rng(self.seed)
         kinds = [_coefficients(rng) for _ in range(_KINDS)]
         typical = np.mean([kind.mean(axis=1) for kind in kinds], axis=0)
-        upper = typical * course.requests * rng.uniform(0.5, 0.9, _ROWS)
-        if course.scarce:
-            upper = np.full(course.scarce, 1.2 * course.requests / course.scarce)
-        self.program.add_resources(range(upper.size), upper=upper)
-        self.shared = [
-            self.program.share_columns(_by_row(kind), _WIDTH) for kind in ([] if course.own else kinds)
-        ]
+        upper = typical * self.requests * rng.uniform(0.5, 0.9, _ROWS)
+        if self.scarce:
+            upper = np.full(self.scarce, 1.2 * self.requests / self.scarce)
+        program.add_resources(range(upper.size), upper=upper)
+        shared = [program.share_columns(_by_row(kind), _WIDTH) for kind in ([] if self.own else kinds)]
+        yield self._fill(program, rng, shared)
+        for _ in range(self.rounds - 1):
+            count = min(self.changed, self.requests)
+            some = rng.choice(self.requests, count, replace=False, shuffle=False).tolist()
+            yield [partial(program.update_requests, some, costs=_costs(rng, count))]
 
-    def records(self, solver: Solver) -> Iterator[Record]:
-        """Yield one record a round; the data of edits is drawn outside the measured time."""
-        for number in range(self.course.rounds):
-            store_seconds = self._fill() if number == 0 else self._change()
-            yield solve_round(number, self.program, solver, store_seconds, lambda solution: {})
-
-    def _fill(self) -> float:
-        seconds, requests, rng = 0.0, self.course.requests, self.rng
-        for begin in range(0, requests, _AT_ONCE):
-            ids = np.arange(begin, min(begin + _AT_ONCE, requests))
+    def _fill(
+        self, program: ContinualProgram, rng: np.random.Generator, shared: Sequence[SharedColumns]
+    ) -> Iterator[Callable[[], object]]:
+        for begin in range(0, self.requests, _AT_ONCE):
+            ids = np.arange(begin, min(begin + _AT_ONCE, self.requests))
             kind = rng.integers(0, _KINDS, ids.size)
             for number in range(_KINDS):
                 mine = ids[kind == number]
-                costs, sizes = self._costs(mine.size), np.full(mine.size, _WIDTH)
-                usage: Any = self._own(mine.size) if self.course.own else self.shared[number]
-                start = perf_counter()
-                self.program.add_requests(mine.tolist(), costs.ravel(), sizes, usage, totals=1.0)
-                seconds += perf_counter() - start
-        return seconds
+                costs, sizes = _costs(rng, mine.size).ravel(), np.full(mine.size, _WIDTH)
+                usage: Any = self._own(rng, mine.size) if self.own else shared[number]
+                yield partial(program.add_requests, mine.tolist(), costs, sizes, usage, totals=1.0)
 
-    def _own(self, requests: int) -> csc_array:
+    def _own(self, rng: np.random.Generator, requests: int) -> csc_array:
         """Return coefficients of the columns of `requests` requests, one after the other."""
-        rng, columns, rows = self.rng, requests * _WIDTH, self.course.scarce
+        columns, rows = requests * _WIDTH, self.scarce
         if rows:
             once = rng.uniform(0.5, 2.0, columns), rng.integers(0, rows, columns), np.arange(columns + 1)
             return csc_array(once, shape=(rows, columns))
@@ -116,16 +97,9 @@ class _Rounds:
         value = rng.uniform(0.5, 1.5, int(pointer[-1]))
         return csc_array((value, row[taken], pointer), shape=(_ROWS, columns))
 
-    def _costs(self, requests: int) -> NDArray[np.float64]:
-        return -self.rng.uniform(0.1, 1.0, (requests, _WIDTH))
 
-    def _change(self) -> float:
-        count = min(self.course.changed, self.course.requests)
-        some = self.rng.choice(self.course.requests, count, replace=False, shuffle=False).tolist()
-        costs = self._costs(count)
-        start = perf_counter()
-        self.program.update_requests(some, costs=costs)
-        return perf_counter() - start
+def _costs(rng: np.random.Generator, requests: int) -> NDArray[np.float64]:
+    return -rng.uniform(0.1, 1.0, (requests, _WIDTH))
 
 
 def _coefficients(rng: np.random.Generator) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -90,7 +90,7 @@ class Course(ABC):
     Attributes
     ----------
     figures : sequence of Figure
-        Fields of the records in addition to those of :func:`solve_round`.
+        Fields of the records in addition to those of :func:`solved_record`.
     left_out : int
         Number of rounds at the start that the summary excludes: 1 (the cold one) or more.
     kind : str, optional
@@ -117,37 +117,58 @@ class Course(ABC):
         """Add fields to the records that need those of all solvers, such as the best known objective."""
 
 
-def solve_round(
-    number: int,
-    program: ContinualProgram,
-    solver: Solver,
-    store_seconds: float,
-    finish: Callable[[Solution], Mapping[str, Any]],
-) -> Record:
-    """Solve a program, finish the allocation, and return the record of the round.
+class Rounding:
+    """What follows the solve of a round; by default nothing."""
 
-    Parameters
-    ----------
-    store_seconds : float
-        Seconds in which the events of the round were converted to edits of the program.
-    finish : callable
-        Function that makes the allocation from the solution, by a shim or a repair; its time is
-        `rounding_seconds`. It returns `answer_objective`, `answer_gap` (NaN without an allocation) and the
-        course's own figures. For a solution without an allocation it returns only fields that need none: the
-        round is `missed`, and the last allocation remains.
-    """
-    begin = perf_counter()
-    solution = solver.solve(program)
-    wall = perf_counter() - begin
-    t_model, solve_seconds = solver.seconds(solution, wall)
-    edit_seconds = t_model + (store_seconds if Feature.IN_PLACE in solver.features else 0.0)
-    begin = perf_counter()
-    finished = finish(solution)
-    rounding_seconds = perf_counter() - begin
-    times = RoundTimes(
-        edit_seconds, solve_seconds, rounding_seconds, store_seconds, wall - t_model - solve_seconds
-    )
-    return solved_record(solver.name, number, program, solution, times) | dict(finished)
+    def __call__(self, solution: Solution) -> Record:
+        """Make the allocation from a solution, by a shim or a repair; the time is `rounding_seconds`.
+
+        Return `answer_objective`, `answer_gap` (NaN without an allocation) and the course's own figures. For
+        a solution without an allocation, return only fields that need none: the round is `missed`, and the
+        last allocation remains.
+        """
+        return {}
+
+    def figures(self) -> Record:
+        """Return figures of the allocation, outside the measured time."""
+        return {}
+
+
+class EditedCourse(Course):
+    """Rounds that are edits of one program, the same for every solver."""
+
+    @abstractmethod
+    def edits(self, program: ContinualProgram) -> Iterator[Iterable[Callable[[], object]]]:
+        """Yield the edits of each round of an empty program; only the time of their calls counts."""
+
+    def rounding(self, program: ContinualProgram) -> Rounding:
+        """Return what follows each solve of a program."""
+        return Rounding()
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with a new program."""
+        solver, program = settings.make(), settings.program()
+        return Play(self._records(solver, program), solver.stopping(), program)
+
+    def _records(self, solver: Solver, program: ContinualProgram) -> Iterator[Record]:
+        rounding = self.rounding(program)
+        for number, edits in enumerate(self.edits(program)):
+            store_seconds = 0.0
+            for edit in edits:
+                begin = perf_counter()
+                edit()
+                store_seconds += perf_counter() - begin
+            begin = perf_counter()
+            solution = solver.solve(program)
+            wall = perf_counter() - begin
+            model, solve = solver.seconds(solution, wall)
+            begin = perf_counter()
+            finished = rounding(solution)
+            shim = perf_counter() - begin
+            edit_seconds = model + (store_seconds if Feature.IN_PLACE in solver.features else 0.0)
+            times = RoundTimes(edit_seconds, solve, shim, store_seconds, wall - model - solve)
+            record = solved_record(solver.name, number, program, solution, times)
+            yield record | finished | rounding.figures()
 
 
 class RoundTimes(NamedTuple):

@@ -1,8 +1,8 @@
 """Recording of rounds as edits, so that every solver gets exactly the same rounds.
 
-A recording is a file of edits (:mod:`copter.durable.edits`), each preceded by its length and checksum. A
-length of 0 ends a round.  A replay reads one edit at a time, so its peak memory is that of the program and
-the solver.  Reading a recording does not execute code from the file.
+A recording is the file of a journal (:mod:`copter.durable.program_file`) without a solver.  A replay reads
+one edit at a time, so its peak memory is that of the program and the solver.  Reading a recording does not
+execute code from the file.
 
 Costs in a recording are to be minimised, whatever the sense of the recorded program.  A replay into a program
 of the same sense has the figures of that program.
@@ -12,57 +12,55 @@ from __future__ import annotations
 
 import importlib
 import math
-import struct
-import zlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from copter.bench.course import Course, Figure, Play, solve_round
+from copter.bench.course import EditedCourse, Figure, Rounding
 from copter.bench.settings import Record
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
+from copter.durable.program_file import ProgramFile
+from copter.durable.snapshot import pack
 from copter.durable.values import ValueFormatError
-from copter.errors import FileError, UnplacedError
+from copter.errors import UnplacedError
 from copter.program.program import ContinualProgram
 from copter.program.sense import Sense
 from copter.proof.whole import integrality_loss
-from copter.store.edit import Edit
 from copter.store.view import take_entries
 
 if TYPE_CHECKING:
     from copter.bench.result_files import SolverResult
-    from copter.bench.settings import SolverSettings
     from copter.shims.choose_one import Choice
     from copter.solution import Solution
-    from copter.solvers.base import Solver
 
-_MAGIC = b"\x89COPREC\n"
-_FRAME = struct.Struct("<QI")
-_END = _FRAME.pack(0, 0)
 INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 
 
-class Recorder:
-    """Writer of the edits of a :class:`RecordingProgram` to a file, which is overwritten, round by round."""
+class Recorder(WrittenProgram):
+    """An empty program whose edits are written to a file, round by round; an existing file is replaced.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rounds = 0
-        self._file: BinaryIO = path.open("wb")
-        self._file.write(_MAGIC)
+    The file is that of a :class:`copter.Journal` without a solver.
+    """
 
-    def write(self, edit: bytes) -> None:
-        """Append one edit to the present round."""
-        self._file.write(_FRAME.pack(len(edit), zlib.crc32(edit)) + edit)
+    def __init__(self, path: Path, *, sense: Sense = "min") -> None:
+        super().__init__(sense=sense)
+        path.unlink(missing_ok=True)
+        self._file, self._edits, self._rounds = ProgramFile(path), list[bytes](), 0
+        self._file.begin_after(pack(self), 0, {})
+
+    def _write(self, edit: bytes) -> None:
+        self._edits.append(edit)
 
     def end_round(self) -> None:
-        """End the present round; the program was solved here."""
-        self._file.write(_END)
-        self.rounds += 1
+        """End the present round, in which the program is solved next."""
+        self._rounds += 1
+        self._file.add_round(self._rounds, self._edits, {})
+        self._edits = []
 
     def __enter__(self) -> Self:
         return self
@@ -71,71 +69,56 @@ class Recorder:
         self._file.close()
 
 
-class RecordingProgram(WrittenProgram):
-    """A program that also writes every edit to a recorder."""
+def read_rounds(path: Path, program: ContinualProgram) -> Iterator[Iterator[Callable[[], object]]]:
+    """Yield the rounds of a recording, each as an iterator over functions that edit an empty program.
 
-    def __init__(self, recorder: Recorder, *, sense: Sense = "min") -> None:
-        super().__init__(sense=sense)
-        self._recorder = recorder
-
-    def _write(self, edit: bytes) -> None:
-        self._recorder.write(edit)
-
-
-def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Edit]]:
-    """Yield the first `rounds` rounds of a recording, each as an iterator over its edits.
-
-    A round must be exhausted before the next one. Raise FileError if the file is damaged, ends within a
-    round, or is not a recording.
+    Raises
+    ------
+    FileError
+        The file is not a recording, or it is damaged.
     """
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise FileError(path, "must be a recording of copter")
-        left = path.stat().st_size - len(_MAGIC)
-        done = 0
-        while left and (rounds is None or done < rounds):
-            edits = _Edits(path, file, left)
-            yield iter(edits)
-            left, done = edits.left, done + 1
+    with closing(ProgramFile(path, read_only=True)) as file:
+        for _, edits in file.rounds(0, file.facts("last")["round"]):
+            yield (_edit(file, program, edit) for edit in edits)
 
 
-class _Edits:
-    """Edits of a file up to the end of the round, and the number of bytes that remain."""
-
-    def __init__(self, path: Path, file: BinaryIO, left: int) -> None:
-        self.path, self.file, self.left = path, file, left
-
-    def __iter__(self) -> Iterator[Edit]:
-        while (frame := self._read(_FRAME.size)) != _END:
-            length, check = _FRAME.unpack(frame)
-            content = self._read(length)
-            if zlib.crc32(content) != check:
-                raise FileError(self.path, "is damaged: an edit has a wrong checksum")
-            try:
-                yield read_edit(content)
-            except ValueFormatError as wrong:
-                raise FileError(self.path, f"contains an edit that cannot be read: {wrong}") from None
-
-    def _read(self, length: int) -> bytes:
-        if length > self.left:
-            raise FileError(self.path, "ends within a round")
-        self.left -= length
-        return self.file.read(length)
+def _edit(file: ProgramFile, program: ContinualProgram, content: bytes) -> Callable[[], object]:
+    try:
+        return partial(make_edit, program, read_edit(content))
+    except ValueFormatError as wrong:
+        raise file.wrong(f"contains an edit that cannot be read: {wrong}") from None
 
 
-class Replayer:
-    """Applier of recorded edits to an empty program, by default one in this process."""
+class _ChooseOne(Rounding):
+    """Allocations by a shim, with their integral churn."""
 
-    def __init__(self, program: ContinualProgram | None = None) -> None:
-        self.program = ContinualProgram() if program is None else program
+    def __init__(self, program: ContinualProgram, shim: Any) -> None:
+        self._program, self._shim, self._churn = program, shim, IntegralChurn()
+        self._choice: Choice | None = None
 
-    def apply(self, edit: Edit) -> None:
-        """Apply one edit."""
-        make_edit(self.program, edit)
+    def __call__(self, solution: Solution) -> Record:
+        self._choice = None
+        if not solution.found:
+            return {}
+        try:
+            rounded = self._shim.round(self._program, solution)
+        except UnplacedError as error:  # objective and gap are infinite
+            rounded = error.rounded
+        self._choice = rounded.choice
+        return {
+            "answer_objective": rounded.objective,
+            "answer_gap": rounded.gap,
+            "integrality_loss": integrality_loss(rounded.objective, solution.bound),
+        }
+
+    def figures(self) -> Record:
+        """Return the integral churn, NaN without an allocation."""
+        choice = self._choice
+        return {"integral_churn": math.nan if choice is None else self._churn.measure(self._program, choice)}
 
 
 @dataclass(frozen=True)
-class Recorded(Course):
+class Recorded(EditedCourse):
     """Recorded rounds to measure.
 
     `warm_up`: small recording of the same kind that is played first, untimed. `shim`: ``module:name`` of a
@@ -152,40 +135,14 @@ class Recorded(Course):
         """Return the recording of the warm-up."""
         return replace(self, rounds=self.warm_up)
 
-    def play(self, settings: SolverSettings) -> Play:
-        """Replay the recording through a solver."""
-        solver, replayer = settings.make(), Replayer(settings.program())
-        return Play(self._records(solver, replayer), solver.stopping(), replayer.program)
+    def edits(self, program: ContinualProgram) -> Iterator[Iterator[Callable[[], object]]]:
+        """Yield the recorded edits."""
+        return read_rounds(self.rounds, program)
 
-    def _records(self, solver: Solver, replayer: Replayer) -> Iterator[Record]:
+    def rounding(self, program: ContinualProgram) -> Rounding:
+        """Return the shim, with the integral churn."""
         module, _, name = self.shim.partition(":")
-        shim, churn = getattr(importlib.import_module(module), name)(), IntegralChurn()
-        choices = []
-
-        def finish(solution: Solution) -> Record:
-            if not solution.found:
-                return {}
-            try:
-                rounded = shim.round(replayer.program, solution)
-            except UnplacedError as error:  # objective and gap are infinite
-                rounded = error.rounded
-            choices.append(rounded.choice)
-            return {
-                "answer_objective": rounded.objective,
-                "answer_gap": rounded.gap,
-                "integrality_loss": integrality_loss(rounded.objective, solution.bound),
-            }
-
-        for number, edits in enumerate(read_rounds(self.rounds)):
-            store_seconds = 0.0
-            for edit in edits:
-                begin = perf_counter()
-                replayer.apply(edit)
-                store_seconds += perf_counter() - begin
-            record = solve_round(number, replayer.program, solver, store_seconds, finish)
-            # outside the measured time
-            moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan
-            yield record | {"integral_churn": moved}
+        return _ChooseOne(program, getattr(importlib.import_module(module), name)())
 
 
 @dataclass(frozen=True)

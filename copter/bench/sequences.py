@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from copter.bench.case import PROFILES, Inputs, all_cases
 from copter.bench.course import Course
 from copter.bench.domain import DomainCourse
-from copter.bench.recording import Replayer, read_rounds
+from copter.bench.recording import read_rounds
 from copter.bench.settings import SolverSettings
 from copter.errors import CopterError, SolverError, UnsupportedError, choices
 from copter.models.linear_program import LinearProgram
@@ -106,11 +106,11 @@ def _plain(name: str) -> str:
 
 def _replayed(path: Path) -> Iterator[_Round]:
     """Yield the rounds of a file of :class:`copter.bench.recording.Recorder`."""
-    replayer, names = Replayer(), _Names()
-    for edits in read_rounds(path):
+    program, names = ContinualProgram(), _Names()
+    for edits in read_rounds(path, program):
         for edit in edits:
-            replayer.apply(edit)
-        yield names.take(replayer.program)
+            edit()
+        yield names.take(program)
 
 
 def _played(course: Course, solver: str, tolerance: float) -> Iterator[_Round]:

@@ -9,21 +9,15 @@ All solvers get the same edits, because these do not depend on answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.bench.course import Course, Play, solve_round
-from copter.bench.settings import Record
+from copter.bench.course import EditedCourse
 from copter.program.program import ContinualProgram, SharedColumns
-
-if TYPE_CHECKING:
-    from copter.bench.settings import SolverSettings
-    from copter.solvers.base import Solver
 
 _RESOURCES, _KINDS = 7, 16
 _BUSY = 0.3
@@ -35,7 +29,7 @@ _SMALL = 60_000
 
 
 @dataclass(frozen=True)
-class Synthetic(Course):
+class Synthetic(EditedCourse):
     """Rounds of a synthetic program of ``requests * width`` columns.
 
     `churn`: share of the requests that leave, arrive, and change, in a round.
@@ -51,18 +45,20 @@ class Synthetic(Course):
         """Return a few rounds of a small program of the same kind."""
         return replace(self, requests=max(2, _SMALL // self.width), rounds=3)
 
-    def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a new program."""
-        solver, rounds = settings.make(), _Rounds(self)
-        return Play(rounds.records(solver, self.rounds), solver.stopping(), rounds.program)
+    def edits(self, program: ContinualProgram) -> Iterator[Iterable[Callable[[], object]]]:
+        """Yield the edits of the arrivals of all requests, then those of each further round."""
+        requests = _Requests(self, program)
+        yield requests.arrive(self.requests)
+        for _ in range(self.rounds - 1):
+            yield requests.change()
 
 
-class _Rounds:
-    """A program and its edits."""
+class _Requests:
+    """The requests that are present in a program, and edits of them."""
 
-    def __init__(self, course: Synthetic) -> None:
+    def __init__(self, course: Synthetic, program: ContinualProgram) -> None:
         self.rng = rng = np.random.default_rng(course.seed)
-        self.program, self.course = ContinualProgram(), course
+        self.program, self.course = program, course
         capacity = _BUSY * 32.0 * course.requests / _RESOURCES
         for row in range(_RESOURCES):
             self.program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
@@ -81,17 +77,7 @@ class _Rounds:
         gains = speed * units ** rng.uniform(0.5, 0.9) * rng.uniform(0.95, 1.05, width)
         return self.program.share_columns(usage, width), gains
 
-    def records(self, solver: Solver, rounds: int) -> Iterator[Record]:
-        """Yield one record a round; the data of edits is drawn outside the measured time."""
-        for number in range(rounds):
-            store_seconds = 0.0
-            for edit in self._arrive(self.course.requests) if number == 0 else self._change():
-                begin = perf_counter()
-                edit()
-                store_seconds += perf_counter() - begin
-            yield solve_round(number, self.program, solver, store_seconds, lambda solution: {})
-
-    def _arrive(self, count: int) -> Iterator[Callable[[], None]]:
+    def arrive(self, count: int) -> Iterator[Callable[[], object]]:
         """Yield edits that add requests, kind by kind, with a limited number of columns each."""
         ids = np.arange(self.next_id, self.next_id + count)
         self.next_id += count
@@ -102,7 +88,7 @@ class _Rounds:
             for begin in range(0, mine.size, most):
                 yield self._adding(number, mine[begin : begin + most])
 
-    def _adding(self, kind: int, ids: NDArray[np.int64]) -> Callable[[], None]:
+    def _adding(self, kind: int, ids: NDArray[np.int64]) -> Callable[[], object]:
         template, gains = self.kinds[kind]
         width, weight = gains.size, self.rng.uniform(0.2, 2.0, ids.size)
         sizes, names = np.full(ids.size, width), ids.tolist()
@@ -111,7 +97,8 @@ class _Rounds:
         flat = costs.ravel()
         return lambda: self.program.add_requests(names, flat, sizes, template, totals=np.ones(ids.size))
 
-    def _change(self) -> Iterator[Callable[[], None]]:
+    def change(self) -> Iterator[Callable[[], object]]:
+        """Yield edits that remove, change and add requests."""
         count = min(max(1, round(self.course.churn * self.present.size)), self.present.size - 1)
         gone = self.rng.choice(self.present.size, count, replace=False)
         leaving = self.present[gone].tolist()
@@ -120,4 +107,4 @@ class _Rounds:
         weight = self.rng.uniform(0.5, 1.5, len(changed))
         yield lambda: self.program.remove_requests(leaving)
         yield lambda: self.program.update_requests(changed, scales=weight)
-        yield from self._arrive(len(leaving))
+        yield from self.arrive(len(leaving))

@@ -298,7 +298,7 @@ class Journal(WrittenProgram):
             self.solver.reset()
             self.solver.save_state(self)  # raises an error now if the state cannot be written
 
-    def _replay(self, number: int, edits: list[bytes]) -> None:
+    def _replay(self, number: int, edits: Iterable[bytes]) -> None:
         """Apply the edits of a round again."""
         wrong = self._usable().wrong
         try:

@@ -118,7 +118,7 @@ class ProgramFile(Log):
             raise self.wrong(f"item {name!r} must have the number of a round")
         return found
 
-    def rounds(self, base: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
+    def rounds(self, base: int, last: int) -> Iterator[tuple[int, Iterator[bytes]]]:
         """Iterate over number and edits of the rounds after a snapshot; raise FileError if one is damaged."""
         counts = self.rows("SELECT round, edits FROM rounds ORDER BY round")
         if [round for round, _ in counts] != list(range(base + 1, last + 1)):
@@ -127,11 +127,11 @@ class ProgramFile(Log):
         if not all(type(count) is int for _, count in counts) or sum(count for _, count in counts) != total:
             raise self.wrong("the file must contain as many edits as its rounds have together")
         for round, count in counts:
-            pieces: dict[int, list[Any]] = {number: [] for number in range(count)}
-            query = "SELECT number, piece, content, crc FROM edits WHERE round = ? ORDER BY number, piece"
-            for number, *row in self.rows(query, round):
-                pieces.setdefault(number, []).append(row)
-            yield round, [self._joined((round, number), rows) for number, rows in pieces.items()]
+            yield round, (self._edit(round, number) for number in range(count))
+
+    def _edit(self, round: int, number: int) -> bytes:
+        query = "SELECT piece, content, crc FROM edits WHERE round = ? AND number = ? ORDER BY piece"
+        return self._joined((round, number), self.rows(query, round, number))
 
     def _joined(self, key: _Key, rows: list[Any]) -> bytes:
         """Return the bytes of a value from its pieces."""

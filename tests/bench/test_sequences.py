@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram
-from copter.bench.recording import Recorder, RecordingProgram
+from copter.bench.recording import Recorder
 from copter.bench.sequences import Sequence, _Names, sequence_named, write_sequence
 from copter.errors import CopterError, SolverError
 from support.commands import invoke, words
@@ -122,12 +122,11 @@ def test_every_kind_of_edit_is_exported(tmp_path: Path) -> None:
 
 
 def test_a_recording_is_exported(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "My rounds.copter") as recorder:
-        program = RecordingProgram(recorder)
+    with Recorder(tmp_path / "My rounds.copter") as program:
         program.add_resource("gpu", upper=8)
         for k in range(5):
             program.add_request(k, [-1.0 - k, -2.0], {"gpu": [1.0, 2.0]}, total=3)
-            recorder.end_round()
+            program.end_round()
     sequence = sequence_named(str(tmp_path / "My rounds.copter"))
     assert sequence.name == "my-rounds"
     assert write_sequence(sequence, tmp_path / "out", 0)["rounds"] == 5

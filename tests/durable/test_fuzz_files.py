@@ -14,10 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from copter import ContinualProgram, Journal, LogTerm, ProximalPoint
-from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import ValueFormatError, decode, encode
-from copter.errors import CopterError, FileError
+from copter.errors import FileError
 from support.amounts import examples
 from support.rich_program import Square, rich
 
@@ -189,22 +188,3 @@ def test_changed_rounds_are_made_or_refused(rounds, which, how):
         Journal(folder, ProximalPoint()).close()
     except FileError as refused:
         assert refused.path == str(folder / "journal.sqlite")
-
-
-@settings(QUICK)
-@given(how=changes)
-def test_changed_recordings_are_refused_or_end_early(tmp_path, how):
-    path = tmp_path / "rounds"
-    with Recorder(path) as recorder:
-        program = RecordingProgram(recorder)
-        program.add_resource("a", 3.0)
-        program.add_request("x", [1.0, 2.0], {"a": 1.0}, total=1.0)
-        recorder.end_round()
-    path.write_bytes(changed(path.read_bytes(), how))
-    replayer = Replayer()
-    try:
-        for deltas in read_rounds(path):
-            for delta in deltas:
-                replayer.apply(delta)
-    except CopterError:
-        pass

@@ -18,7 +18,7 @@ from copter import (
     read_model,
     write_mps,
 )
-from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
+from copter.bench.recording import Recorder, read_rounds
 from copter.errors import CopterError, SettingError, UnplacedError
 from copter.solvers.generation import MissingColumns, generations
 
@@ -190,15 +190,14 @@ def test_a_journal_has_the_sense_of_its_program(tmp_path):
 
 
 def test_recordings_are_replayed_in_the_sense_of_the_program(tmp_path):
-    with Recorder(tmp_path / "rounds") as recorder:
-        program = RecordingProgram(recorder, sense="max")
+    with Recorder(tmp_path / "rounds", sense="max") as program:
         program.add_request("a", [1.0, 2.0], {}, total=1)
-        recorder.end_round()
+        program.end_round()
     for sense, costs in (("max", [1.0, 2.0]), ("min", [-1.0, -2.0])):
-        replayer = Replayer(ContinualProgram(sense=sense))
-        for edit in itertools.chain.from_iterable(read_rounds(tmp_path / "rounds")):
-            replayer.apply(edit)
-        assert replayer.program.requests["a"].costs.tolist() == costs
+        program = ContinualProgram(sense=sense)
+        for edit in itertools.chain.from_iterable(read_rounds(tmp_path / "rounds", program)):
+            edit()
+        assert program.requests["a"].costs.tolist() == costs
 
 
 def test_column_generation_has_an_upper_bound():

@@ -5,34 +5,45 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter import ProximalPoint
-from copter.bench.changes import ChangesCourse, _Rounds
+from copter import ContinualProgram, ProximalPoint
+from copter.bench.changes import ChangesCourse
 from copter.solvers.proximal.inactive_faults import inactive_faults
 from copter.solvers.proximal.solver import USUAL
 from support.audit import sums_agree
 from support.lazy_rounds import is_lazy
 
 
+class Rounds:
+    """A program that a course has filled, and further rounds."""
+
+    def __init__(self, course):
+        self.program = ContinualProgram()
+        self._edits = course.edits(self.program)
+        self.change()
+
+    def change(self):
+        for edit in next(self._edits):
+            edit()
+
+
 def warm(columns=24_000, **settings):
     """A program, and a solver that has closed its requests."""
-    rounds, solver = _Rounds(ChangesCourse(columns, 1)), ProximalPoint(**settings)
-    rounds._fill()
+    rounds, solver = Rounds(ChangesCourse(columns, 1)), ProximalPoint(**settings)
     for _ in range(4):
         solver.solve(rounds.program)
-        rounds._change()
+        rounds.change()
     assert is_lazy(solver.solve(rounds.program))
     return rounds, solver
 
 
 def test_nobody_is_closed_after_a_deadline():
     """With a deadline that is over when the solve ends, what would come after it is left out."""
-    rounds, solver = _Rounds(ChangesCourse(24_000, 1)), ProximalPoint()
-    rounds._fill()
+    rounds, solver = Rounds(ChangesCourse(24_000, 1)), ProximalPoint()
     hurried = ProximalPoint(tuning=replace(USUAL, lazy=replace(USUAL.lazy, seconds_each=1.0)))
     for _ in range(4):
         for each, deadline in ((solver, None), (hurried, 60.0)):
             assert each.solve(rounds.program, deadline=deadline).status == "optimal"
-        rounds._change()
+        rounds.change()
     assert solver._state.inactive is not None
     assert hurried._state.inactive is None
 

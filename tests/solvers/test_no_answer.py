@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter.bench.recording import Recorded, Recorder, RecordingProgram
+from copter.bench.recording import Recorded, Recorder
 from copter.bench.settings import SolverSettings
 from copter.errors import NoAllocationError
 from copter.problems.cluster.nodes import NodeChange
@@ -88,11 +88,10 @@ class Late(Solver):
 
 def test_a_recorded_round_without_an_answer_is_missed(tmp_path):
     path = tmp_path / "rounds"
-    with Recorder(path) as recorder:
-        program = RecordingProgram(recorder)
+    with Recorder(path) as program:
         program.add_resource("r", 2.0)
         program.add_request("a", [-1.0], {"r": 1.0}, total=1.0)
-        recorder.end_round()
+        program.end_round()
     course = Recorded(path, path, "copter.shims.choose_one:ChooseOneShim")
     answered, missed = (
         next(course.play(SolverSettings("glop", time_limit=limit)).records) for limit in (None, 0.0)

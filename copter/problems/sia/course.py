@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from copter.bench.recording import ProvenRounds, Recorded, Recorder, RecordingProgram
+from copter.bench.recording import ProvenRounds, Recorded, Recorder
 from copter.problems.sia.steady import record_rounds
 from copter.solvers.registry import make_solver
-
-if TYPE_CHECKING:
-    pass
 
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
 
@@ -61,7 +57,7 @@ def record_sia(
 def _record(path: Path, size: Size, seed: int) -> None:
     with Recorder(path) as recorder:
         steady = record_rounds(
-            RecordingProgram(recorder),
+            recorder,
             recorder.end_round,
             make_solver("copter"),
             gpus=size.gpus,

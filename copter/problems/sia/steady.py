@@ -153,7 +153,7 @@ def record_rounds(
 ) -> Iterator[SiaRecord]:
     """Play a steady cluster on a program that records its edits, and yield the record of each round.
 
-    `program`: empty, for example a :class:`copter.bench.recording.RecordingProgram`. `end_round`: called when
+    `program`: empty, for example a :class:`copter.bench.recording.Recorder`. `end_round`: called when
     the edits of a round are complete, before the solve. `solver`: its answers determine the next rounds.
     `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`: see :class:`SteadyReplay`.
     """
