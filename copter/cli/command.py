@@ -1,7 +1,8 @@
 """Commands from frozen dataclasses: the fields are options, and also the settings in JSON documents.
 
 A field with ``typer.Option`` or ``typer.Argument`` in its type is an option of the command. A field without
-one is a setting that always has its default. ``__post_init__`` checks options that depend on each other.
+one is a setting that always has its default. The docstring and ``examples`` are the help text.
+``__post_init__`` checks options that depend on each other, and ``execute`` is the command.
 """
 
 from __future__ import annotations
@@ -9,23 +10,25 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_hints
 
 import typer
 from typer.models import ParameterInfo
 
+from copter.cli.console import STANDARD_OUTPUT
 from copter.cli.options import (
     Actors,
+    Command,
     Deadline,
     Environment,
     Environments,
     Exact,
     Isolate,
-    JsonFlag,
-    JsonPath,
+    Json,
     ProcessCount,
     RayAddress,
     Seed,
@@ -36,10 +39,11 @@ from copter.cli.options import (
 from copter.cli.solvers import Names
 
 if TYPE_CHECKING:
+    from copter.bench.case import Case
     from copter.bench.settings import SolverSettings
     from copter.tasks.tasks import TaskRunner
 
-_NOT_SETTINGS = ("out", "force", "as_json", "json_path", "ray", "processes")
+_NOT_SETTINGS = ("out", "force", "json_path", "ray", "processes")
 """Options that do not change the results: the place of the output and of the computation."""
 
 _Out: TypeAlias = Annotated[
@@ -52,23 +56,35 @@ _Force: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommandOptions:
+class Options:
     """Checked options of a command; the base class of all of them."""
 
-    seed: Seed = 0
+    examples: ClassVar[str] = ""
+    """Text at the end of the help."""
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that determine the results, as written to config.json and JSON documents."""
         own = asdict(self)
         return {field.name: _plain(own[field.name]) for field in _ordered(type(self)) if field.name in own}
 
+    def execute(self) -> None:
+        """Run the command with these options."""
+        raise NotImplementedError
 
-def _ordered(options: type[CommandOptions]) -> Iterator[Field[Any]]:
+
+@dataclass(frozen=True, kw_only=True)
+class CommandOptions(Options):
+    """Options of a command that draws random numbers."""
+
+    seed: Seed = 0
+
+
+def _ordered(options: type[Options]) -> Iterator[Field[Any]]:
     """Return the settings of a class, those of its base classes last."""
     return (field for field in _in_order(options) if field.name not in _NOT_SETTINGS)
 
 
-def _in_order(options: type[CommandOptions]) -> list[Field[Any]]:
+def _in_order(options: type[Options]) -> list[Field[Any]]:
     there = {field.name: field for field in fields(options)}
     names = [name for cls in options.__mro__ for name in cls.__dict__.get("__annotations__", {})]
     return [there[name] for name in dict.fromkeys(names) if name in there]
@@ -162,18 +178,29 @@ class OverActors(Solving):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(CommandOptions):
+class WithDocument:
+    """Options of a command that prints tables, or a document instead."""
+
+    json_path: Json = None
+
+    @property
+    def quiet(self) -> bool:
+        """True if standard output is for the document, so that no progress bar is shown."""
+        return self.json_path == STANDARD_OUTPUT
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(WithDocument, CommandOptions):
     """Options of every ``copter run``."""
 
     out: _Out = None
     force: _Force = False
-    as_json: JsonFlag = False
 
     def folder(self, domain: str) -> Path | None:
         """Return the folder of the run: --out, or None with --json, or a folder named after the time."""
-        from copter.cli.runfolder import default_path
-
-        return self.out if self.out is not None or self.as_json else default_path(domain)
+        if self.out or self.json_path:
+            return self.out
+        return Path("runs") / f"{domain}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,35 +227,33 @@ class WithEnvironments(Solving):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions(WithEnvironments, CommandOptions):
+class BenchOptions(WithDocument, WithEnvironments, CommandOptions):
     """Options of every ``copter bench`` that plays the rounds of a course."""
 
     solvers: SolverNames = Names(("copter", "highs-hot"))
-    json_path: JsonPath = None
     isolate: Isolate = True
     ray: RayAddress = None
+
+    def case(self) -> Case:
+        """Return the case to measure."""
+        raise NotImplementedError
+
+    def execute(self) -> None:
+        """Measure the case with the solvers."""
+        from copter.cli.bench import bench
+
+        bench(self.case(), self)
 
     def spread(self) -> TaskRunner:
         """Return a runner of tasks: on Ray, in one other process, or in this one with --no-isolate."""
         return _where(self.ray, 1 if self.isolate else None)
 
 
-AnyOptions = TypeVar("AnyOptions", bound=CommandOptions)
-
-
-def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Callable[..., None]:
-    """Return a function for typer, with the options as arguments, that calls `body` with an instance of them.
-
-    Parameters
-    ----------
-    options : type of CommandOptions
-        Class of the options. Its docstring is the help text of the command.
-    body : callable
-        Function that does the work.
-    """
+def add(app: typer.Typer, name: str, options: type[Options], **fixed: Any) -> None:
+    """Add a command to an application: its options are the fields of a class, except those in `fixed`."""
 
     def run(**values: Any) -> None:
-        body(options(**values))
+        options(**fixed, **values).execute()
 
     hints = get_type_hints(options, include_extras=True)
     parameters = [
@@ -241,7 +266,14 @@ def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Ca
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__doc__ = options.__doc__
-    return run
+    app.command(name, cls=Command, epilog=options.examples)(run)
+
+
+def made(name: str, options: type[Options], **fixed: Any) -> Any:
+    """Return a command for a group that finds its commands itself; arguments as in :func:`add`."""
+    app = typer.Typer(rich_markup_mode=None)
+    add(app, name, options, **fixed)
+    return typer.main.get_command(app)
 
 
 def _default(field: Field[Any]) -> Any:

@@ -8,25 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from copter.bench.formats import plain, seconds
+from copter.bench.formats import plain as plain
+from copter.bench.formats import seconds as seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = [
-    "errors",
-    "output",
-    "plain",
-    "print_json",
-    "progress",
-    "publish",
-    "save_json",
-    "say",
-    "seconds",
-    "table",
-]
+    from copter.bench.report.model import ReportTable
+
 _WIDTH_OF_A_PIPE = 160
+STANDARD_OUTPUT = Path("-")
+"""Path of a document that is printed."""
 
 
 def output() -> Console:
@@ -43,25 +36,21 @@ def errors() -> Console:
     return Console(stderr=True)
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object, and nothing else, on standard output."""
-    print(json.dumps(plain(document), indent=2, allow_nan=False))
-
-
 def save_json(document: Mapping[str, Any], path: Path) -> None:
     """Write one JSON object to a file, and create its folder; the path - means standard output."""
-    if str(path) == "-":
-        print_json(document)
+    text = json.dumps(plain(document), indent=2, allow_nan=False)
+    if path == STANDARD_OUTPUT:
+        print(text)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
+    path.write_text(f"{text}\n")
 
 
 def publish(document: Mapping[str, Any], path: Path | None, show: Callable[[], None]) -> None:
     """Write a document to `path`, if given, and call `show` unless the document went to standard output."""
     if path is not None:
         save_json(document, path)
-    if str(path) != "-":
+    if path != STANDARD_OUTPUT:
         show()
 
 
@@ -83,6 +72,12 @@ def table(
     for row in rows:
         shown.add_row(*map(Text, row))
     output().print(shown)
+
+
+def show_tables(tables: Iterable[ReportTable]) -> None:
+    """Print the tables of a report."""
+    for each in tables:
+        table(each.title, each.heads, [row.cells for row in each.rows], text_columns=len(each.words))
 
 
 def progress(*columns: str, quiet: bool = False) -> Progress:

@@ -1,35 +1,25 @@
 """Commands of domains, found through entry points.
 
-An entry point of the group ``copter.domains`` names a domain (:class:`copter.rounds.domain.Domain`), for
-example ``rides = "rides.model:Rides"``. `copter check rides`, `copter run rides` and `copter bench rides`
-play its rounds. They also accept ``module:Name`` for a domain without an entry point. If a command of the
-group has the same name, `copter run` and `copter bench` mean the command.
-
-An entry point of the group ``copter.commands`` names a function ``register(run, bench)``. It adds commands to
-the groups `copter run` and `copter bench`, for example with ``run.command("sia")(run_sia)``. Domains are
-imported only for the commands of these groups, so that `copter --help` and other commands start quickly.
-
-An entry point of the group ``copter.services`` names a function ``register(app)`` that adds commands to
-`copter` itself.
+The entry points of the group ``copter.commands`` map the words of a command, such as "run sia", to its
+options (:class:`copter.cli.command.Options`). A domain of :class:`copter.Rounds` that has no such command
+gets the general one. A domain is found by its name, or as ``module:Name``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Any, ClassVar, TypeAlias
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
 
-from copter.cli.console import errors
+from copter.cli.command import made
+from copter.cli.console import say
 from copter.installed import DOMAINS, installed
 
 _GROUP, _SERVICES = "copter.commands", "copter.services"
-
-_Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
-"""A function that adds a domain's commands to the groups `run` and `bench`."""
 
 
 class _DomainGroup(TyperGroup):
@@ -39,16 +29,18 @@ class _DomainGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands in alphabetical order."""
-        return sorted({*_commands()[self.which], *installed(DOMAINS)})
+        return sorted({*_commands(self.which), *installed(DOMAINS)})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command with the name `cmd_name`, which may be ``module:Name`` of a domain, or None."""
-        own = _commands()[self.which].get(cmd_name)
-        if own is None and (":" in cmd_name or cmd_name in installed(DOMAINS)):
-            from copter.cli.rounds import domain_command
+        options = _commands(self.which).get(cmd_name)
+        if options is not None:
+            return made(cmd_name, options)
+        if ":" in cmd_name or cmd_name in installed(DOMAINS):
+            from copter.cli.rounds import GENERAL
 
-            return domain_command(self.which, cmd_name)
-        return own
+            return made(cmd_name, GENERAL[self.which], domain=cmd_name)
+        return None
 
 
 class RunGroup(_DomainGroup):
@@ -64,36 +56,34 @@ class BenchGroup(_DomainGroup):
 
 
 @cache
-def _commands() -> dict[str, dict[str, Any]]:
-    """Return the commands of each group by name, without those of domains that cannot be imported."""
-    return _registered(_GROUP, ("run", "bench"))
+def _commands(group: str) -> dict[str, Any]:
+    """Return the options of the commands of a group by name, without those that cannot be imported."""
+    found: dict[str, Any] = {}
+    for _, declared in _loaded(_GROUP):
+        for words, options in declared.items():
+            first, name = words.split()
+            found |= {name: options} if first == group else {}
+    return found
 
 
 @cache
 def service_commands() -> dict[str, Any]:
     """Return the commands that installed services add to `copter`, by name."""
-    return _registered(_SERVICES, ("copter",))["copter"]
+    found: dict[str, Any] = {}
+    for _, register in _loaded(_SERVICES):
+        app = typer.Typer(rich_markup_mode=None)
+        register(app)
+        found |= typer.main.get_group(app).commands
+    return dict(sorted(found.items()))
 
 
-def _registered(group: str, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Call the functions of an entry-point group; return the commands that they add to the groups `names`.
-
-    An entry point that raises an error is reported on standard error and skipped.
-    """
-    groups: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for entry in entry_points(group=group):
-        apps = {which: typer.Typer(rich_markup_mode=None) for which in groups}
+def _loaded(group: str) -> Iterator[tuple[EntryPoint, Any]]:
+    """Yield the entry points of a group with their objects; name those that cannot be imported."""
+    for entry in installed(group).values():
         try:
-            register: Any = entry.load()
-            register(*apps.values())
+            found = entry.load()
         except Exception as error:  # an installed package may raise any error
-            errors().print(
-                f"copter: cannot load the commands of {entry.name!r} ({entry.value}): "
-                f"{type(error).__name__}: {error}",
-                markup=False,
-                highlight=False,
-            )
+            why = f"{type(error).__name__}: {error}"
+            say(f"copter: cannot load the commands of {entry.name!r} ({entry.value}): {why}")
             continue
-        for which, app in apps.items():
-            groups[which] |= typer.main.get_group(app).commands
-    return {which: dict(sorted(commands.items())) for which, commands in groups.items()}
+        yield entry, found

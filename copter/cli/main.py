@@ -9,18 +9,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from copter.cli.command import command
+from copter.cli.command import add
 from copter.cli.compile import EXAMPLES as COMPILE_EXAMPLES
 from copter.cli.compile import compile_kernels
 from copter.cli.console import errors
 from copter.cli.domains import BenchGroup, RunGroup, service_commands
-from copter.cli.options import LOCAL_RAY, is_address
-from copter.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
-from copter.cli.reproduce import ReproduceOptions, reproduce
-from copter.cli.rounds import CHECK_EXAMPLES, CheckOptions, check
+from copter.cli.options import Command
+from copter.cli.reproduce import ReproduceOptions
+from copter.cli.rounds import CheckOptions
 from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
-from copter.cli.solve import solve
-from copter.cli.solvers import list_solvers
+from copter.cli.solve import list_solvers, solve
 from copter.errors import CopterError, DomainNameError
 
 _EXAMPLES = """\b
@@ -35,8 +33,8 @@ _GROUPS = {"Solve": ("solve", "solvers", "compile"), "Evaluate": ("run", "bench"
 """Commands under each heading of the help."""
 
 
-class _Command(TyperGroup):
-    """The command `copter`; it replaces ``--ray`` without an address by ``--ray=local``."""
+class _Groups(TyperGroup):
+    """The command `copter`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of copter's commands and of the commands of installed services."""
@@ -58,17 +56,10 @@ class _Command(TyperGroup):
                 short = ((name, self.get_command(ctx, name).get_short_help_str(room)) for name in own)
                 formatter.write_dl([(name.ljust(width), text) for name, text in short])
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Add the address ``local`` to ``--ray`` options without one, because typer requires a value."""
-        following = [*args, ""][1:]
-        bare = [one == "--ray" and not is_address(next) for one, next in zip(args, following, strict=True)]
-        named = [f"{one}={LOCAL_RAY}" if alone else one for one, alone in zip(args, bare, strict=True)]
-        return super().parse_args(ctx, named)
-
 
 app = typer.Typer(
     name="copter",
-    cls=_Command,
+    cls=_Groups,
     help="Continual optimization: solve a large program every round, warm-started, with a certified gap.",
     epilog=_EXAMPLES,
     no_args_is_help=True,
@@ -83,11 +74,11 @@ _run_app = typer.Typer(
 _bench_app = typer.Typer(cls=BenchGroup, help="Measure solvers on the same rounds.", no_args_is_help=True)
 app.add_typer(_run_app, name="run")
 app.add_typer(_bench_app, name="bench")
-app.command("solve", epilog=SOLVE_EXAMPLES)(solve)
-app.command("solvers")(list_solvers)
+app.command("solve", cls=Command, epilog=SOLVE_EXAMPLES)(solve)
+app.command("solvers", cls=Command)(list_solvers)
 app.command("compile", epilog=COMPILE_EXAMPLES)(compile_kernels)
-app.command("check", epilog=CHECK_EXAMPLES)(command(CheckOptions, check))
-app.command("reproduce", epilog=REPRODUCE_EXAMPLES)(command(ReproduceOptions, reproduce))
+add(app, "check", CheckOptions)
+add(app, "reproduce", ReproduceOptions)
 
 
 def _version(wanted: bool) -> None:

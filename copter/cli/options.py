@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
+from typer.core import TyperCommand
 
 from copter.bench.environments import ENVIRONMENTS, PLACE, read_environment
 from copter.bench.solvers import BASELINES, ENVIRONMENT_OF
+from copter.cli.console import STANDARD_OUTPUT
 from copter.cli.solvers import Names, check_known, check_names, check_solver
 from copter.errors import CopterError
 
@@ -27,17 +29,39 @@ def _tolerance(value: float) -> float:
     return value
 
 
-LOCAL_RAY = "local"
-"""Address that ``--ray`` without an address means: a new local Ray."""
+_LOCAL_RAY = "local"
 
 
-def is_address(text: str) -> bool:
+def _is_address(text: str) -> bool:
     """Return whether a word is an address of Ray, and not the next argument of the command."""
-    return text in (LOCAL_RAY, "auto") or ":" in text
+    return text in (_LOCAL_RAY, "auto") or ":" in text
+
+
+def _is_document(text: str) -> bool:
+    """Return whether a word is a path for ``--json``, and not the next argument of the command."""
+    return text == str(STANDARD_OUTPUT) or text.endswith(".json")
+
+
+_WITHOUT_VALUE = {"--ray": (_LOCAL_RAY, _is_address), "--json": (str(STANDARD_OUTPUT), _is_document)}
+"""Values of options that are given without one, and functions that recognise the values."""
+
+
+class Command(TyperCommand):
+    """A command in which ``--ray`` and ``--json`` may have no value: a new local Ray, standard output."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Add the value to an option that has none, because typer requires one."""
+        full = []
+        for word, after in zip(args, [*args, ""][1:], strict=True):
+            full.append(word)
+            if word in _WITHOUT_VALUE:
+                value, is_value = _WITHOUT_VALUE[word]
+                full += [] if is_value(after) else [value]
+        return super().parse_args(ctx, full)
 
 
 def _address(value: str | None) -> str | None:
-    if value is not None and not is_address(value):
+    if value is not None and not _is_address(value):
         raise typer.BadParameter(f"{value!r} must be auto, host:port or ray://host:port, or be omitted")
     return value
 
@@ -192,11 +216,13 @@ RayAddress: TypeAlias = Annotated[
 ProcessCount: TypeAlias = Annotated[
     int | None, typer.Option("--processes", min=1, help="Run the work in this number of processes.")
 ]
-JsonFlag: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print only one JSON object on standard output.")
-]
-JsonPath: TypeAlias = Annotated[
-    Path | None, typer.Option("--json", help="Write a JSON document to this file; - prints it.")
+Json: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="[PATH]",
+        help="Write one JSON object to PATH, a name that ends in .json; without PATH, print nothing else.",
+    ),
 ]
 Isolate: TypeAlias = Annotated[
     bool, typer.Option(help="Run each solver in its own process, which also measures its peak memory.")

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from copter.cli.command import WithProcesses
+from copter.cli.command import WithDocument, WithProcesses
 from copter.cli.console import publish, save_json, say, seconds, table
-from copter.cli.options import JsonPath, Traces
+from copter.cli.options import Traces
 from copter.cli.solvers import check_known
 
 if TYPE_CHECKING:
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 _QUICK = 0.1
 """Estimated time of a --quick instance, relative to the whole, until it has been measured."""
-EXAMPLES = """\b
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(WithDocument, WithProcesses):
+    """Measure a table or figure of a paper, and print the results next to the published values."""
+
+    examples: ClassVar[str] = """\b
 Examples:
   copter reproduce --list
   copter reproduce sia-table-3.3 --seeds 3
@@ -33,11 +39,6 @@ Examples:
   copter reproduce --all papers/ --data data/ --ray auto
   copter reproduce sia --all papers/ --data data/ --again
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(WithProcesses):
-    """Measure a table or figure of a paper, and print the results next to the published values."""
 
     name: Annotated[
         str | None,
@@ -65,7 +66,6 @@ class ReproduceOptions(WithProcesses):
     ] = None
     data: Traces = None
     quick: Annotated[bool, typer.Option(help="Measure a smaller instance of the same kind.")] = False
-    json_path: JsonPath = None
 
     def __post_init__(self) -> None:
         if self.folder is not None and (self.listed or self.json_path is not None):
@@ -74,30 +74,29 @@ class ReproduceOptions(WithProcesses):
         if self.again and self.folder is None:
             raise typer.BadParameter("needs --all", param_hint="--again")
 
+    def execute(self) -> None:
+        """Measure, list or write the tables and figures that the options choose."""
+        from copter.bench.reproduction import reproductions
+
+        known = reproductions()
+        name = self.name or ""
+        # a whole name, or the beginning of several names
+        chosen = [one for key, one in known.items() if key.startswith(name)]
+        if name in known and self.folder is None:
+            chosen = [known[name]]
+        if not chosen:
+            check_known(name, list(known), "table or figure")
+        if self.folder is not None:
+            _all(self, chosen, self.folder)
+        elif self.listed or not name:
+            _list(chosen)
+        else:
+            _each(self, chosen)
+
     def settings_of(self, one: Reproduction) -> dict[str, Any]:
         """Return the settings of a reproduction, as written to its document."""
         seeds = one.seeds if self.seeds is None else self.seeds
         return {"seeds": seeds, "seed": self.seed, "quick": self.quick, "data": self.data is not None}
-
-
-def reproduce(options: ReproduceOptions) -> None:
-    """Measure, list or write the tables and figures that the options choose."""
-    from copter.bench.reproduction import reproductions
-
-    known = reproductions()
-    name = options.name or ""
-    # a whole name, or the beginning of several names
-    chosen = [one for key, one in known.items() if key.startswith(name)]
-    if name in known and options.folder is None:
-        chosen = [known[name]]
-    if not chosen:
-        check_known(name, list(known), "table or figure")
-    if options.folder is not None:
-        _all(options, chosen, options.folder)
-    elif options.listed or not name:
-        _list(chosen)
-    else:
-        _each(options, chosen)
 
 
 def _each(options: ReproduceOptions, chosen: Sequence[Reproduction]) -> None:

@@ -1,22 +1,20 @@
-"""Common part of all `copter run` commands: a progress bar, the run folder, and the table at the end."""
+"""Common part of all `copter run` commands: folder, tables and page of a run, and its progress bar."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
 from copter.bench.course import Figure
+from copter.bench.report.model import Claim, Picture, ReportTable, simple_table
 from copter.bench.statistics import five_statistics
 from copter.cli.command import RunOptions, command_line
-from copter.cli.console import errors, print_json, progress, seconds, table
-from copter.cli.plots import over_time, round_times
-from copter.cli.runfolder import RowFile, RunFolder
+from copter.cli.console import progress, publish, say, seconds, show_tables
+from copter.cli.runfolder import Rows, RunFolder
 from copter.compile.first_calls import compile_at_once
 from copter.rounds.record import ROW_MEANS
 
@@ -27,10 +25,9 @@ if TYPE_CHECKING:
     from copter.bench.settings import Record, SolverSettings
 
 One = TypeVar("One")
-
-_NOT_IN_RECORDS = ("edited", "relaxation_gap")
+ROUNDS = "rounds.csv"
 COLUMNS: Mapping[str, str] = {
-    name: means for name, means in ROW_MEANS.items() if name not in _NOT_IN_RECORDS
+    name: means for name, means in ROW_MEANS.items() if name not in ("edited", "relaxation_gap")
 } | {
     "edit_seconds": "seconds of updating the solver's model",
     "solve_seconds": "seconds of the solve: of copter with its certificate, of a baseline without",
@@ -52,59 +49,78 @@ COLUMNS: Mapping[str, str] = {
 """Meanings of the fields of a record that every course has."""
 
 
-class CommandRun(ABC):
-    """Base class of runs: a context manager that writes the run folder, also if the run ends early.
+class Run:
+    """A run: a context manager that writes the run folder, also if the run ends early.
 
     Parameters
     ----------
     options : RunOptions
         Options of the command.
-    path : Path, optional
-        Run folder; None writes no files.
+    domain : str
+        Name of the domain, for the default folder.
     title : str
-        One line that describes the run.
+        Title of the tables and of the page, and first line of README.txt.
+    files : mapping of str to Rows
+        CSV files, by name, for :meth:`write`.
     config : mapping, optional
         Settings for config.json in addition to the options.
-
-    Attributes
-    ----------
-    summary : dict
-        Figures of the run, after :meth:`finish`.
     """
 
-    meaning: ClassVar[str] = "the figures of the table"
-    """Description of summary.json in README.txt."""
-
     def __init__(
-        self, options: RunOptions, path: Path | None, title: str, config: Mapping[str, Any] | None = None
+        self,
+        options: RunOptions,
+        domain: str,
+        title: str,
+        files: Mapping[str, Rows],
+        config: Mapping[str, Any] | None = None,
     ) -> None:
-        self.options, self.path, self.title = options, path, title
-        self.summary: dict[str, Any] = {}
+        self.options, self.path, self.title = options, options.folder(domain), title
         self._begin = perf_counter()
         self._folder: RunFolder | None = None
-        if path is not None:
+        if self.path is not None:
             settings = options.settings() | dict(config or {})
-            self._folder = RunFolder.create(path, f"{title}.", command_line(), settings, force=options.force)
+            self._folder = RunFolder(
+                self.path, f"{title}.", command_line(), settings, files, force=options.force
+            )
 
-    @abstractmethod
-    def figures(self) -> dict[str, Any]:
-        """Return the figures of the rounds that were played."""
-
-    @abstractmethod
-    def write(self, folder: RunFolder) -> None:
-        """Write the files that need the whole run, such as tables and plots."""
-
-    @abstractmethod
-    def print_summary(self) -> None:
-        """Print the table of the run."""
-
-    def finish(self) -> dict[str, Any]:
-        """Write summary.json and the files of :meth:`write`; return the figures of the run."""
-        self.summary = self.figures() | {"wall_seconds": perf_counter() - self._begin}
+    def write(self, name: str, row: Mapping[str, Any]) -> None:
+        """Write a row of a CSV file at once, so that an interrupted run keeps it."""
         if self._folder is not None:
-            self.write(self._folder)
-            self._folder.write_json("summary.json", self.summary, self.meaning)
-        return self.summary
+            self._folder.write(name, row)
+
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds since the beginning of the run."""
+        return perf_counter() - self._begin
+
+    def end(
+        self,
+        summary: Mapping[str, Any],
+        tables: Sequence[ReportTable],
+        sections: Callable[[], Iterable[Claim]] = tuple,
+        **first: Any,
+    ) -> None:
+        """Write and print the results.
+
+        Parameters
+        ----------
+        summary : mapping
+            Figures for summary.json.
+        tables : sequence of ReportTable
+            Tables to print, which are also on the page.
+        sections : callable
+            Function that returns the further sections of the page report.html.
+        **first
+            Further items at the beginning of the document of ``--json``.
+        """
+        summary = {**summary, "wall_seconds": self.wall_seconds}
+        if self._folder is not None:
+            self._folder.write_json("summary.json", summary, "the figures of the tables, and more")
+            figures = Claim("figures", "Figures", tables=tuple(tables))
+            self._folder.write_page(self.title, [figures, *sections()])
+        publish(first | summary, self.options.json_path, lambda: show_tables(tables))
+        if self.path is not None:
+            say(f"run folder: {self.path}")
 
     def __enter__(self) -> Self:
         return self
@@ -113,69 +129,37 @@ class CommandRun(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._folder is not None:
-            self._folder.__exit__(kind, error, trace)
+            self._folder.close(error)
 
 
-class RoundsRun(CommandRun):
-    """A run with a row of rounds.csv per round, figures over the rounds, and a plot of each figure.
+class PlayedRounds:
+    """Records of the rounds of a run, with their table and pictures.
 
     Parameters
     ----------
-    columns : mapping of str to str
-        Meanings of the fields of the records in rounds.csv.
-    figures : sequence of Figure or None
-        Fields in the table at the end, with the statistic of each. Fields that the records lack are omitted.
-        None for the mean of each field that the first record has in addition to `columns`.
+    figures : sequence of Figure, optional
+        Figures of the table; by default the means of the figures of a domain of :class:`copter.Rounds`.
     left_out : int
-        Number of rounds at the start that the statistics exclude, unless there are no others.
+        Number of first rounds that the statistics leave out.
     """
 
-    meaning: ClassVar[str] = "the figures of the table, over the rounds that are averaged, and all records"
-
-    def __init__(
-        self,
-        options: RunOptions,
-        path: Path | None,
-        title: str,
-        columns: Mapping[str, str],
-        figures: Sequence[Figure] | None,
-        *,
-        left_out: int = 0,
-        config: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(options, path, title, config)
+    def __init__(self, figures: Sequence[Figure] | None = None, left_out: int = 0) -> None:
         self.records: list[Record] = []
-        self.shown = figures
-        self._columns, self._left_out = columns, left_out
-        self._rows: RowFile | None = None
-
-    def take(self, record: Record) -> None:
-        """Keep the record of a round, and write its row."""
-        if self.shown is None:
-            own = [name for name in record if name not in self._columns]
-            self.shown = [Figure(name, name, "mean") for name in own]
-            self._columns = {**self._columns, **dict.fromkeys(own, "figure of the domain")}
-        if self._folder is not None and not self.records:
-            self._rows = self._folder.rows("rounds.csv", self._columns, "a row per round:")
-        self.records.append(record)
-        if self._rows is not None:
-            self._rows.write({name: record[name] for name in self._columns})
-
-    def rounds(self, course: Course, chosen: SolverSettings) -> Iterator[Record]:
-        """Play the rounds of a course, and yield each record after its row is written to rounds.csv."""
-        for record in course.play(chosen).records:
-            self.take(record)
-            yield record
+        self._figures, self._left_out = figures, left_out
 
     def of(self, name: str, *, later: bool = False) -> NDArray[np.float64]:
         """Return a field of all records, or with `later` only of those that the statistics include."""
         chosen = (self.records[self._left_out :] or self.records) if later else self.records
         return np.array([record[name] for record in chosen], float)
 
-    def _known(self) -> list[Figure]:
-        return [figure for figure in self.shown or () if figure.name in self.records[0]]
+    @property
+    def figures(self) -> list[Figure]:
+        """The figures that the records have."""
+        if self._figures is None:
+            return [Figure(name, name, "mean") for name in self.records[0] if name not in ROW_MEANS]
+        return [figure for figure in self._figures if figure.name in self.records[0]]
 
-    def figures(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the figures of the rounds."""
         records, total = self.records, self.of("seconds", later=True)
         gaps = {name: self.of(name) for name in ("gap", "answer_gap") if name in records[0]}
@@ -193,46 +177,98 @@ class RoundsRun(CommandRun):
             "max_answer_gap": largest.get("answer_gap"),
             "figures": {
                 f"{each.name}_{each.shown}": five_statistics(self.of(each.name, later=True))[each.shown]
-                for each in self._known()
+                for each in self.figures
             },
             "records": records,
         }
 
-    def write(self, folder: RunFolder) -> None:
-        """Write a plot of each figure, and a plot of the times of the rounds."""
-        rounds = self.of("round")
-        for name, heading in {each.name: each.heading for each in self._known()}.items():
-            picture = over_time(rounds, {name: self.of(name)}, heading, f"{heading} by round", axis="round")
-            folder.save_figure(f"{name}.png", picture, f"{heading}, by round")
-        picture = round_times(rounds, self.of, axis="round")
-        folder.save_figure("time.png", picture, "milliseconds of edit, solve and rounding, by round")
-
-    def print_summary(self) -> None:
-        """Print the table of the run."""
-        one = self.summary
+    def table(self, title: str, one: Mapping[str, Any], wall_seconds: float) -> ReportTable:
+        """Return the table of a :meth:`summary`."""
         own = [
             (f"{each.heading}, {each.shown}", format(one["figures"][f"{each.name}_{each.shown}"], each.form))
-            for each in self._known()
+            for each in self.figures
         ]
         gaps = [("certified gap of the solver, largest", one["max_gap"])] if "gap" in self.records[0] else []
         gaps += [("certified gap of the answer, largest", one["max_answer_gap"])]
-        parts = (np.median(self.of(f"{name}_seconds", later=True)) for name in _PARTS)
-        print_figures(
-            self.title,
-            [
-                ("rounds", f"{one['rounds']}, {one['rounds_averaged']} of them averaged"),
-                *own,
-                ("fallbacks, of which late", f"{one['fallbacks']}, {one['late']}"),
-                ("first round", seconds(one["first_round_s"])),
-                ("round, p50 / p99", f"{seconds(one['round_p50_s'])} / {seconds(one['round_p99_s'])}"),
-                ("edit / solve / rounding, p50", " / ".join(map(seconds, parts))),
-                *((words, "-" if gap is None else f"{gap:.1e}") for words, gap in gaps),
-                ("run time", seconds(one["wall_seconds"])),
-            ],
+        parts = (np.median(self.of(f"{name}_seconds", later=True)) for name in ("edit", "solve", "rounding"))
+        rows = [
+            ("rounds", f"{one['rounds']}, {one['rounds_averaged']} of them averaged"),
+            *own,
+            ("fallbacks, of which late", f"{one['fallbacks']}, {one['late']}"),
+            ("first round", seconds(one["first_round_s"])),
+            ("round, p50 / p99", f"{seconds(one['round_p50_s'])} / {seconds(one['round_p99_s'])}"),
+            ("edit / solve / rounding, p50", " / ".join(map(seconds, parts))),
+            *((words, "-" if gap is None else f"{gap:.1e}") for words, gap in gaps),
+            ("run time", seconds(wall_seconds)),
+        ]
+        return simple_table(title, ("figure", "value"), rows)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """Return a picture of each figure, and one of the times of the rounds."""
+        from copter.cli.plots import over_time, round_times
+
+        rounds, headings = self.of("round"), {each.name: each.heading for each in self.figures}
+        figures = (
+            over_time(name, rounds, {name: self.of(name)}, heading, f"{heading} by round", axis="round")
+            for name, heading in headings.items()
         )
+        return (*figures, round_times(rounds, self.of, axis="round"))
 
 
-_PARTS = ("edit", "solve", "rounding")
+def run_course(
+    run: Run,
+    course: Course,
+    chosen: SolverSettings,
+    columns: Mapping[str, str],
+    show: Callable[[Record], str],
+    total: int,
+    sections: Callable[[], Iterable[Claim]] = tuple,
+) -> None:
+    """Play the rounds of a course with a solver or a method, and end the run with their figures.
+
+    Parameters
+    ----------
+    run : Run
+        The run; its file rounds.csv has the columns `columns`.
+    course, chosen : Course, SolverSettings
+        The rounds, and what plays them.
+    columns : mapping of str to str
+        Meanings of the fields of a record that are columns of rounds.csv.
+    show : callable
+        Function of a record that returns the text next to the progress bar.
+    total : int
+        Number of rounds.
+    sections : callable
+        Function that returns further sections of the page.
+    """
+    from copter.bench.rounds import warm_up
+
+    preparing(chosen.name)
+    warm_up(course, chosen)
+    played = PlayedRounds(course.figures, course.left_out)
+
+    def rounds() -> Iterator[Record]:
+        for record in course.play(chosen).records:
+            played.records.append(record)
+            run.write(ROUNDS, {name: record[name] for name in columns})
+            yield record
+
+    follow(rounds(), "rounds", total, show, quiet=run.options.quiet)
+    end_rounds(run, played, chosen.name, sections)
+
+
+def end_rounds(
+    run: Run, played: PlayedRounds, solver: str, sections: Callable[[], Iterable[Claim]] = tuple
+) -> None:
+    """End a run with the figures of its rounds; `sections` returns further sections of the page."""
+    summary = played.summary()
+    tables = [played.table(run.title, summary, run.wall_seconds)]
+    run.end(
+        summary,
+        tables,
+        lambda: [Claim("rounds", "Rounds", pictures=played.pictures()), *sections()],
+        solver=solver,
+    )
 
 
 def follow(
@@ -268,22 +304,7 @@ def follow(
             bar.update(task, completed=number if done is None else done(), now=show(record))
 
 
-def conclude(run: CommandRun, **first: Any) -> None:
-    """Finish a run, and print its table, or with --json an object with the items `first` and the summary."""
-    summary = first | run.finish()
-    if run.options.as_json:
-        print_json(summary)
-        return
-    run.print_summary()
-    errors().print(f"Run folder: {run.path}")
-
-
 def preparing(solver: str) -> None:
     """Print a message about the warm-up, and let later calls compile each kernel when it is first called."""
     compile_at_once()
-    errors().print(f"preparing {solver} (slower in the first run, which compiles its kernels)")
-
-
-def print_figures(title: str, rows: Sequence[tuple[str, str]]) -> None:
-    """Print a table with two columns, figures and their values."""
-    table(title, ("figure", "value"), rows)
+    say(f"preparing {solver} (slower in the first run, which compiles its kernels)")

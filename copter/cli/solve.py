@@ -1,4 +1,4 @@
-"""`copter solve`: solves one linear or mixed-integer program from a file."""
+"""`copter solve`: solves one linear or mixed-integer program from a file; `copter solvers`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from copter.cli.console import print_json, save_json, seconds, table
-from copter.cli.options import Deadline, JsonFlag, Threads, Tolerance, existing_file, solver_option
+from copter.cli.console import publish, save_json, seconds, table
+from copter.cli.options import Deadline, Json, Threads, Tolerance, existing_file, solver_option
 from copter.errors import InputError, UnsupportedError
+from copter.solvers.registry import SOLVERS
 
 if TYPE_CHECKING:
     from copter.solvers.general.model import Model, ModelSolution
@@ -67,7 +68,7 @@ def solve(
             help="Write the values of columns and rows, by name, to this .csv or .json file.",
         ),
     ] = None,
-    as_json: JsonFlag = False,
+    json_path: Json = None,
 ) -> None:
     """Solve a linear or mixed-integer program from an MPS or LP file.
 
@@ -118,10 +119,7 @@ def solve(
     figures = _figures(model, found, solver) | {"relaxed": relaxed}
     if solution is not None:
         _write_solution(solution, model, found, figures)
-    if as_json:
-        print_json(figures)
-    else:
-        _print(path.name, figures)
+    publish(figures, json_path, lambda: _print(path.name, figures))
     code = _EXIT_CODES.get(str(found.status), _FOUND if found.found else _NOTHING)
     if code:
         raise typer.Exit(code)
@@ -215,3 +213,10 @@ def _write_solution(path: Path, model: Model, found: ModelSolution, figures: dic
         writer.writerow(("kind", "name", "value", "price"))
         writer.writerows(("column", name, value, "") for name, value in columns)
         writer.writerows(("row", name, at, "" if price is None else price) for name, at, price in rows)
+
+
+def list_solvers(json_path: Json = None) -> None:
+    """List the solvers, by the names for --solver and --solvers."""
+    lines = {name: entry.summary for name, entry in SOLVERS.items()}
+    rows = list(lines.items())
+    publish(lines, json_path, lambda: table("Solvers", ("name", "description"), rows, text_columns=2))

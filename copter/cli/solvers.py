@@ -1,14 +1,12 @@
-"""Names of solvers on the command line: checks and `copter solvers`, without importing a solver."""
+"""Names of solvers and of other things on the command line, checked without importing a solver."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated
 
 import typer
 
-from copter.cli.console import print_json, table
 from copter.errors import choices
 from copter.solvers.registry import SOLVERS
 
@@ -84,16 +82,3 @@ def check_names(text: str, what: str, check: Callable[[str], object]) -> Names:
     for name in names:
         check(name)
     return names
-
-
-def list_solvers(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
-    ] = False,
-) -> None:
-    """List the solvers, by the names for --solver and --solvers."""
-    lines = {name: entry.summary for name, entry in SOLVERS.items()}
-    if as_json:
-        print_json(lines)
-    else:
-        table("Solvers", ("name", "description"), list(lines.items()), text_columns=2)

@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 import typer
 
-from copter.cli.command import CommandOptions, command
+from copter.cli.command import CommandOptions, Options, WithDocument
 from copter.cli.console import output, progress, publish, say, seconds, table
-from copter.cli.options import Environments, JsonPath, one_of, positive
+from copter.cli.options import Environments, one_of, positive
 from copter.errors import FileError
 
 if TYPE_CHECKING:
@@ -25,34 +25,10 @@ if TYPE_CHECKING:
 
 _NOTES = "notes.json"
 """Optional file in a folder of results: a hand-written explanation for each line where copter is slower."""
-_ALL_EXAMPLES = """\b
-Examples:
-  copter bench all --profile quick --out runs/quick --check
-  copter bench all --profile full --out runs/full
-  copter bench all --profile full --only sia-1024,shards --out runs/some
-"""
-_REPORT_EXAMPLES = """\b
-Examples:
-  copter bench report runs/full
-  copter bench report runs/full --papers bench/results/papers --out site
-"""
-_COMPARE_EXAMPLES = """\b
-Examples:
-  copter bench compare runs/before runs/after
-  copter bench compare runs/before runs/after --all-solvers --json -
-  copter bench compare runs/before runs/after --fail-on-regression
-"""
 
 _Folder: TypeAlias = Annotated[
     Path, typer.Argument(exists=True, file_okay=False, help="Folder of results of `copter bench all`.")
 ]
-
-
-def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this module."""
-    bench.command("all", epilog=_ALL_EXAMPLES)(command(SuiteOptions, _bench_all))
-    bench.command("report", epilog=_REPORT_EXAMPLES)(report)
-    bench.command("compare", epilog=_COMPARE_EXAMPLES)(compare)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +38,13 @@ class SuiteOptions(CommandOptions):
     A line is a program with its rounds. Each solver of a line runs in its own process. Results that the
     folder already has are kept, so that the same command resumes an interrupted suite.
     """
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench all --profile quick --out runs/quick --check
+  copter bench all --profile full --out runs/full
+  copter bench all --profile full --only sia-1024,shards --out runs/some
+"""
 
     out: Annotated[Path, typer.Option(help="Folder of results; an interrupted suite is resumed.")]
     profile: Annotated[
@@ -125,25 +108,24 @@ class SuiteOptions(CommandOptions):
             solvers=_names(self.solvers),
         )
 
+    def execute(self) -> None:
+        """Run the suite, or list its lines."""
+        from copter.bench.suite import Suite
 
-def _bench_all(options: SuiteOptions) -> None:
-    """Run the suite, or list its lines."""
-    from copter.bench.suite import Suite
-
-    suite = Suite(options.out, options.suite_settings(), _names(options.only))
-    if options.listed:
-        _list(suite)
-        return
-    try:
-        with _Bar() as bar:
-            result = suite.run(bar.follow)
-    except KeyboardInterrupt:
-        say(f"interrupted: the same command resumes from {options.out}")
-        raise typer.Exit(130) from None
-    _show(result)
-    say(f"report: {write(options.out, options.out)}")
-    if options.check:
-        _check(result)
+        suite = Suite(self.out, self.suite_settings(), _names(self.only))
+        if self.listed:
+            _list(suite)
+            return
+        try:
+            with _Bar() as bar:
+                result = suite.run(bar.follow)
+        except KeyboardInterrupt:
+            say(f"interrupted: the same command resumes from {self.out}")
+            raise typer.Exit(130) from None
+        _show(result)
+        say(f"report: {write(self.out, self.out)}")
+        if self.check:
+            _check(result)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -225,12 +207,21 @@ def _check(suite: SuiteResult) -> None:
     say("the checker accepts every answer")
 
 
-def report(
-    folder: _Folder,
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(Options):
+    """Write report.html, report.md and plots from the results of `copter bench all`."""
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench report runs/full
+  copter bench report runs/full --papers bench/results/papers --out site
+"""
+
+    folder: _Folder
     out: Annotated[
         Path | None,
         typer.Option(file_okay=False, help="Folder of the report. Default: the folder of results."),
-    ] = None,
+    ] = None
     papers: Annotated[
         Path | None,
         typer.Option(
@@ -238,11 +229,12 @@ def report(
             file_okay=False,
             help="Folder of documents of `copter reproduce --all`, which are added to the report.",
         ),
-    ] = None,
-) -> None:
-    """Write report.html, report.md and plots from the results of `copter bench all`."""
-    written = write(folder, out or folder, papers)
-    output().print(str(written), highlight=False, soft_wrap=True)
+    ] = None
+
+    def execute(self) -> None:
+        """Write the report."""
+        written = write(self.folder, self.out or self.folder, self.papers)
+        output().print(str(written), highlight=False, soft_wrap=True)
 
 
 def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
@@ -289,30 +281,41 @@ def notes_of(folder: Path) -> dict[str, str]:
     return dict(found)
 
 
-def compare(
-    old: _Folder,
-    new: _Folder,
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(WithDocument, Options):
+    """Compare two folders of results: ratio of round times, new to old, and lost certificates."""
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench compare runs/before runs/after
+  copter bench compare runs/before runs/after --all-solvers --json
+  copter bench compare runs/before runs/after --fail-on-regression
+"""
+
+    old: _Folder
+    new: _Folder
     threshold: Annotated[
         float,
         typer.Option(min=1.0, help="Report a regression if the lower end of the ratio exceeds this."),
-    ] = 1.1,
+    ] = 1.1
     all_solvers: Annotated[
         bool, typer.Option("--all-solvers", help="Compare all solvers, not only copter's.")
-    ] = False,
+    ] = False
     fail: Annotated[
         bool, typer.Option("--fail-on-regression", help="Exit with 1 if there is a regression.")
-    ] = False,
-    json_path: JsonPath = None,
-) -> None:
-    """Compare two folders of results: ratio of round times, new to old, and lost certificates."""
-    from copter.bench.report.comparison import compare as compared
-    from copter.bench.result_files import load_suite
+    ] = False
 
-    found = compared(load_suite(old), load_suite(new), threshold=threshold, all_solvers=all_solvers)
-    document = {"differences": found.differences, "changes": found.changes, "regressions": found.regressions}
-    publish(document, json_path, lambda: _show_changes(found))
-    if fail and found.regressions:
-        raise typer.Exit(1)
+    def execute(self) -> None:
+        """Compare the folders."""
+        from copter.bench.report.comparison import compare
+        from copter.bench.result_files import load_suite
+
+        old, new = load_suite(self.old), load_suite(self.new)
+        found = compare(old, new, threshold=self.threshold, all_solvers=self.all_solvers)
+        parts = {name: getattr(found, name) for name in ("differences", "changes", "regressions")}
+        publish(parts, self.json_path, lambda: _show_changes(found))
+        if self.fail and found.regressions:
+            raise typer.Exit(1)
 
 
 def _show_changes(found: Comparison) -> None:
@@ -343,3 +346,6 @@ def _show_changes(found: Comparison) -> None:
     for one in regressions:
         reason = f": {one.reason}" if one.reason else ""
         say(f"  {one.line}, {one.solver}: {one.outcome}{reason}")
+
+
+COMMANDS = {"bench all": SuiteOptions, "bench report": ReportOptions, "bench compare": CompareOptions}

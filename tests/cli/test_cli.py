@@ -95,9 +95,9 @@ def test_run_folder_holds_the_whole_run(copter, tmp_path):
     code, out, _ = copter(*TINY, "--out", folder)
     assert code == 0 and "average JCT" in out
     names = {path.name for path in folder.iterdir()}
-    plots = {"utilisation.png", "queue.png", "solve_time.png", "jct_cdf.png"}
-    assert names == plots | {
+    assert names == {
         "README.txt",
+        "report.html",
         "config.json",
         "versions.json",
         "rounds.csv",
@@ -112,3 +112,10 @@ def test_run_folder_holds_the_whole_run(copter, tmp_path):
     assert {"queue", "utilisation", "solve_seconds", "gap", "utilisation_aws"} <= set(rounds[0])
     with (folder / "jobs.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 5
+
+
+def test_a_document_is_printed_or_in_a_file(copter, tmp_path):
+    assert "copter" in json.loads(copter("solvers", "--json")[1])
+    path = tmp_path / "new" / "solvers.json"
+    assert "Solvers" in copter("solvers", "--json", path)[1] and "copter" in json.loads(path.read_text())
+    assert "none.mps is not a file" in copter("solve", "--json", tmp_path / "none.mps")[2]

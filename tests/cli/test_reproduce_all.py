@@ -78,7 +78,7 @@ def test_what_was_stopped_goes_on_and_what_fails_is_named(made, tmp_path):
     ("arguments", "words"),
     [
         (("--all", "x", "--list"), "cannot be combined with --list"),
-        (("--all", "x", "--json", "y"), "cannot be combined with --json"),
+        (("--all", "x", "--json", "y.json"), "cannot be combined with --json"),
         (("--again",), "needs --all"),
         (("zzz", "--all", "x"), "zzz"),
     ],

@@ -5,27 +5,32 @@ import json
 
 import pytest
 
+from copter.bench.report.model import Claim
+from copter.cli.command import RunOptions
 from copter.cli.plots import over_time
-from copter.cli.runfolder import RunFolder, RunFolderError
+from copter.cli.run import Run
+from copter.cli.runfolder import Rows, RunFolderError
+
+FILES = {"jobs.csv": Rows("a row per job", {"name": "the job's name"}, "something else")}
 
 
 def make(path, **how):
-    return RunFolder.create(path, "A run", ["copter", "run", "sia", "--out", "a b"], {"seed": 7}, **how)
+    return Run(RunOptions(out=path, **how), "jobs", "A <run>", FILES)
 
 
 def test_readme_explains_every_file_and_column(tmp_path):
-    with make(tmp_path) as folder:
-        folder.write_rows("jobs.csv", {"name": "the job's name"}, [{"name": "a"}], "a row per job")
-        folder.write_json("summary.json", {"gap": float("nan")}, "the figures")
-        folder.save_figure(
-            "queue.png", over_time([0, 1], {"a": [1, 2], "b": [2, 1]}, "jobs", "Queue"), "queue length"
-        )
+    queue = over_time("queue", [0, 1], {"a": [1, 2], "b": [2, 1]}, "jobs", "Queue")
+    with make(tmp_path) as run:
+        run.write("jobs.csv", {"name": "a", "age": 3})
+        run.end({"gap": float("nan")}, [], lambda: [Claim("load", "Load", pictures=(queue,))])
     readme = (tmp_path / "README.txt").read_text()
     for path in tmp_path.iterdir():
         assert path.name == "README.txt" or path.name in readme
-    assert "name: the job's name" in readme
+    assert "name: the job's name" in readme and "age: something else" in readme
+    page = (tmp_path / "report.html").read_text()
+    assert "<h1>A &lt;run&gt;</h1>" in page and '<figure id="queue">' in page
     assert "INCOMPLETE" not in readme
-    assert json.loads((tmp_path / "summary.json").read_text()) == {"gap": None}
+    assert json.loads((tmp_path / "summary.json").read_text())["gap"] is None
 
 
 def test_an_interrupted_run_says_so(tmp_path):
@@ -53,10 +58,7 @@ def test_an_earlier_run_is_replaced_by_force_and_other_content_never_is(tmp_path
 
 
 def test_rows_are_on_disk_before_the_run_ends(tmp_path):
-    with make(tmp_path) as folder:
-        rows = folder.rows(
-            "rounds.csv", {"round": "number of the round", "queue": "jobs without GPUs"}, "a row per round"
-        )
-        rows.write({"round": 0, "queue": 3})
-        with (tmp_path / "rounds.csv").open() as file:
-            assert list(csv.DictReader(file)) == [{"round": "0", "queue": "3"}]
+    with make(tmp_path) as run:
+        run.write("jobs.csv", {"name": "a"})
+        with (tmp_path / "jobs.csv").open() as file:
+            assert list(csv.DictReader(file)) == [{"name": "a"}]

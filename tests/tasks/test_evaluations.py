@@ -63,7 +63,7 @@ def test_runs_write_the_same_rows_wherever_they_are_played(local_ray, tmp_path, 
 @pytest.mark.cluster
 @pytest.mark.long
 def test_sweeps_have_the_same_results_wherever_they_are_played(local_ray):
-    words = "bench cluster --policy srtf --sweep jobs --values 4,8 --max-hours 3 --json -".split()
+    words = "bench cluster --policy srtf --sweep jobs --values 4,8 --max-hours 3 --json".split()
     here, *others = (json.loads(invoke(*words, *way).stdout)["results"] for way in WAYS.values())
     assert [one["value"] for one in here] == [4, 8]
     for other in others:

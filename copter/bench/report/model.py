@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -22,6 +23,13 @@ class ReportTable:
     rows: tuple[Row, ...]
     words: tuple[int, ...] = (0,)
     note: str = ""
+
+
+def simple_table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1, note: str = ""
+) -> ReportTable:
+    """Return a table; its first `words` columns contain text."""
+    return ReportTable(title, tuple(heads), tuple(Row(tuple(row)) for row in rows), tuple(range(words)), note)
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class Claim:
 
     key: str
     title: str
-    text: str
+    text: str = ""
     pictures: tuple[Picture, ...] = ()
     tables: tuple[ReportTable, ...] = ()
     commands: tuple[Command, ...] = ()

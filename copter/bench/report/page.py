@@ -46,10 +46,17 @@ def make_report(
 
 def as_html(report: SuiteReport) -> str:
     """Return the HTML page; it is also well-formed XML, and refers to no other file."""
+    return _html("report.html.j2", report=report)
+
+
+def write_page(path: Path, title: str, sections: Sequence[Claim]) -> None:
+    """Write an HTML page with some sections, which refers to no other file."""
+    path.write_text(_html("run.html.j2", title=title, sections=sections), encoding="utf-8")
+
+
+def _html(template: str, **content: Any) -> str:
     light, dark = ("".join(f"--{name}:{pair[k]};" for name, pair in HUES.items()) for k in (0, 1))
-    return (
-        _environment(escape=True).get_template("report.html.j2").render(report=report, light=light, dark=dark)
-    )
+    return _environment(escape=True).get_template(template).render(light=light, dark=dark, **content)
 
 
 def as_markdown(report: SuiteReport, pictures: str = PICTURES) -> str:

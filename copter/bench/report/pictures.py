@@ -101,7 +101,7 @@ def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
+def themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     """Return a blank figure of the given size in inches, in the hues that :func:`as_svg` makes variable."""
     ink, muted, line = (HUES[name][0] for name in ("ink", "muted", "line"))
     with mpl.rc_context({"font.size": _FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):
@@ -169,7 +169,7 @@ def over(
 
     The title is not drawn; it is for screen readers.
     """
-    figure, axes = _themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
+    figure, axes = themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
     axes.set_xscale("log")
     axes.set_yscale("log")
     # copter's lines are drawn last, above the others
@@ -213,7 +213,7 @@ def dots(
     lanes = max(len(marks) for _, marks in rows) if mark is None else 1
     broken = sum(len(head) > _HEAD for head, _ in rows)
     tall = len(rows) * max(0.27, 0.05 * lanes) + 0.12 * broken
-    figure, axes = _themed(height=1.0 + tall + 0.19 * math.ceil(len(solvers) / 3))
+    figure, axes = themed(height=1.0 + tall + 0.19 * math.ceil(len(solvers) / 3))
     axes.set_xscale("log")
     if mark is not None:
         axes.axvline(mark, color=HUES["muted"][0], linewidth=1.0, zorder=2)
@@ -242,7 +242,7 @@ def profile(
     `steps`: by solver, the multiples in ascending order and the shares from there on. The title is for screen
     readers. Return SVG.
     """
-    figure, axes = _themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
+    figure, axes = themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
     axes.set_xscale("log")
     risen = [
         r for rs, shares in steps.values() for r, share in zip(rs, shares, strict=True) if share < shares[-1]

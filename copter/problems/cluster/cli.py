@@ -3,77 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
-from copter.cli.command import RunOptions, WithProcesses, command
-from copter.cli.console import progress
-from copter.cli.options import JsonPath, Traces, one_of, policies_option, positive
+from copter.cli.command import RunOptions, WithDocument, WithProcesses
+from copter.cli.options import Traces, one_of, policies_option, positive
 from copter.cli.solvers import Names
 from copter.errors import choices
 from copter.problems.cluster import ESTIMATORS, NAMED_SWEEPS, PLACERS, SWEEPS
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from copter.problems.cluster.experiment import Setup
-    from copter.tasks.tasks import Task
-
-_RUN_EXAMPLES = """\b
-Examples:
-  copter run cluster --policy sia,gavel --seeds 3
-  copter run cluster --cluster homogeneous-64 --trace helios --policy sia,pollux,shockwave --seeds 10
-  copter run cluster --policy sia,pollux,gavel --seeds 10 --ray
-  copter run cluster --trace philly --data shared/data --policy afs-l,srtf,tiresias --json
-  copter run cluster --policy sia --set sia.p=-1 --estimator bootstrap --failures 24
-"""
-_BENCH_EXAMPLES = """\b
-Examples:
-  copter bench cluster --sweep jobs --values 80,160,240,320 --policy sia,pollux
-  copter bench cluster --sweep round-seconds --values 30,60,120,300 --policy sia --json rounds.json
-  copter bench cluster --sweep sia.p --values=-1,-0.5,0.5,1 --policy sia
-"""
-
-
-def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("cluster", epilog=_RUN_EXAMPLES)(command(ClusterRunOptions, _run_cluster))
-    bench.command("cluster", epilog=_BENCH_EXAMPLES)(command(ClusterBenchOptions, _bench_cluster))
-
-
-def _run_cluster(options: ClusterRunOptions) -> None:
-    """Play all policies and seeds, each under a progress bar of completed jobs."""
-    from copter.cli.run import conclude
-    from copter.problems.cluster.experiment import Progress, run_tasks
-    from copter.problems.cluster.report.run import ClusterRun
-
-    bar = progress("{task.fields[hour]:6.1f} h", "queue {task.fields[queue]:4d}", quiet=options.as_json)
-    lines: dict[Task, TaskID] = {}
-    idle: dict[str, list[TaskID]] = {}
-
-    def show(task: Task, now: Progress) -> None:
-        free = idle.setdefault(now.policy, [])
-        if task not in lines:
-            lines[task] = free.pop() if free else bar.add_task(now.policy, total=None, hour=0.0, queue=0)
-            bar.reset(lines[task], total=now.total, description=f"{now.policy} seed {now.seed}")
-        bar.update(lines[task], completed=now.completed, hour=now.hour, queue=now.queue)
-        if now.over:  # the next seed of the policy reuses the line
-            free.append(lines[task])
-
-    with options.spread() as spread, ClusterRun(options, options.folder("cluster")) as run:
-        with bar:
-            for ended in spread.each(run_tasks(options.setup(), options.policies, options.all_seeds()), show):
-                run.take(ended.result())
-        conclude(run)
-
-
-def _bench_cluster(options: ClusterBenchOptions) -> None:
-    """Run a sweep over the values of one quantity."""
-    from copter.problems.cluster.report.sweep import run_sweep
-
-    words = [text.strip() for text in options.values.split(",")]
-    run_sweep(options, words if options.sweep in NAMED_SWEEPS else [parse_value(text) for text in words])
 
 
 def _policies() -> list[str]:
@@ -215,10 +156,36 @@ class ClusterRunOptions(_ConditionOptions, RunOptions):
     allocations, and report.html.
     """
 
+    examples: ClassVar[str] = """\b
+Examples:
+  copter run cluster --policy sia,gavel --seeds 3
+  copter run cluster --cluster homogeneous-64 --trace helios --policy sia,pollux,shockwave --seeds 10
+  copter run cluster --policy sia,pollux,gavel --seeds 10 --ray
+  copter run cluster --trace philly --data shared/data --policy afs-l,srtf,tiresias --json
+  copter run cluster --policy sia --set sia.p=-1 --estimator bootstrap --failures 24
+"""
+
+    def execute(self) -> None:
+        """Play all policies and seeds."""
+        from copter.problems.cluster.experiment import run_tasks
+        from copter.problems.cluster.report.run import PolicyRuns
+
+        title = f"{self.trace} on {self.cluster}, {self.seeds} seeds: {', '.join(self.policies)}"
+        with self.spread() as spread, PolicyRuns(self, "cluster", title) as runs:
+            runs.play(spread, run_tasks(self.setup(), self.policies, self.all_seeds()))
+            runs.report()
+
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterBenchOptions(_ConditionOptions):
+class ClusterBenchOptions(WithDocument, _ConditionOptions):
     """Sweep one quantity (number of jobs, round length, a policy's setting...) over policies and seeds."""
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench cluster --sweep jobs --values 80,160,240,320 --policy sia,pollux
+  copter bench cluster --sweep round-seconds --values 30,60,120,300 --policy sia --json rounds.json
+  copter bench cluster --sweep sia.p --values=-1,-0.5,0.5,1 --policy sia
+"""
 
     sweep: Annotated[
         str,
@@ -227,4 +194,13 @@ class ClusterBenchOptions(_ConditionOptions):
     values: Annotated[str, typer.Option(help="Values of the quantity, separated by commas.")] = (
         "80,160,240,320"
     )
-    json_path: JsonPath = None
+
+    def execute(self) -> None:
+        """Run a sweep over the values of the quantity."""
+        from copter.problems.cluster.report.sweep import run_sweep
+
+        words = [text.strip() for text in self.values.split(",")]
+        run_sweep(self, words if self.sweep in NAMED_SWEEPS else [parse_value(text) for text in words])
+
+
+COMMANDS = {"run cluster": ClusterRunOptions, "bench cluster": ClusterBenchOptions}

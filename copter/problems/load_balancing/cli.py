@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 import typer
 
-from copter.cli.command import BenchOptions, CommandOptions, RunOptions, WithEnvironments, command
+from copter.cli.command import BenchOptions, CommandOptions, RunOptions, WithEnvironments
 from copter.cli.console import seconds
 from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
 from copter.cli.solvers import Names
@@ -19,32 +19,11 @@ from copter.problems.pop import pop_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from copter.bench.case import Case
     from copter.bench.settings import Record
     from copter.problems.load_balancing.scenario import ShardScenario
 
 _SHARDS, _ROUNDS, _A_SERVER = 1024, 100, 8
-
-_RUN_EXAMPLES = """\b
-Examples:
-  copter run load-balancing --shards 1024 --servers 128 --mode stateful --out runs/shards
-  copter run load-balancing --workload loads.csv --servers 16 --memory 40 --json
-  copter run load-balancing --shards 256 --servers 32 --solver heuristic
-"""
-_BENCH_EXAMPLES = """\b
-Examples:
-  copter bench load-balancing --shards 1024 --servers 128 --solvers copter,highs-hot,heuristic
-  copter bench load-balancing --shards 2048 --servers 256 --mode stateful --solvers copter,pop-16
-  copter bench load-balancing --shards 16384 --servers 256 --changed 1 --solvers copter
-  copter bench load-balancing --solvers copter,rebalancer --environment rebalancer=env/bin/python
-"""
-
-
-def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("load-balancing", epilog=_RUN_EXAMPLES)(command(BalancingRunOptions, _run_load_balancing))
-    bench.command("load-balancing", epilog=_BENCH_EXAMPLES)(
-        command(BalancingBenchOptions, _bench_load_balancing)
-    )
 
 
 def _memory(value: float | None) -> float | None:
@@ -100,6 +79,13 @@ class BalancingRunOptions(_Fleet, WithEnvironments, RunOptions):
     changes by 10% (stateful).
     """
 
+    examples: ClassVar[str] = """\b
+Examples:
+  copter run load-balancing --shards 1024 --servers 128 --mode stateful --out runs/shards
+  copter run load-balancing --workload loads.csv --servers 16 --memory 40 --json
+  copter run load-balancing --shards 256 --servers 32 --solver heuristic
+"""
+
     workload: Annotated[
         Path | None,
         typer.Option(
@@ -143,28 +129,24 @@ class BalancingRunOptions(_Fleet, WithEnvironments, RunOptions):
         servers = self.servers or max(1, len(table.shards) // _A_SERVER)
         return ShardScenario.of_table(table, servers, self.rounds, self.memory, self.balance)
 
+    def execute(self) -> None:
+        """Play the rounds."""
+        scenario = self.scenario()
+        _check(scenario, [self.solver], "--solver")
 
-def _run_load_balancing(options: BalancingRunOptions) -> None:
-    """Run the command."""
-    scenario = options.scenario()
-    _check(scenario, [options.solver], "--solver")
-    from copter.bench.rounds import warm_up
-    from copter.cli.run import COLUMNS, RoundsRun, conclude, follow, preparing
-    from copter.problems.load_balancing.course import MEANINGS, Balancing
+        from copter.cli.run import COLUMNS, ROUNDS, Run, run_course
+        from copter.cli.runfolder import Rows
+        from copter.problems.load_balancing.course import MEANINGS, Balancing
 
-    chosen, course = options.solver_settings(options.solver), Balancing(scenario)
-    title = f"Load balancing: {scenario.shards} shards on {scenario.servers} servers, {chosen.name}"
+        chosen, columns = self.solver_settings(self.solver), {**COLUMNS, **MEANINGS}
+        title = f"Load balancing: {scenario.shards} shards on {scenario.servers} servers, {chosen.name}"
 
-    def show(record: Record) -> str:
-        moved = f"moves {record['movements']:4d} imbalance {record['imbalance']:6.1%}"
-        return f"{moved} round {seconds(record['seconds'])}"
+        def show(record: Record) -> str:
+            moved = f"moves {record['movements']:4d} imbalance {record['imbalance']:6.1%}"
+            return f"{moved} round {seconds(record['seconds'])}"
 
-    folder, columns = options.folder("load-balancing"), {**COLUMNS, **MEANINGS}
-    with RoundsRun(options, folder, title, columns, course.figures, left_out=course.left_out) as run:
-        preparing(options.solver)
-        warm_up(course, chosen)
-        follow(run.rounds(course, chosen), "rounds", scenario.rounds, show, quiet=options.as_json)
-        conclude(run, solver=options.solver)
+        with Run(self, "load-balancing", title, {ROUNDS: Rows("a row per round:", columns)}) as run:
+            run_course(run, Balancing(scenario), chosen, columns, show, scenario.rounds)
 
 
 def _check(scenario: ShardScenario, names: Iterable[str], option: str) -> None:
@@ -184,6 +166,14 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
 
     With lognormal loads, sizes are lognormal too; with Zipf loads each shard has size 1.
     """
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench load-balancing --shards 1024 --servers 128 --solvers copter,highs-hot,heuristic
+  copter bench load-balancing --shards 2048 --servers 256 --mode stateful --solvers copter,pop-16
+  copter bench load-balancing --shards 16384 --servers 256 --changed 1 --solvers copter
+  copter bench load-balancing --solvers copter,rebalancer --environment rebalancer=env/bin/python
+"""
 
     shards: Annotated[int, typer.Option(min=1, help="Number of shards.")] = _SHARDS
     servers: _Servers = None
@@ -211,20 +201,25 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
     tolerance: Tolerance = 1e-2
     mip_gap: MipGap = 0.05
 
+    def __post_init__(self) -> None:
+        # documents have the number of servers, also of the default
+        object.__setattr__(self, "servers", self.servers or max(1, self.shards // _A_SERVER))
 
-def _bench_load_balancing(options: BalancingBenchOptions) -> None:
-    """Run the benchmark."""
-    scenario = options.zipf(options.shards, options.mode, options.rounds)
-    loads: Loads = "lognormal" if options.loads == "lognormal" else "zipf"
-    scenario = replace(scenario, changed=options.changed, distribution=loads)
-    _check(scenario, options.solvers, "--solvers")
-    from copter.bench.case import Case, as_it_is
-    from copter.cli.bench import bench
-    from copter.problems.load_balancing.course import Balancing
+    def case(self) -> Case:
+        """Return the case of the scenario."""
+        scenario = self.zipf(self.shards, self.mode, self.rounds)
+        loads: Loads = "lognormal" if self.loads == "lognormal" else "zipf"
+        scenario = replace(scenario, changed=self.changed, distribution=loads)
+        _check(scenario, self.solvers, "--solvers")
 
-    kind = loads if loads == "lognormal" else scenario.mode
-    title = f"Load balancing, {scenario.shards} shards on {scenario.servers} servers, {kind}"
-    if options.changed is not None:
-        title += f", {options.changed} of them with new loads"
-    case = Case("shards", "shards", title, partial(as_it_is, Balancing(scenario)), own_rounds=True)
-    bench(case, replace(options, servers=scenario.servers))
+        from copter.bench.case import Case, as_it_is
+        from copter.problems.load_balancing.course import Balancing
+
+        kind = loads if loads == "lognormal" else scenario.mode
+        title = f"Load balancing, {scenario.shards} shards on {scenario.servers} servers, {kind}"
+        if self.changed is not None:
+            title += f", {self.changed} of them with new loads"
+        return Case("shards", "shards", title, partial(as_it_is, Balancing(scenario)), own_rounds=True)
+
+
+COMMANDS = {"run load-balancing": BalancingRunOptions, "bench load-balancing": BalancingBenchOptions}

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
-from copter.cli.command import RunOptions, command
-from copter.cli.console import progress
+from copter.cli.command import RunOptions
 from copter.cli.options import existing_file, policies_option
 from copter.cli.solvers import Names
-
-_EXAMPLES = """\b
-Examples:
-  copter run placement --nodes nodes.csv --tasks pods.csv --policy fgd,copter --seeds 3
-  copter run placement --nodes nodes.csv --tasks pods.csv --policy all --out runs/mix
-  copter run placement --nodes nodes.csv --tasks pods.csv --policy copter --half --json
-"""
-
-
-def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the command of this domain to the group `copter run`."""
-    run.command("placement", epilog=_EXAMPLES)(command(_PlacementRunOptions, _run_placement))
 
 
 def _policies() -> list[str]:
@@ -33,13 +20,20 @@ def _policies() -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PlacementRunOptions(RunOptions):
+class PlacementRunOptions(RunOptions):
     """Place tasks on servers as they arrive, and report the share of allocated GPUs by demand.
 
     Each task of the list arrives once, in random order; then tasks are drawn from the list until their demand
     is 1.3 times the GPUs. A task that fits is placed and never moves; a task that does not fit is not tried
     again. This is the protocol of FGD's authors.
     """
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter run placement --nodes nodes.csv --tasks pods.csv --policy fgd,copter --seeds 3
+  copter run placement --nodes nodes.csv --tasks pods.csv --policy all --out runs/mix
+  copter run placement --nodes nodes.csv --tasks pods.csv --policy copter --half --json
+"""
 
     nodes: Annotated[
         Path,
@@ -66,21 +60,13 @@ class _PlacementRunOptions(RunOptions):
         ),
     ] = False
 
+    def execute(self) -> None:
+        """Play all policies and seeds, under a progress bar."""
+        from copter.problems.placement.experiment import Experiment
+        from copter.problems.placement.report import run_placement
 
-def _run_placement(options: _PlacementRunOptions) -> None:
-    """Play all policies and seeds, under a progress bar."""
-    from copter.cli.run import conclude
-    from copter.problems.placement.experiment import Experiment
-    from copter.problems.placement.report import PlacementRun
+        experiment = Experiment.read(self.nodes, self.tasks, half=self.half)
+        run_placement(experiment, self.policies, range(self.seed, self.seed + self.seeds), self)
 
-    experiment = Experiment.read(options.nodes, options.tasks, half=options.half)
-    seeds = range(options.seed, options.seed + options.seeds)
-    with PlacementRun(experiment, options, options.folder("placement")) as run:
-        with progress("{task.fields[now]}", quiet=options.as_json) as bar:
-            line = bar.add_task("policies and seeds", total=len(options.policies) * len(seeds), now="")
-            for name in options.policies:
-                for seed in seeds:
-                    bar.update(line, now=f"{name} seed {seed}")
-                    run.take(name, seed, experiment.play(name, seed))
-                    bar.advance(line)
-        conclude(run)
+
+COMMANDS = {"run placement": PlacementRunOptions}

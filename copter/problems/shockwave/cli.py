@@ -5,42 +5,22 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
-from copter.cli.command import BenchOptions, CommandOptions, RunOptions, command
-from copter.cli.console import progress
+from copter.cli.command import BenchOptions, CommandOptions, RunOptions
 from copter.cli.options import Deadline, MipGap, Tolerance, existing_file, one_of, positive, some_of
 from copter.cli.solvers import Names, check_names
 from copter.problems.shockwave import ALIASES, KNOWLEDGE, MODES, POLICIES, PREDICTORS, RELAXATIONS, SOLVERS
 
 if TYPE_CHECKING:
+    from copter.bench.case import Case
     from copter.problems.cluster.policy import Estimator, Policy
-    from copter.problems.cluster.results import ClusterRecord
     from copter.problems.shockwave import RegimeJob, Settings
-    from copter.problems.shockwave.report import ShockwaveRun
 
 _DEFAULT_GPUS, _DEFAULT_JOBS = 32, 120
 _GPU_SECONDS_AN_ARRIVAL = 1344.0
-
-_RUN_EXAMPLES = """\b
-Examples:
-  copter run shockwave --n-jobs 120 --gpus 32 --out runs/plans
-  copter run shockwave --policy shockwave,themis,max-min,srpt --hours 2 --json
-  copter run shockwave --jobs 120_0.2_5_100_40_25_dynamic.json --gpus 32 --policy all
-"""
-_BENCH_EXAMPLES = """\b
-Examples:
-  copter bench shockwave --jobs 500 --gpus 256 --solvers copter,cvxpy
-  copter bench shockwave --jobs 2000 --gpus 256 --solvers copter,highs-milp --deadline 15 --json plans.json
-"""
-
-
-def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("shockwave", epilog=_RUN_EXAMPLES)(command(ShockwaveRunOptions, _run_shockwave))
-    bench.command("shockwave", epilog=_BENCH_EXAMPLES)(command(ShockwaveBenchOptions, _bench_shockwave))
 
 
 def _policies(text: str) -> Names:
@@ -112,6 +92,13 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
     Every policy plays the same trace to its end, round by round. Without --jobs, the trace comes from a
     seeded generator.
     """
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter run shockwave --n-jobs 120 --gpus 32 --out runs/plans
+  copter run shockwave --policy shockwave,themis,max-min,srpt --hours 2 --json
+  copter run shockwave --jobs 120_0.2_5_100_40_25_dynamic.json --gpus 32 --policy all
+"""
 
     jobs: Annotated[
         Path | None,
@@ -237,46 +224,23 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
             return make_policy(name)
         return make_policy(name, solver=self.solver, **asdict(self.plan_settings()))
 
+    def execute(self) -> None:
+        """Play all policies."""
+        trace = self.trace()
+        from copter.problems.shockwave.report import run_shockwave
 
-def _run_shockwave(options: ShockwaveRunOptions) -> None:
-    """Play all policies, and write the report."""
-    trace = options.trace()
-    from copter.cli.run import conclude
-    from copter.problems.shockwave.report import ShockwaveRun
-
-    with ShockwaveRun(trace, options.gpus, options, options.folder("shockwave")) as run:
-        _follow(run, options)
-        conclude(run)
-
-
-def _follow(run: ShockwaveRun, options: ShockwaveRunOptions) -> None:
-    """Play all policies, each under a progress bar of completed jobs."""
-    bar = progress("{task.fields[hour]:5.1f} h", "queue {task.fields[queue]:4d}", quiet=options.as_json)
-    with bar:
-        for name in options.policies:
-            if name in ALIASES.values():
-                _warm_up(name)
-            task = bar.add_task(name, total=run.admitted, hour=0.0, queue=0)
-
-            def show(record: ClusterRecord, completed: int, task: Any = task) -> None:
-                waiting = record.jobs - record.running
-                bar.update(task, completed=completed, hour=record.time / 3600.0, queue=waiting)
-
-            run.play(options.policy(name), show, options.estimator(name))
-            bar.update(task, completed=run.admitted, queue=0)
-
-
-def _warm_up(name: str) -> None:
-    """Replay a few jobs first, so that compilation of the LP solver does not count in a round's time."""
-    from copter.problems.cluster.registry import make_policy
-    from copter.problems.shockwave import generate, replay
-
-    replay(generate(6, arrival_seconds=0.0), 8, make_policy(name))
+        run_shockwave(trace, self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShockwaveBenchOptions(_PlanOptions, BenchOptions):
     """Let each solver plan the same rounds of a busy cluster, each to an integral plan with its gap."""
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench shockwave --jobs 500 --gpus 256 --solvers copter,cvxpy
+  copter bench shockwave --jobs 2000 --gpus 256 --solvers copter,highs-milp --deadline 15 --json plans.json
+"""
 
     jobs: Annotated[int, typer.Option(min=1, help="Number of active jobs in every round.")] = 500
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = 256
@@ -296,14 +260,15 @@ class ShockwaveBenchOptions(_PlanOptions, BenchOptions):
     mip_gap: MipGap = 1e-3
     deadline: Deadline = 15.0
 
+    def case(self) -> Case:
+        """Return the windows of a busy cluster."""
+        from copter.bench.case import Case, as_it_is
+        from copter.problems.shockwave.course import PlanCourse
 
-def _bench_shockwave(options: ShockwaveBenchOptions) -> None:
-    """Time the solvers on the windows of a busy cluster."""
-    from copter.bench.case import Case, as_it_is
-    from copter.cli.bench import bench
-    from copter.problems.shockwave.course import PlanCourse
+        size = f"{self.jobs} jobs on {self.gpus} GPUs, plans of {self.plan_rounds} rounds"
+        course = PlanCourse(self.jobs, self.gpus, self.rounds, self.seed, self.plan_settings())
+        make = partial(as_it_is, course)
+        return Case("shockwave", "shockwave", f"Shockwave, {size}", make, checker="bound")
 
-    size = f"{options.jobs} jobs on {options.gpus} GPUs, plans of {options.plan_rounds} rounds"
-    course = PlanCourse(options.jobs, options.gpus, options.rounds, options.seed, options.plan_settings())
-    make = partial(as_it_is, course)
-    bench(Case("shockwave", "shockwave", f"Shockwave, {size}", make, checker="bound"), options)
+
+COMMANDS = {"run shockwave": ShockwaveRunOptions, "bench shockwave": ShockwaveBenchOptions}

@@ -7,44 +7,23 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from copter.cli.command import BenchOptions, OverActors, Proving, RunOptions, command
+from copter.cli.command import BenchOptions, OverActors, Proving, RunOptions
 from copter.cli.console import say, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
 
 if TYPE_CHECKING:
+    from copter.bench.case import Case
     from copter.bench.course import Course
     from copter.problems.cluster.workload import Scenario
-    from copter.problems.sia.replay import SiaRecord
-    from copter.solvers.base import Solver
 
 _DEFAULT_GPUS = 512
 _DEFAULT_HOURS = 24.0
 _PROVING = ("copter", "copter-exact", "highs-milp")
 """Solvers that can prove an allocation optimal; with --exact, the default is the second one."""
-
-_RUN_EXAMPLES = """\b
-Examples:
-  copter run sia --gpus 512 --jobs-per-day 960 --hours 6 --out runs/first
-  copter run sia --workload workload-1.csv --profiles derived_npz --gpus 512 --json
-  copter run sia --gpus 512 --solver highs-milp --mip-gap 1e-3 --deadline 10
-  copter run sia --gpus 512 --hours 6 --exact
-"""
-_BENCH_EXAMPLES = """\b
-Examples:
-  copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
-  copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
-  copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
-"""
-
-
-def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("sia", epilog=_RUN_EXAMPLES)(command(SiaRunOptions, _run_sia))
-    bench.command("sia", epilog=_BENCH_EXAMPLES)(command(SiaBenchOptions, _bench_sia))
 
 
 def _folder(path: Path | None) -> Path | None:
@@ -67,6 +46,14 @@ class SiaRunOptions(Proving, RunOptions):
 
     Without --workload, jobs, profiles and arrivals come from a seeded generator.
     """
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter run sia --gpus 512 --jobs-per-day 960 --hours 6 --out runs/first
+  copter run sia --workload workload-1.csv --profiles derived_npz --gpus 512 --json
+  copter run sia --gpus 512 --solver highs-milp --mip-gap 1e-3 --deadline 10
+  copter run sia --gpus 512 --hours 6 --exact
+"""
 
     workload: Annotated[
         Path | None,
@@ -139,51 +126,30 @@ class SiaRunOptions(Proving, RunOptions):
             size, rate, hours=_DEFAULT_HOURS if self.hours is None else self.hours, seed=self.seed
         )
 
+    def execute(self) -> None:
+        """Replay the workload."""
+        scenario = self.scenario()
+        from copter.problems.sia.policy import SiaPolicy
+        from copter.problems.sia.replay import Replay
+        from copter.problems.sia.report import run_sia
 
-def _run_sia(options: SiaRunOptions) -> None:
-    """Replay a workload, and write its report."""
-    scenario = options.scenario()
-    from copter.cli.run import conclude, follow, preparing
-    from copter.problems.sia.policy import SiaPolicy
-    from copter.problems.sia.replay import Replay
-    from copter.problems.sia.report import SiaRun
-
-    _say_size(options.gpus, scenario.cluster.gpus)
-    chosen = options.solver_settings(options.solver)
-    replay = Replay(
-        scenario,
-        chosen.make(),
-        policy=SiaPolicy(scenario.cluster, p=options.p, lam=options.lam),
-        round_seconds=options.round_seconds,
-        hours=options.hours,
-        max_hours=options.max_hours,
-    )
-
-    def show(record: SiaRecord) -> str:
-        there = f"{record.queue:4d} jobs wait, {record.utilisation:4.0%} of GPUs used"
-        return f"hour {record.time / 3600.0:4.1f}: {there}, solved in {seconds(record.solve_seconds)}"
-
-    with SiaRun(replay, options, options.folder("sia")) as run:
-        preparing(chosen.name)
-        _warm_up(chosen.make())
-        done = len(replay.jobs)
-        follow(run.rounds(), "jobs", done, show, done=lambda: replay.completed, quiet=options.as_json)
-        conclude(run, solver=chosen.name)
+        _say_size(self.gpus, scenario.cluster.gpus)
+        chosen = self.solver_settings(self.solver)
+        replay = Replay(
+            scenario,
+            chosen.make(),
+            policy=SiaPolicy(scenario.cluster, p=self.p, lam=self.lam),
+            round_seconds=self.round_seconds,
+            hours=self.hours,
+            max_hours=self.max_hours,
+        )
+        run_sia(replay, chosen, self)
 
 
 def _say_size(wanted: int | None, there: int) -> None:
     """Print a line if the cluster has another number of GPUs than requested."""
     if wanted is not None and there != wanted:
         say(f"{there} GPUs instead of {wanted}: each type has whole nodes, at least one")
-
-
-def _warm_up(solver: Solver) -> None:
-    """Replay a few jobs first, so that compilation does not count in a round's time."""
-    from copter.problems.sia.generator import generate
-    from copter.problems.sia.replay import Replay
-
-    for _ in Replay(generate(gpus=256, jobs_per_day=1440, hours=0.2), solver, max_hours=0.3).run():
-        pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,29 +159,33 @@ class SiaBenchOptions(Proving, OverActors, BenchOptions):
     Rounds are recorded once and replayed with every solver.
     """
 
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
+  copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
+  copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
+"""
+
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster, of 7 types.")] = 1024
     jobs: Annotated[int, typer.Option(min=1, help="Number of jobs in the cluster at any time.")] = 200
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; the first is a cold start.")] = 5
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
+    def case(self) -> Case:
+        """Return the rounds, which are recorded first."""
+        from copter.bench.case import Case
+        from copter.problems.sia.generator import builtin_cluster
 
-def _bench_sia(options: SiaBenchOptions) -> None:
-    """Record or prepare the rounds, and time the solvers."""
-    from copter.bench.case import Case
-    from copter.cli.bench import bench
-    from copter.problems.sia.generator import builtin_cluster
-
-    _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
-    case = Case(
-        "sia",
-        "exact" if options.exact else "sia",
-        f"Sia, {options.gpus} GPUs, {options.jobs} jobs",
-        partial(_recorded, options),
-        x={"gpus": options.gpus, "jobs": options.jobs},
-        checker="proof" if options.exact else "certificate",
-    )
-    bench(case, options)
+        _say_size(self.gpus, builtin_cluster(self.gpus).gpus)
+        return Case(
+            "sia",
+            "exact" if self.exact else "sia",
+            f"Sia, {self.gpus} GPUs, {self.jobs} jobs",
+            partial(_recorded, self),
+            x={"gpus": self.gpus, "jobs": self.jobs},
+            checker="proof" if self.exact else "certificate",
+        )
 
 
 def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
@@ -234,3 +204,6 @@ def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
     )
     say(f"recorded in {seconds(perf_counter() - begin)}")
     return recorded
+
+
+COMMANDS = {"run sia": SiaRunOptions, "bench sia": SiaBenchOptions}

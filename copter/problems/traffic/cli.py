@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, TypeVar, cast
 
 import typer
 
-from copter.cli.command import BenchOptions, CommandOptions, OverActors, RunOptions, Solving, command
+from copter.cli.command import BenchOptions, CommandOptions, OverActors, RunOptions, Solving
 from copter.cli.console import errors, progress, seconds
 from copter.cli.options import Tolerance, one_of, positive, solver_option, solvers_option
 from copter.cli.solvers import Names, check_known
@@ -20,31 +20,11 @@ from copter.problems.traffic import CHANGES, MAX_MIN, METHODS, MODELS, OBJECTIVE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from copter.bench.settings import Record
     from copter.problems.traffic.course import Instance, TrafficCourse
     from copter.problems.traffic.topology import Topology
 
 _OTHER_NAMES = {"flat-poisson": "poisson-flat"}
 _OBJECTIVES = (*OBJECTIVES, MAX_MIN)
-
-_RUN_EXAMPLES = """\b
-Examples:
-  copter run traffic --topology Kdl.graphml --matrix gravity --demands 20000 --out runs/kdl
-  copter run traffic --topology B4.json --matrix b4_real_tm.npz --objective min-mlu --rounds 36
-  copter run traffic --topology topozoo/Abilene --change failures --json
-  copter run traffic --topology topozoo/Abilene --objective max-min --rounds 12
-"""
-_BENCH_EXAMPLES = """\b
-Examples:
-  copter bench traffic --topology Kdl.graphml --demands 20000 --solvers copter,highs-hot,pdlp,pop-16,lp-top
-  copter bench traffic --topology Kdl.graphml --matrix poisson --change failures --seed 7 --json kdl.json
-"""
-
-
-def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("traffic", epilog=_RUN_EXAMPLES)(command(TrafficRunOptions, _run_traffic))
-    bench.command("traffic", epilog=_BENCH_EXAMPLES)(command(TrafficBenchOptions, _bench_traffic))
 
 
 def _changes(value: str | None) -> str | None:
@@ -128,13 +108,36 @@ class _NetworkOptions(CommandOptions):
 class TrafficRunOptions(_NetworkOptions, Solving, RunOptions):
     """Find the flows of a network round by round while its demands drift or its links fail."""
 
+    examples: ClassVar[str] = """\b
+Examples:
+  copter run traffic --topology Kdl.graphml --matrix gravity --demands 20000 --out runs/kdl
+  copter run traffic --topology B4.json --matrix b4_real_tm.npz --objective min-mlu --rounds 36
+  copter run traffic --topology topozoo/Abilene --change failures --json
+  copter run traffic --topology topozoo/Abilene --objective max-min --rounds 12
+"""
+
     solver: Annotated[str, solver_option(METHODS)] = "copter"
     tolerance: Tolerance = 1e-4
+
+    def execute(self) -> None:
+        """Play the rounds."""
+        options, instance = _prepare(self, quiet=self.quiet)
+        from copter.problems.traffic.report import run_traffic
+
+        with TemporaryDirectory(prefix="copter-traffic-") as folder:
+            course = _course(Path(folder), instance, options)
+            run_traffic(course, instance, options.solver_settings(self.solver), options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficBenchOptions(_NetworkOptions, OverActors, BenchOptions):
     """Measure solvers on the same rounds of a network: time, feasible flow, share of the best bound."""
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter bench traffic --topology Kdl.graphml --demands 20000 --solvers copter,highs-hot,pdlp,pop-16,lp-top
+  copter bench traffic --topology Kdl.graphml --matrix poisson --change failures --seed 7 --json kdl.json
+"""
 
     rounds: _Rounds = 5
     solvers: Annotated[Names, solvers_option(METHODS)] = Names(
@@ -142,43 +145,21 @@ class TrafficBenchOptions(_NetworkOptions, OverActors, BenchOptions):
     )
     tolerance: Tolerance = 1e-4
 
+    def execute(self) -> None:
+        """Measure the solvers."""
+        options, instance = _prepare(self)
+        from copter.bench.case import Case, as_it_is
+        from copter.cli.bench import bench
+
+        with TemporaryDirectory(prefix="copter-bench-") as folder:
+            course = _course(Path(folder), instance, options)
+            size = f"{instance.topology.name}, {instance.paths.n_pairs:,} demands"
+            del instance  # not to be counted in the memory of solvers in this process
+            title = f"{self.objective}: {size}, {self.matrix}, {options.change}"
+            bench(Case("traffic", "traffic", title, partial(as_it_is, course)), options)
+
 
 _Chosen = TypeVar("_Chosen", TrafficRunOptions, TrafficBenchOptions)
-
-
-def _run_traffic(options: TrafficRunOptions) -> None:
-    """Run the command."""
-    options, instance = _prepare(options, quiet=options.as_json)
-    from copter.bench.rounds import warm_up
-    from copter.cli.run import conclude, follow, preparing
-    from copter.problems.traffic.report import TrafficRun
-
-    def show(record: Record) -> str:
-        value = f"{course.measure} {record[course.measure]:.6g}"
-        return f"{value} solve {seconds(record['solve_seconds'])}"
-
-    with TemporaryDirectory(prefix="copter-traffic-") as folder:
-        course = _course(Path(folder), instance, options)
-        chosen = options.solver_settings(options.solver)
-        with TrafficRun(course, instance, chosen, options, options.folder("traffic")) as run:
-            preparing(options.solver)
-            warm_up(run.course, chosen)
-            follow(run.rounds(run.course, chosen), "rounds", course.n_rounds, show, quiet=options.as_json)
-            conclude(run, solver=options.solver)
-
-
-def _bench_traffic(options: TrafficBenchOptions) -> None:
-    """Run the benchmark."""
-    options, instance = _prepare(options)
-    from copter.bench.case import Case, as_it_is
-    from copter.cli.bench import bench
-
-    with TemporaryDirectory(prefix="copter-bench-") as folder:
-        course = _course(Path(folder), instance, options)
-        size = f"{instance.topology.name}, {instance.paths.n_pairs:,} demands"
-        del instance  # not to be counted in the memory of solvers in this process
-        title = f"{options.objective}: {size}, {options.matrix}, {options.change}"
-        bench(Case("traffic", "traffic", title, partial(as_it_is, course)), options)
 
 
 def _prepare(options: _Chosen, *, quiet: bool = False) -> tuple[_Chosen, Instance]:
@@ -248,3 +229,6 @@ def _course(folder: Path, instance: Instance, options: _NetworkOptions) -> Traff
         seed=options.seed,
         split=split_for(options.matrix),
     )
+
+
+COMMANDS = {"run traffic": TrafficRunOptions, "bench traffic": TrafficBenchOptions}

@@ -1,17 +1,20 @@
-"""Files of a traffic run: rounds, links, figures and plots in its folder, and the table at its end."""
+"""`copter run traffic`: rounds and links in its folder, and the picture of the network."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from copter.arrays import Flags, Floats
-from copter.bench.settings import SolverSettings
+from copter.bench.report.model import Claim, Picture
+from copter.bench.settings import Record, SolverSettings
 from copter.cli.command import RunOptions
-from copter.cli.run import COLUMNS, RoundsRun
-from copter.cli.runfolder import RunFolder
+from copter.cli.console import seconds
+from copter.cli.plots import picture
+from copter.cli.run import COLUMNS, ROUNDS, Run, run_course
+from copter.cli.runfolder import Rows
 from copter.extras import extra
 from copter.problems.traffic import MAX_MIN
 from copter.problems.traffic.course import FairCourse, Instance, TrafficCourse
@@ -22,6 +25,7 @@ with extra("cli"):
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
+_LINKS = "links.csv"
 _ROUND = {
     "parallel_seconds_estimated": "estimated seconds of the round with a machine for each part of POP",
     "change": "kind of change before the round",
@@ -47,60 +51,43 @@ _LINK = {
 }
 
 
-class TrafficRun(RoundsRun):
-    """Rounds of a course, with the output folder, if any."""
+def run_traffic(
+    course: TrafficCourse, instance: Instance, chosen: SolverSettings, options: RunOptions
+) -> None:
+    """Play the rounds of a course with a solver or a method, and report them with the links at the end."""
+    network, measure, fair = instance.topology, course.measure, isinstance(course, FairCourse)
+    what = f"{network.name}, {instance.paths.n_pairs:,} demands, {chosen.name}"
+    title = f"Traffic engineering, {MAX_MIN if fair else course.objective}: {what}"
+    columns = {**COLUMNS, **_ROUND, measure: _MEASURES[measure], **(_FAIR if fair else {})}
+    files = {
+        ROUNDS: Rows("a row per round:", columns),
+        _LINKS: Rows("a row per link, after the last round:", _LINK),
+    }
+    last: list[tuple[Floats, Floats, Floats]] = []
 
-    def __init__(
-        self,
-        course: TrafficCourse,
-        instance: Instance,
-        chosen: SolverSettings,
-        options: RunOptions,
-        path: Path | None,
-    ) -> None:
-        self.course = replace(course, on_loads=self._observe)
-        self.instance = instance
-        self._last: tuple[Floats, Floats, Floats] | None = None
-        network, measure = instance.topology, course.measure
-        what = f"{network.name}, {instance.paths.n_pairs:,} demands, {chosen.name}"
-        fair = isinstance(course, FairCourse)
-        columns = {**COLUMNS, **_ROUND, measure: _MEASURES[measure], **(_FAIR if fair else {})}
-        config = {"nodes": network.n_nodes, "links": network.n_links}
-        left = course.left_out
-        title = f"Traffic engineering, {MAX_MIN if fair else course.objective}: {what}"
-        super().__init__(options, path, title, columns, course.figures, left_out=left, config=config)
+    def observe(traffic: TrafficState, loads: Floats) -> None:
+        last[:] = [(traffic.effective_capacity, loads, traffic.utilisation(loads))]
 
-    def _observe(self, traffic: TrafficState, loads: Floats) -> None:
-        self._last = traffic.effective_capacity, loads, traffic.utilisation(loads)
+    def show(record: Record) -> str:
+        return f"{measure} {record[measure]:.6g} solve {seconds(record['solve_seconds'])}"
 
-    def write(self, folder: RunFolder) -> None:
-        """Write the plots, and the links with a picture of the network."""
-        super().write(folder)
-        if self._last is not None:
-            self._write_links(folder, *self._last)
+    def links() -> Iterator[Claim]:
+        for capacity, loads, shares in last:
+            for link in range(network.n_links):
+                ends = network.nodes[network.tail[link]], network.nodes[network.head[link]]
+                row = *ends, capacity[link], loads[link], shares[link]
+                run.write(_LINKS, dict(zip(_LINK, row, strict=True)))
+            caption = f"{network.name} after the last round: links by used share of capacity"
+            yield Claim("links", "Links", pictures=(_network(network, shares, capacity <= 0, caption),))
 
-    def _write_links(self, folder: RunFolder, capacity: Floats, loads: Floats, shares: Floats) -> None:
-        topology = self.instance.topology
-        rows = (
-            {
-                "tail": topology.nodes[topology.tail[link]],
-                "head": topology.nodes[topology.head[link]],
-                "capacity": capacity[link],
-                "load": loads[link],
-                "utilisation": shares[link],
-            }
-            for link in range(topology.n_links)
-        )
-        folder.write_rows("links.csv", _LINK, rows, "a row per link, after the last round:")
-        figure = _draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
-        folder.save_figure("network.png", figure, "the network, with links by used share of capacity")
+    config = {"nodes": network.n_nodes, "links": network.n_links}
+    with Run(options, "traffic", title, files, config) as run:
+        watched = replace(course, on_loads=observe)
+        run_course(run, watched, chosen, columns, show, course.n_rounds, links)
 
 
-def _draw_network(topology: Topology, utilisation: Floats, down: Flags, title: str) -> Figure:
-    """Draw a network with its links by utilisation; of two directions, the busier one is visible.
-
-    `utilisation` (links,). `down` (links,): links without capacity, drawn dashed.
-    """
+def _network(topology: Topology, utilisation: Floats, down: Flags, caption: str) -> Picture:
+    """Draw a network with its links by utilisation; of two directions, the busier one is visible."""
     place = _places(topology)
     order = np.argsort(utilisation, kind="stable")  # the busiest are drawn last, on top
     ends = np.stack((place[topology.tail[order]], place[topology.head[order]]), axis=1)
@@ -120,9 +107,8 @@ def _draw_network(topology: Topology, utilisation: Floats, down: Flags, title: s
         axes.legend(loc="upper right", frameon=False)
     axes.plot(place[:, 0], place[:, 1], "o", color="black", markersize=2.0)
     figure.colorbar(lines, ax=axes, label="share of the link's capacity used", shrink=0.7)
-    axes.set_title(title, loc="left")
     axes.set_axis_off()
-    return figure
+    return picture("network", caption, figure)
 
 
 def _places(topology: Topology) -> Floats:

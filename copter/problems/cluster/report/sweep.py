@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from copter.cli.console import errors, progress, save_json, seconds, table
+from copter.cli.console import errors, progress, publish, seconds, table
 from copter.problems.cluster import SWEEPS
 from copter.problems.cluster.experiment import Progress, averages, run_tasks
 from copter.tasks.tasks import Task
@@ -36,7 +36,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
         for value, setup in zip(values, setups, strict=True)
         for one in run_tasks(setup, options.policies, options.all_seeds())
     ]
-    bar = progress(quiet=str(options.json_path) == "-")
+    bar = progress(quiet=options.quiet)
     with options.spread() as spread, bar:
         line = bar.add_task("runs", total=len(tasks))
 
@@ -49,11 +49,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
     for k, value in enumerate(values):
         averaged = averages(outcomes[k * runs : (k + 1) * runs])
         results += [{"value": value, "policy": policy, **figures} for policy, figures in averaged.items()]
-    if options.json_path is not None:
-        save_json(_document(options, results), options.json_path)
-        if str(options.json_path) == "-":
-            return
-    _show(options.sweep, results)
+    publish(_document(options, results), options.json_path, lambda: _show(options.sweep, results))
     errors().print(f"swept in {seconds(perf_counter() - begin)}")
 
 
