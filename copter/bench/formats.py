@@ -48,6 +48,13 @@ def with_unit(value: float, unit: str) -> str:
     return text + (unit if unit in ("%", "x") else f" {unit}" if unit else "")
 
 
+def with_deviation(mean: float, deviation: float = math.nan) -> str:
+    """Format a mean and its standard deviation, if it exists."""
+    if not math.isfinite(mean):
+        return "-"
+    return f"{mean:.3g}" + (f" ± {deviation:.2g}" if math.isfinite(deviation) else "")
+
+
 def times(ratio: float) -> str:
     """Format a factor, such as 2.50×."""
     return f"{digits(ratio)}×" if math.isfinite(ratio) else NOTHING

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from copter.bench.formats import with_deviation
 from copter.cli.command import WithDocument, WithProcesses
 from copter.cli.console import publish, save_json, say, seconds, table
 from copter.cli.options import Traces
@@ -230,8 +231,8 @@ def _show(one: Reproduction, document: Mapping[str, Any], figures: Sequence[Pape
         (
             figure.row,
             figure.column,
-            _number(figure.ours, figure.std),
-            _number(figure.paper),
+            with_deviation(figure.ours, figure.std),
+            with_deviation(figure.paper),
             figure.unit,
             _ratio(figure),
         )
@@ -246,12 +247,6 @@ def _show(one: Reproduction, document: Mapping[str, Any], figures: Sequence[Pape
     )
     say(f"Differences to the paper: {one.differs}")
     say(f"measured in {seconds(document['wall_seconds'])}")
-
-
-def _number(value: float, spread: float = math.nan) -> str:
-    if not math.isfinite(value):
-        return "-"
-    return f"{value:.3g}" + (f" ± {spread:.2g}" if math.isfinite(spread) else "")
 
 
 def _ratio(figure: PaperFigure) -> str:

@@ -22,8 +22,9 @@ from copter.arrays import Floats
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, PaperFigure
 from copter.problems.afs.models import ModelCurve, fit, measurements, stand_ins
-from copter.problems.afs.traces import VIRTUAL_CLUSTERS, testbed, virtual_cluster
+from copter.problems.afs.traces import testbed, virtual_cluster
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.presets import VIRTUAL_CLUSTERS
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
@@ -86,7 +87,7 @@ def simulated(effort: Effort, **settings: Any) -> list[PaperFigure]:
 def _sample(effort: Effort, row: str, k: int, *, trace: int, policy: str, share: float) -> dict[str, float]:
     """Replay a share of the time and work of a virtual cluster's jobs with CoDDL, and return means."""
     seed = effort.seed + k
-    effort.say(f"trace {trace} ({VIRTUAL_CLUSTERS[trace - 1]}), {policy}, seed {seed}")
+    effort.say(f"trace {trace} ({list(VIRTUAL_CLUSTERS)[trace - 1]}), {policy}, seed {seed}")
     scenario = virtual_cluster(testbed(), seed, effort.data, vc=str(trace), jobs=_HEAD)
     run = play(_quickly(scenario, share, seed), policy, Coddl())
     return {"average JCT": float(run.jct.mean()) / 3600.0, **run.regime()}

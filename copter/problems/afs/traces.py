@@ -25,27 +25,13 @@ from copter.arrays import Floats
 from copter.errors import InputError
 from copter.problems.afs.models import ModelCurve, measured, stand_ins
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.presets import VIRTUAL_CLUSTERS
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.traces.families import in_scripts
 from copter.problems.cluster.traces.philly import FILE, TracedJob, philly_jobs
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import find
-
-VIRTUAL_CLUSTERS = (
-    "0e4a51",
-    "6c71a0",
-    "b436b2",
-    "e13805",
-    "6214e9",
-    "7f04ca",
-    "103959",
-    "ee9e8c",
-    "2869ce",
-    "11cb48",
-    "ed69ec",
-)
-"""Virtual clusters in the order of Table 3: trace 1 of the paper is the first one."""
 
 _RESIZE_SECONDS = 0.004
 """Seconds without progress at a change of GPUs under CoDDL (section 4.3)."""
@@ -67,7 +53,7 @@ def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
     if path is None:
         raise InputError(Path(data) / FILE, "file", "does not exist")
     if name.isdecimal() and 1 <= int(name) <= len(VIRTUAL_CLUSTERS):
-        name = VIRTUAL_CLUSTERS[int(name) - 1]
+        name = list(VIRTUAL_CLUSTERS)[int(name) - 1]
     jobs = [job for job in philly_jobs(path) if job.tenant == name and job.seconds > 0]
     if not jobs:
         raise InputError(path, "cluster", f"{name!r}: must be one of {', '.join(VIRTUAL_CLUSTERS)}")

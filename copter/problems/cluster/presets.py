@@ -37,7 +37,7 @@ PAI_GPU_TYPES = (
 )
 """The cluster of the PAI authors, with 256 GPUs."""
 
-_VIRTUAL_CLUSTERS = {
+VIRTUAL_CLUSTERS = {
     "0e4a51": 1846,
     "6c71a0": 1856,
     "b436b2": 1668,
@@ -84,7 +84,7 @@ _SIZED: dict[str, Callable[[int], Cluster]] = {
 
 def cluster_names() -> list[str]:
     """Return the names that :func:`cluster_by_name` accepts; in a name, N denotes a number of GPUs."""
-    virtual = [f"philly-{name}" for name in _VIRTUAL_CLUSTERS]
+    virtual = [f"philly-{name}" for name in VIRTUAL_CLUSTERS]
     return sorted([*_FIXED, *(f"{name}-N" for name in _SIZED), *virtual])
 
 
@@ -110,8 +110,8 @@ def cluster_by_name(name: str) -> Cluster:
     if name in _FIXED:
         return Cluster(_FIXED[name])
     family, _, size = name.rpartition("-")
-    if family == "philly" and size in _VIRTUAL_CLUSTERS:
-        return _one_type("philly", 8)(_VIRTUAL_CLUSTERS[size])
+    if family == "philly" and size in VIRTUAL_CLUSTERS:
+        return _one_type("philly", 8)(VIRTUAL_CLUSTERS[size])
     if family in _SIZED and re.fullmatch(r"\d{1,7}", size):
         if int(size) < 1:
             raise SettingsError(f"cluster = {name!r}: must have at least one GPU")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.cluster.presets import _VIRTUAL_CLUSTERS, cluster_by_name
+from copter.problems.cluster.presets import VIRTUAL_CLUSTERS, cluster_by_name
 from copter.problems.sia import Cluster, Configuration, GpuType, configurations
 
 
@@ -143,7 +143,7 @@ def test_clusters_have_the_gpus_of_the_papers(name, types, gpus):
 
 
 def test_virtual_clusters_of_philly_are_of_their_size_in_nodes_of_8():
-    for name, gpus in _VIRTUAL_CLUSTERS.items():
+    for name, gpus in VIRTUAL_CLUSTERS.items():
         assert abs(cluster_by_name(f"philly-{name}").gpus - gpus) <= 4
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from copter.bench.formats import with_deviation
 from copter.bench.report.model import ReportTable, simple_table
 from copter.cli.command import RunOptions
 from copter.cli.console import progress, seconds
@@ -13,7 +14,6 @@ from copter.cli.run import ROUNDS, Run
 from copter.cli.runfolder import Rows
 from copter.problems.cluster.experiment import PolicyOutcome, Progress, averages
 from copter.problems.cluster.report.page import sections
-from copter.problems.cluster.report.sweep import number
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment, columns
 from copter.tasks.tasks import Task, TaskRunner
 
@@ -105,7 +105,7 @@ def _table(title: str, policies: Mapping[str, Mapping[str, Any]]) -> ReportTable
     rows = [
         (
             name,
-            *(number(one[key], one[f"{key}_std"]) for key in _TABLE),
+            *(with_deviation(one[key], one[f"{key}_std"]) for key in _TABLE),
             seconds(one["policy_p50_s"]),
             seconds(one["policy_p99_s"]),
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from copter.bench.formats import with_deviation
 from copter.cli.console import errors, progress, publish, seconds, table
 from copter.problems.cluster import SWEEPS
 from copter.problems.cluster.experiment import Progress, averages, run_tasks
@@ -82,14 +82,11 @@ def _document(options: ClusterBenchOptions, results: Sequence[dict[str, Any]]) -
 
 def _show(what: str, results: Sequence[dict[str, Any]]) -> None:
     rows = [
-        (str(one["value"]), one["policy"], *(number(one[name], one[f"{name}_std"]) for name in _SHOWN))
+        (
+            str(one["value"]),
+            one["policy"],
+            *(with_deviation(one[name], one[f"{name}_std"]) for name in _SHOWN),
+        )
         for one in results
     ]
     table(f"Sweep of {what}", (what, "policy", *_SHOWN.values()), rows, text_columns=2)
-
-
-def number(mean: float, std: float) -> str:
-    """Return a mean with its standard deviation as a text."""
-    if not math.isfinite(mean):
-        return "-"
-    return f"{mean:.3g}" + (f" ± {std:.2g}" if math.isfinite(std) else "")
