@@ -20,12 +20,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import claims
 import gpu
 import shards
+import standings
 
 from copter.bench.conditions import with_commands
 from copter.bench.formats import megabytes, seconds, share, small
-from copter.bench.report import claims, papers
 from copter.bench.report.model import Claim, SuiteReport
 from copter.bench.report.page import (
     HTML,
@@ -36,6 +37,7 @@ from copter.bench.report.page import (
     sections_as_markdown,
     write_pictures,
 )
+from copter.bench.report.papers import read_documents
 from copter.bench.report.sections import speed_of_the_machine
 from copter.bench.reproduction import not_reproduced, reproductions
 from copter.bench.result_files import LineResult, SuiteResult, load_suite
@@ -255,12 +257,12 @@ def report_page(report: SuiteReport) -> str:
 @cache
 def measured() -> list[Claim]:
     """Return the documents of the papers as sections, with their pictures."""
-    return papers.measured(PAPERS)
+    return standings.measured(PAPERS)
 
 
 def claimed() -> str:
     """Return the papers' claims: the number of each verdict by paper, and a table of each verdict."""
-    every = list(claims.judge(reproductions(), papers.read_documents(PAPERS), not_reproduced()))
+    every = list(claims.judge(reproductions(), read_documents(PAPERS), not_reproduced()))
     groups = {paper: [one for one in every if one.name.startswith(of)] for paper, of in GROUPS.items()}
     judged = [one for group in groups.values() for one in group]
     counts = []
@@ -288,7 +290,7 @@ def _claim_row(one: claims.Judged) -> tuple[str, ...]:
 
 def papers_page() -> str:
     """Return the text of bench/results/papers.md."""
-    there, missing = papers.standings(PAPERS)
+    there, missing = standings.standings(PAPERS)
     rows = [
         (
             f"`{one.name}`",

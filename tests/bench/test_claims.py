@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from claims import VERDICTS, judge, measured_value, read_printed, verdict
 
-from copter.bench.report.claims import VERDICTS, judge, measured_value, read_printed, verdict
 from copter.bench.reproduction import PaperClaim, Reproduction, not_reproduced, reproductions
 
 PAPERS = Path(__file__).parents[2] / "bench/results/papers"

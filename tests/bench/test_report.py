@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import standings
 
 from copter.bench.report import papers
 from copter.bench.report.page import make_report, write_report
@@ -209,7 +210,7 @@ def test_printed_values_and_published_results_are_counted_separately(tmp_path):
     document = PAPER | {"name": name, "figures": figures, "wall_seconds": 1.0}
     document["settings"] = document["settings"] | {"seeds": 10}
     (tmp_path / "a.json").write_text(json.dumps(document))
-    (one,), _ = papers.standings(tmp_path)
+    (one,), _ = standings.standings(tmp_path)
     assert (one.printed.figures, one.printed.near, one.published.figures, one.published.far) == (1, 1, 1, 0)
     assert one.workloads == 4
 

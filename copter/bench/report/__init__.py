@@ -2,6 +2,6 @@
 
 Read `page.py` first: it makes a report of a folder of results and writes it as HTML and Markdown.  A report
 consists of claims (`model.py`). `sections.py` makes the claims about the suite's lines, `papers.py` those
-about tables of papers by the rules of `claims.py`, and `pictures.py` draws the pictures.  `comparison.py`
+about tables of papers, and `pictures.py` draws the pictures.  `comparison.py`
 compares two folders. `templates/` contains the templates of the page.
 """

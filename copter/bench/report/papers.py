@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from copter.bench.formats import NOTHING, digits, times, with_unit
-from copter.bench.report.claims import TOLERANCE, difference
 from copter.bench.report.model import Claim, Command, Picture, ReportTable, Row
 from copter.bench.report.pictures import Edge, Look, PlotPoint, dots
 from copter.bench.reproduction import Reproduction, reproductions
@@ -23,8 +21,6 @@ from copter.errors import FileError
 
 _WANTED = "thesis-"
 """Beginning of the names of the reproductions that the report shows."""
-_FAR = 0.5
-"""Relative difference within which a measured figure counts as of the same kind as the published one."""
 _POINTS_OF_A_PICTURE, _ROWS_OF_A_PICTURE = 3, 30
 _HUES = tuple(zip(("copter", "highs", "ortools", "cvxpy", "parts", "other") * 2, "oooooossssss", strict=True))
 """Hues of :data:`.pictures.HUES`, and marks, of the series of a picture, in order."""
@@ -41,76 +37,8 @@ def claims(folder: Path | None) -> list[Claim]:
     known = {name: one for name, one in reproductions().items() if name.startswith(_WANTED)}
     names = sorted({*known, *shown}, key=_order)
     return [
-        _claim(shown[name], known.get(name)) if name in shown else _missing(known[name]) for name in names
+        claim_of(shown[name], known.get(name)) if name in shown else _missing(known[name]) for name in names
     ]
-
-
-def measured(folder: Path) -> list[Claim]:
-    """Return a claim for each document of a folder, with its samples and the seconds of the measurement."""
-    known, found = reproductions(), []
-    for name, document in read_documents(folder).items():
-        claim, took = _claim(document, known.get(name)), document["wall_seconds"]
-        text = f"{claim.text} Measured in {took:.0f} s: `{command_of(document)}`."
-        deviations, printed = document.get("deviations", "samples"), known[name].printed
-        if deviations != "samples":
-            text += f" Deviations are over {deviations}."
-        values = [(one["row"], one["column"]) for one in document["figures"] if one["paper"] is not None]
-        if theirs := sum(place not in printed for place in values):
-            text += (
-                f" Of the {len(values)} values of the paper, {theirs} are results that its authors publish."
-            )
-        found.append(replace(claim, text=text))
-    return found
-
-
-@dataclass(frozen=True)
-class _Agreement:
-    """Number of published figures, and of the measured ones within 15% and :data:`_FAR` of them."""
-
-    figures: int
-    near: int
-    far: int
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """Agreement of a document with its paper.
-
-    `printed`: with the figures that the paper prints. `published`: with other results of the authors.
-    `workloads`: number of distinct workloads. `seconds`: of the measurement.
-    """
-
-    name: str
-    source: str
-    printed: _Agreement
-    published: _Agreement
-    workloads: int
-    seconds: float
-
-
-def standings(folder: Path) -> tuple[list[_Standing], list[Reproduction]]:
-    """Return the agreement of each document of a folder, and the reproductions without one, by name."""
-    known, documents, found = reproductions(), read_documents(folder), []
-    for name, one in sorted(documents.items()):
-        printed, bounds = (known[name].printed, known[name].bounds) if name in known else ({}, {})
-        own = [figure for figure in one["figures"] if (figure["row"], figure["column"]) in printed]
-        others = [figure for figure in one["figures"] if figure not in own]
-        seeds, took = one["settings"]["seeds"], one["wall_seconds"]
-        workloads = known[name].played(seeds) if name in known else seeds
-        found.append(
-            _Standing(name, one["source"], _agreement(own, bounds), _agreement(others, {}), workloads, took)
-        )
-    return found, [one for name, one in sorted(known.items()) if name not in documents]
-
-
-def _agreement(figures: Iterable[Mapping[str, Any]], bounds: Mapping[tuple[str, str], str]) -> _Agreement:
-    off = [
-        difference(one["ours"], one["paper"], one["unit"], bounds.get((one["row"], one["column"]), ""))
-        for one in figures
-        if math.isfinite(_ratio(one))
-    ]
-    near, far = (sum(each <= limit for each in off) for limit in (TOLERANCE, _FAR))
-    return _Agreement(len(off), near, far)
 
 
 def _order(name: str) -> tuple[bool, list[int], str]:
@@ -141,7 +69,8 @@ def command_of(document: Mapping[str, Any]) -> str:
     return " ".join(["copter", "reproduce", document["name"], *options])
 
 
-def _claim(document: Mapping[str, Any], one: Reproduction | None) -> Claim:
+def claim_of(document: Mapping[str, Any], one: Reproduction | None) -> Claim:
+    """Return the section of a document; `one` is its reproduction, None if there is no such reproduction."""
     bounds = one.bounds if one is not None else {}
     rows = tuple(_row(figure, bounds) for figure in document["figures"])
     quick = (
@@ -179,10 +108,11 @@ def _row(figure: Mapping[str, Any], bounds: Mapping[tuple[str, str], str]) -> Ro
     shown = with_unit(value, figure["unit"]) + (f" ± {digits(std)}" if math.isfinite(std) else "")
     bound = bounds.get((figure["row"], figure["column"]), "")
     published = f"{bound} {with_unit(paper, figure['unit'])}".strip() if math.isfinite(paper) else NOTHING
-    return Row((figure["row"], figure["column"], shown, published, times(_ratio(figure))))
+    return Row((figure["row"], figure["column"], shown, published, times(ratio_of(figure))))
 
 
-def _ratio(figure: Mapping[str, Any]) -> float:
+def ratio_of(figure: Mapping[str, Any]) -> float:
+    """Return the measured over the published value of a figure; NaN if one of them is missing."""
     value, paper = _number(figure["ours"]), _number(figure["paper"])
     return value / paper if paper else math.nan
 
@@ -233,7 +163,7 @@ def _compared(key: str, document: Mapping[str, Any]) -> Picture | None:
     """Return a picture of measured over published values, for the figures that the paper prints."""
     rows = []
     for figure in document["figures"]:
-        ratio = _ratio(figure)
+        ratio = ratio_of(figure)
         if math.isfinite(ratio) and ratio > 0.0:
             rows.append(
                 (f"{figure['row']}: {figure['column']}", [(next(iter(_LOOKS)), PlotPoint(ratio, 0.0))])
