@@ -1,20 +1,20 @@
 """Seeded generator of clusters, profiles and jobs with the distribution of the authors' PAI workloads.
 
-The parameters are from these sources; no file of the authors is needed:
+The parameters are in generator.toml, from these sources; no file of the authors is needed:
 
 - :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a
   scale.  They replay 2,000 jobs per day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
-- `_JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
+- `job_mix`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
   each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
-- `_HOURLY`: arrivals by hour of the day relative to their mean, in the same average.  `_BURSTINESS` is
+- `hourly`: arrivals by hour of the day relative to their mean, in the same average.  `burstiness` is
   the squared coefficient of variation of the arrival rate from minute to minute: an hour's counts by minute
   have variance over mean of 1.9, 11 and 38 at 2k, 10k and 40k jobs per day, that is 1 + 0.65, 1.5, 1.3 times
   the mean.
-- `_TRAINING`: hours on one GPU of each type are those of the authors' measured profiles with their
+- `training`: hours on one GPU of each type are those of the authors' measured profiles with their
   calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are chosen such
   that the speedup at the start and at the end of training is close to that of the profiles.  Curves are
   analytic (:mod:`copter.problems.cluster.profiles.analytic`), over all configurations.
-- `_INFERENCE`, `_SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
+- `inference`, `single_phase`: throughput, work and scaling of the authors' batch inference and
   synthetic jobs, without their limits on the GPU count.
 
 :func:`pai` is the trace of the authors' workloads for any cluster of their GPU types.
@@ -22,8 +22,10 @@ The parameters are from these sources; no file of the authors is needed:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,81 +47,8 @@ from copter.problems.sia.files import (
 JOBS_PER_GPU_DAY = 2000 / 512
 """Jobs per day and GPU in the authors' workloads."""
 
-_HOURLY = (
-    (1.08, 0.96, 0.85, 1.47, 1.03, 1.80, 0.92, 0.75, 0.52, 0.50, 0.51, 1.05)
-    + (1.47, 0.86, 0.76, 0.93, 1.07, 0.96, 0.91, 0.91, 0.99, 1.10, 1.05, 1.54)
-)  # fmt: skip
-_BURSTINESS = 1.3
-
-_JOB_MIX = {
-    "cifar10": 0.2948,
-    "bert": 0.2535,
-    "deepspeech2": 0.0986,
-    "ncf": 0.0730,
-    "llama_8b_wikipedia": 0.0707,
-    "imagenet_resnet50": 0.0642,
-    "synthetic_mixed_short": 0.0354,
-    "synthetic_linear_short": 0.0331,
-    "synthetic_sublinear_short": 0.0312,
-    "yolov3": 0.0236,
-    "imagenet": 0.0094,
-    "synthetic_mixed_long": 0.0093,
-    "llama_8b_commoncrawl": 0.0022,
-    "synthetic_sublinear_long": 0.0004,
-    "synthetic_linear_long": 0.0004,
-}
-
-_TRAINING_TYPES = ("aws", "azure", "dgx-ext", "quad", "rtx")
-_TRAINING: dict[str, tuple[float, tuple[float, ...], Scaling]] = {
-    # restart seconds; hours on one aws, azure, dgx-ext, quad, rtx; scaling
-    "bert": (120, (4.32, 1.53, 0.455, 1.67, 2.12), Scaling(32, (15, 60), 0.05, (0.12, 0.75))),
-    "cifar10": (50, (1.95, 0.66, 0.348, 0.81, 0.85), Scaling(32, (0.2, 60), 0.25, (0.10, 0.70))),
-    "deepspeech2": (25, (5.50, 2.65, 3.26, 3.54, 3.87), Scaling(32, (0.4, 80), 0.25, (0.08, 0.60))),
-    "imagenet": (250, (185, 61.2, 40.1, 84.8, 94.7), Scaling(64, (4, 300), 0.02, (0.05, 0.35))),
-    "ncf": (15, (0.021, 0.195, 0.0132, 0.0173, 0.0205), Scaling(1, (1, 1), 0.25, (0.25, 0.90))),
-    "yolov3": (80, (11.1, 6.74, 9.20, 6.46, 16.7), Scaling(64, (0.3, 40), 0.25, (0.12, 0.80))),
-}
-
-_LLAMA: Mapping[str, tuple[int, float]] = {
-    "azure": (2, 5100.0),
-    "aws": (4, 3800.0),
-    "dgx-ext": (1, 5424.0),
-    "quad": (2, 4000.0),
-    "rtx": (4, 8170.0),
-    "a10-pcie": (2, 5400.0),
-    "a100-pcie": (1, 5400.0),
-}
-_RESNET: Mapping[str, tuple[int, float]] = {
-    "azure": (1, 635.0),
-    "aws": (1, 401.0),
-    "dgx-ext": (1, 2343.0),
-    "quad": (1, 489.0),
-    "rtx": (1, 440.0),
-    "a10-pcie": (1, 825.0),
-    "a100-pcie": (1, 2343.0),
-}
-_INFERENCE: dict[str, tuple[float, Mapping[str, tuple[int, float]]]] = {
-    # work; GPUs and throughput of a replica by type
-    "imagenet_resnet50": (1_431_167, _RESNET),
-    "llama_8b_wikipedia": (1e8, _LLAMA),
-    "llama_8b_commoncrawl": (2.4e9, _LLAMA),
-}
-
-_SINGLE_PHASE_TYPES = ("dgx-ext", "a100-pcie", "a10-pcie", "rtx", "quad", "azure", "aws")
-_LINEAR = (40, 35, 20, 15, 15, 25, 12)
-_MIXED = (80, 75, 40, 30, 30, 50, 25)
-_SUBLINEAR = (500, 500, 300, 200, 200, 250, 150)
-_SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
-    # work; throughput of one dgx-ext, a100-pcie, a10-pcie, rtx, quad, azure, aws; exponent; saturation
-    "synthetic_linear_short": (3.5e5, _LINEAR, 1.0, 4000),
-    "synthetic_linear_long": (1.75e7, _LINEAR, 1.0, 4000),
-    "synthetic_mixed_short": (4e5, _MIXED, 1.0, 800),
-    "synthetic_mixed_long": (1.5e7, _MIXED, 1.0, 800),
-    "synthetic_sublinear_short": (5e6, _SUBLINEAR, 0.75, 4000),
-    "synthetic_sublinear_long": (6e7, _SUBLINEAR, 0.67, 4000),
-}
-
-
+_FIGURES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_JOB_MIX, _TRAINING, _INFERENCE = (_FIGURES[name] for name in ("job_mix", "training", "inference"))
 _FOLDER = "suhasjs_continuous-scheduling"
 _FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
 """Names of the folders of the authors' workloads by jobs per day."""
@@ -135,14 +64,16 @@ def builtin_cluster(gpus: int) -> Cluster:
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
     """Return analytic profiles of the applications in `_JOB_MIX`, with `work_scale` times their work."""
     profiles: dict[str, Profile] = {}
-    for name, (restart, hours, scaling) in _TRAINING.items():
-        speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
+    for name, (restart, hours, (most, ratios, share, exponents)) in _TRAINING["jobs"].items():
+        speed = {type: 1.0 / time for type, time in zip(_TRAINING["types"], hours, strict=True)}
+        scaling = Scaling(most, tuple(ratios), share, tuple(exponents))
         profiles[name] = TrainingProfile(name, restart, work_scale * 3600.0, speed, scaling)
     restart = SINGLE_PHASE_RESTART_SECONDS
-    for name, (work, replicas) in _INFERENCE.items():
-        profiles[name] = ReplicaProfile(name, restart, work_scale * work, replicas)
-    for name, (work, throughput, exponent, saturation) in _SINGLE_PHASE.items():
-        speed = dict(zip(_SINGLE_PHASE_TYPES, throughput, strict=True))
+    for name, (work, kind) in _INFERENCE.items():
+        profiles[name] = ReplicaProfile(name, restart, work_scale * work, _FIGURES["replicas"][kind])
+    single = _FIGURES["single_phase"]
+    for name, (work, kind, exponent, saturation) in single["jobs"].items():
+        speed = dict(zip(single["types"], single[kind], strict=True))
         profiles[name] = PowerLawProfile(name, restart, work_scale * work, speed, exponent, saturation)
     return profiles
 
@@ -153,8 +84,9 @@ def _arrival_times(count: int, hours: float, rng: np.random.Generator) -> Floats
     `hours`: length of the interval, which begins at 0. The times are in seconds.
     """
     minutes = max(1, round(hours * 60))
-    pattern = np.array(_HOURLY)[np.arange(minutes) // 60 % 24]
-    rate = pattern * rng.gamma(1.0 / _BURSTINESS, _BURSTINESS, minutes)
+    pattern = np.array(_FIGURES["hourly"])[np.arange(minutes) // 60 % 24]
+    burstiness = _FIGURES["burstiness"]
+    rate = pattern * rng.gamma(1.0 / burstiness, burstiness, minutes)
     counts = rng.multinomial(count, rate / rate.sum())
     start = np.repeat(np.arange(minutes), counts) * 60.0
     return np.sort(start + rng.uniform(0.0, 60.0, count))
@@ -209,7 +141,7 @@ def draw_jobs(
     for k, (time, application) in enumerate(zip(times.tolist(), picked, strict=True)):
         kind: Kind = "adaptive"
         gpus = None
-        trains = application in _TRAINING
+        trains = application in _TRAINING["jobs"]
         if trains and uniform[k] < rigid:
             kind, gpus = "rigid", int(counts[k])
         elif trains and uniform[k] < rigid + strong_scaling:
@@ -221,7 +153,7 @@ def draw_jobs(
 
 
 def _category(application: str) -> str:
-    if application in _TRAINING:
+    if application in _TRAINING["jobs"]:
         return "SiaJob"
     return "BatchInferenceJob" if application in _INFERENCE else "SyntheticSinglePhaseJob"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.problems.sia import builtin_cluster, builtin_profiles, generate
-from copter.problems.sia.generator import _HOURLY, _JOB_MIX, _arrival_times
+from copter.problems.sia.generator import _FIGURES, _JOB_MIX, _arrival_times
 
 
 def test_same_seed_same_jobs():
@@ -26,7 +26,7 @@ def test_mix_of_applications():
 def test_arrivals_follow_the_hours_and_come_in_bursts():
     times = np.concatenate([_arrival_times(40_000, 24.0, np.random.default_rng(seed)) for seed in range(8)])
     hourly = np.bincount((times // 3600).astype(int), minlength=24) / times.size * 24
-    assert np.corrcoef(hourly, _HOURLY)[0, 1] > 0.9
+    assert np.corrcoef(hourly, _FIGURES["hourly"])[0, 1] > 0.9
     one = _arrival_times(40_000, 24.0, np.random.default_rng(0))
     minutes = np.bincount((one // 60).astype(int), minlength=1440).reshape(24, 60)
     dispersion = np.median(minutes.var(axis=1) / minutes.mean(axis=1))
