@@ -3,13 +3,14 @@
 `copter bench X` makes a case from its options and runs it; the suite runs the cases that the installed
 packages list.  A domain lists its cases in a module that is registered in the entry-point group
 ``copter.lines``, for example ``sia = "copter.problems.sia.lines:lines"``. The entry point is a function from
-:class:`Inputs` to a sequence of :class:`Case`.
+:class:`Inputs` to a sequence of :class:`Case`.  copter's own lines are the rows of suite.toml.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -126,6 +127,20 @@ class Case:
 def as_it_is(course: Course, scratch: Path) -> Course:
     """Return a course that needs no files, for :attr:`Case.make`."""
     return course
+
+
+def listed(domain: str, make: Callable[..., Case], inputs: Inputs) -> list[Case]:
+    """Return the cases of a domain's rows in suite.toml.
+
+    `make`: function from the inputs, the name and the size of a row to its case.
+    """
+    table = tomllib.loads(Path(__file__).with_name("suite.toml").read_text(encoding="utf-8"))
+    return [
+        replace(make(inputs, name, **size), profiles=(profile,), **case)
+        for profile in PROFILES
+        for name, size in table[profile][domain].items()
+        for case in (size.pop("case", {}),)
+    ]
 
 
 def all_cases(profile: Profile, inputs: Inputs) -> list[Case]:
