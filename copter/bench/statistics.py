@@ -116,6 +116,7 @@ def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) ->
         "first_round": {name: first[name] for name in ("status", *_TIMES, "gap", "iterations")},
         "statuses": statuses,
         "peak_memory_mb": None if math.isnan(measured.peak_memory_mb) else measured.peak_memory_mb,
+        "differential_edits": keeps_edits(measured.solver),
         "warm_started": sum(record["warm_started"] for record in measured.records[1:]),
         "edit_solve_seconds": spread(
             (record["edit_seconds"] + record["solve_seconds"] for record in later), truncated
@@ -136,33 +137,10 @@ def _loss(record: Record) -> float:
     return loss
 
 
-def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a row for each solver: what it keeps between rounds, its median round, its ratio to copter's.
-
-    ``warm_start`` is True if a round after the first reported a warm start; None without such rounds.
-    """
-    return [
-        {
-            "solver": name,
-            "differential_edits": keeps_edits(name),
-            "warm_start": one["warm_started"] > 0 if one["rounds"] > 1 else None,
-            **{time: one[time]["median"] for time in _TIMES},
-            "at_least": [time for time in _TIMES if "median" in one[time]["at_least"]],
-            "over_copter": one["over_copter"],
-            "over_copter_at_least": one["over_copter_at_least"],
-            "max_gap": one["gap"]["max"],
-            "gaps_not_finite": one["gap"]["not_finite"],
-            "rounds": one["rounds_measured"],
-            "not_optimal": one["not_optimal"],
-        }
-        for name, one in summary.items()
-    ]
-
-
 def document(
     machine: dict[str, Any], settings: dict[str, Any], measured: Sequence[SolverResult], course: Course
 ) -> dict[str, Any]:
-    """Return the JSON document of a benchmark: machine, settings, records, summary and the ablation.
+    """Return the JSON document of a benchmark: machine, settings, records and summary.
 
     The stopping criteria of each solver are added to the settings. The course compares the records first. If
     there is more than one kind of round, each kind has its own summaries. ``machines`` describes the machines
@@ -171,13 +149,11 @@ def document(
     course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
     summary = summarise(measured, [figure.name for figure in course.figures], course.left_out)
-    rows = ablation(summary)
     result = {
         "machine": machine,
         "settings": settings | {"stopping": {one.solver: one.stopping for one in measured}},
         "records": records,
         "summary": summary,
-        "ablation": rows,
     }
     elsewhere = {one.solver: one.machine for one in measured if one.machine not in ({}, machine)}
     if elsewhere:

@@ -89,7 +89,7 @@ def _print(title: str, result: Mapping[str, Any], course: Course) -> None:
         _print_figures(result, course)
     if "kinds" in result:
         _print_kinds(result["kinds"], course)
-    _print_ablation(result["ablation"])
+    _print_state(result["summary"])
     _print_stopping(result["settings"])
 
 
@@ -220,34 +220,18 @@ def _print_stopping(settings: Mapping[str, Any]) -> None:
     )
 
 
-def _print_ablation(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_state(summary: Mapping[str, Any]) -> None:
     yes = {True: "yes", False: "no", None: "-"}
     table(
         "State that each solver keeps from the last round, and its effect",
-        (
-            "solver",
-            "differential edits",
-            "warm start",
-            "edit",
-            "solve",
-            "edit + solve / copter round",
-            "not optimal",
-            "largest gap",
-        ),
+        ("solver", "differential edits", "warm starts", "edit + solve / copter round"),
         [
             (
-                row["solver"],
-                yes[row["differential_edits"]],
-                yes[row["warm_start"]],
-                *(
-                    (">= " if time in row["at_least"] else "") + seconds(row[time])
-                    for time in ("edit_seconds", "solve_seconds")
-                ),
-                _over(row),
-                f"{row['not_optimal']} of {row['rounds']}",
-                _gap(row["max_gap"], row["gaps_not_finite"]),
+                name,
+                yes[one["differential_edits"]],
+                f"{one['warm_started']} of {one['rounds'] - 1}",
+                _over(one),
             )
-            for row in rows
+            for name, one in summary.items()
         ],
-        text_columns=3,
     )

@@ -54,8 +54,8 @@ def test_bench_writes_the_document(tmp_path):
             assert one["bound"] <= exact["answer_objective"] + 1e-6 * abs(exact["bound"])
         assert exact["answer_gap"] <= 1e-6 * (1 + 1e-6)
         assert 0 < reference["solve_seconds"] and 0 < reference["edit_seconds"]
-    keeps = {row["solver"]: (row["differential_edits"], row["warm_start"]) for row in found["ablation"]}
-    assert keeps["copter"] == (True, True) and keeps["water-filling"] == (None, False)
+    keeps = {name: (one["differential_edits"], one["warm_started"]) for name, one in found["summary"].items()}
+    assert keeps["copter"] == (True, 2) and keeps["water-filling"] == (None, 0)
     for name in ("copter", "water-filling"):
         assert found["summary"][name]["best_gap"]["max"] < 0.01
     assert found["settings"]["lambda"] == 10.0 and found["settings"]["solvers"] == solvers.split(",")
