@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, TypeVar, cast
 
@@ -121,12 +120,10 @@ Examples:
 
     def execute(self) -> None:
         """Play the rounds."""
-        options, instance = _prepare(self, quiet=self.quiet)
+        options, course = _prepare(self, quiet=self.quiet)
         from copter.problems.traffic.report import run_traffic
 
-        with TemporaryDirectory(prefix="copter-traffic-") as folder:
-            course = _course(Path(folder), instance, options)
-            run_traffic(course, instance, options.solver_settings(self.solver), options)
+        run_traffic(course, options.solver_settings(self.solver), options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,25 +144,23 @@ Examples:
 
     def execute(self) -> None:
         """Measure the solvers."""
-        options, instance = _prepare(self)
+        options, course = _prepare(self)
         from copter.bench.case import Case, as_it_is
         from copter.cli.bench import bench
 
-        with TemporaryDirectory(prefix="copter-bench-") as folder:
-            course = _course(Path(folder), instance, options)
-            size = f"{instance.topology.name}, {instance.paths.n_pairs:,} demands"
-            del instance  # not to be counted in the memory of solvers in this process
-            title = f"{self.objective}: {size}, {self.matrix}, {options.change}"
-            bench(Case("traffic", "traffic", title, partial(as_it_is, course)), options)
+        size = f"{course.instance.topology.name}, {course.instance.paths.n_pairs:,} demands"
+        title = f"{self.objective}: {size}, {self.matrix}, {options.change}"
+        bench(Case("traffic", "traffic", title, partial(as_it_is, course)), options)
 
 
 _Chosen = TypeVar("_Chosen", TrafficRunOptions, TrafficBenchOptions)
 
 
-def _prepare(options: _Chosen, *, quiet: bool = False) -> tuple[_Chosen, Instance]:
-    """Read or draw the demands and find their paths; return the options with the changes, and both."""
+def _prepare(options: _Chosen, *, quiet: bool = False) -> tuple[_Chosen, TrafficCourse]:
+    """Read or draw the demands and find their paths; return the options with the changes, and the course."""
     from copter.problems.traffic import load_topology
-    from copter.problems.traffic.baselines import is_method
+    from copter.problems.traffic.baselines import is_method, split_for
+    from copter.problems.traffic.course import course_of
 
     names = options.solvers if isinstance(options, TrafficBenchOptions) else (options.solver,)
     method = next(filter(is_method, names), None)
@@ -181,7 +176,15 @@ def _prepare(options: _Chosen, *, quiet: bool = False) -> tuple[_Chosen, Instanc
     instance = _instance(options, network, matrices, quiet)
     if not instance.paths.n_pairs:
         raise typer.BadParameter("must have at least one demand", param_hint="--matrix")
-    return replace(options, change=change), instance
+    course = course_of(
+        instance,
+        options.objective,
+        rounds=options.rounds,
+        changes=change.split(","),
+        seed=options.seed,
+        split=split_for(options.matrix),
+    )
+    return replace(options, change=change), course
 
 
 def _matrices(options: _NetworkOptions, network: Topology) -> NDArray:
@@ -214,21 +217,6 @@ def _instance(options: _Chosen, network: Topology, matrices: NDArray, quiet: boo
     took = seconds(perf_counter() - begin)
     errors().print(f"{network.name}: {size}, {instance.paths.n_paths:,} paths in {took}")
     return instance
-
-
-def _course(folder: Path, instance: Instance, options: _NetworkOptions) -> TrafficCourse:
-    from copter.problems.traffic.baselines import split_for
-    from copter.problems.traffic.course import prepare
-
-    return prepare(
-        folder,
-        instance,
-        options.objective,
-        rounds=options.rounds,
-        changes=(options.change or "independent").split(","),
-        seed=options.seed,
-        split=split_for(options.matrix),
-    )
 
 
 COMMANDS = {"run traffic": TrafficRunOptions, "bench traffic": TrafficBenchOptions}

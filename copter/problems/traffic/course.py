@@ -15,7 +15,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -57,37 +56,6 @@ class Instance:
     topology: Topology
     paths: PathSet
     volumes: Floats
-
-    def save(self, path: Path) -> None:
-        """Write the instance to an uncompressed .npz."""
-        topology, paths = self.topology, self.paths
-        with path.open("wb") as file:
-            np.savez(
-                file,
-                name=topology.name,
-                nodes=np.array(topology.nodes),
-                tail=topology.tail,
-                head=topology.head,
-                capacity=topology.capacity,
-                position=np.empty((0, 2)) if topology.position is None else topology.position,
-                source=paths.source,
-                target=paths.target,
-                first=paths.first,
-                pointer=paths.pointer,
-                link=paths.link,
-                volumes=self.volumes,
-            )
-
-    @classmethod
-    def load(cls, path: Path) -> Instance:
-        """Read an instance from a file of :meth:`save`."""
-        with np.load(path, allow_pickle=False) as file:
-            data = {name: file[name] for name in file.files}
-        position = data["position"] if data["position"].size else None
-        ends = data["tail"], data["head"], data["capacity"]
-        topology = Topology(str(data["name"]), data["nodes"].tolist(), *ends, position)
-        arrays = (data[name] for name in ("source", "target", "first", "pointer", "link"))
-        return cls(topology, PathSet(*arrays), data["volumes"])
 
     def sample(self, pairs: int, seed: int) -> Instance:
         """Return an instance of random pairs that share the volume of all, so that links are as busy."""
@@ -207,10 +175,10 @@ def _schedule(
 class TrafficCourse(Course):
     """Rounds of max-flow.
 
-    `data`, `warm_up`: files of the instance, and of a small one of the same kind. `rounds`: rounds of each
-    kind of change, including the first of all, which is cold. `changes`: some of :data:`CHANGES`, one kind
-    after the other. `seed`: seed of the events and of POP's parts. `split`: POP's client splitting.
-    `on_loads`: function of the model and the flow on each link, called after each round.
+    `rounds`: rounds of each kind of change, including the first of all, which is cold. `changes`: some of
+    :data:`CHANGES`, one kind after the other. `seed`: seed of the events and of POP's parts. `split`: POP's
+    client splitting, see :func:`.baselines.run_method`. `on_loads`: function of the model and the flow on
+    each link, called after each round.
     """
 
     objective: ClassVar[Objective] = "max-flow"
@@ -222,8 +190,7 @@ class TrafficCourse(Course):
     )
     kind: ClassVar[str | None] = "change"
 
-    data: Path
-    warm_up: Path
+    instance: Instance
     rounds: int = 5
     changes: Sequence[str] = ("independent",)
     seed: int = 0
@@ -236,14 +203,14 @@ class TrafficCourse(Course):
         return 1 + len(self.changes) * (self.rounds - 1)
 
     def small(self) -> TrafficCourse:
-        """Return a few rounds of the small instance."""
-        return replace(self, data=self.warm_up, rounds=3, on_loads=None)
+        """Return a few rounds of some of the pairs."""
+        small = self.instance.sample(_SMALL_PAIRS, self.seed)
+        return replace(self, instance=small, rounds=3, on_loads=None)
 
     def play(self, settings: SolverSettings) -> Play:
         """Return the rounds of a solver or of one of :data:`METHODS`."""
-        instance = Instance.load(self.data)
-        events = _schedule(instance, self.changes, self.rounds, self.seed)
-        network = instance.topology, instance.paths, self.objective
+        events = _schedule(self.instance, self.changes, self.rounds, self.seed)
+        network = self.instance.topology, self.instance.paths, self.objective
         if is_method(settings.name):
             return Play(self._method_rounds(TrafficState(*network), events, settings))
         solver, traffic = settings.make(), TrafficEngineering(*network, program=settings.program())
@@ -326,7 +293,7 @@ class FairCourse(TrafficCourse):
 
     def play(self, settings: SolverSettings) -> Play:
         """Return the rounds of a solver."""
-        instance = Instance.load(self.data)
+        instance = self.instance
         events = _schedule(instance, self.changes, self.rounds, self.seed)
         tight = replace(settings, tolerance=accuracy_of(settings.tolerance))
         solvers = tight.make(), tight.make()
@@ -378,25 +345,11 @@ _COURSES: dict[str, type[TrafficCourse]] = {
 }
 
 
-def prepare(
-    folder: Path,
-    instance: Instance,
-    objective: str,
-    *,
-    rounds: int,
-    changes: Sequence[str],
-    seed: int,
-    split: float,
+def course_of(
+    instance: Instance, objective: str, *, rounds: int, changes: Sequence[str], seed: int, split: float
 ) -> TrafficCourse:
-    """Write an instance and its warm-up to a folder, and return the course over them.
-
-    `folder`: must exist. `objective`: max-flow, min-mlu or max-min. `rounds`, `changes`, `seed`: see
-    `_schedule`. `split`: see :func:`.baselines.run_method`.
-    """
-    data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
-    instance.save(data)
-    instance.sample(_SMALL_PAIRS, seed).save(warm_up)
-    return _COURSES[objective](data, warm_up, rounds, changes, seed, split)
+    """Return the course of an instance; `objective`: max-flow, min-mlu or max-min."""
+    return _COURSES[objective](instance, rounds, changes, seed, split)
 
 
 def drift(

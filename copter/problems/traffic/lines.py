@@ -10,7 +10,7 @@ from copter.bench.case import Case, Inputs, listed
 from copter.bench.course import Course
 from copter.bench.solvers import EVERY_LP, HIGHS, ORTOOLS
 from copter.problems.traffic import Objective
-from copter.problems.traffic.course import make_instance, prepare
+from copter.problems.traffic.course import course_of, make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
 
@@ -73,11 +73,11 @@ def _prepared(
     seed: int,
     changes: Sequence[str],
     rounds: int,
-    folder: Path,
+    scratch: Path,
 ) -> Course:
     """Return the course of a network's paths and demands, as in ``copter bench traffic``."""
     capacity = _GENERATED if topology.startswith("gabriel") else _CAPACITY
     network = load_topology(topology, capacity=capacity)
     matrices = make_matrix("gravity", network, seed=seed, scale=16.0)[None]
     instance = make_instance(network, matrices, demands=demands, seed=seed)
-    return prepare(folder, instance, objective, rounds=rounds, changes=changes, seed=seed, split=0.0)
+    return course_of(instance, objective, rounds=rounds, changes=changes, seed=seed, split=0.0)

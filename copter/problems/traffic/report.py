@@ -17,7 +17,7 @@ from copter.cli.run import COLUMNS, ROUNDS, Run, run_course
 from copter.cli.runfolder import Rows
 from copter.extras import extra
 from copter.problems.traffic import MAX_MIN
-from copter.problems.traffic.course import FairCourse, Instance, TrafficCourse
+from copter.problems.traffic.course import FairCourse, TrafficCourse
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 
@@ -51,11 +51,10 @@ _LINK = {
 }
 
 
-def run_traffic(
-    course: TrafficCourse, instance: Instance, chosen: SolverSettings, options: RunOptions
-) -> None:
+def run_traffic(course: TrafficCourse, chosen: SolverSettings, options: RunOptions) -> None:
     """Play the rounds of a course with a solver or a method, and report them with the links at the end."""
-    network, measure, fair = instance.topology, course.measure, isinstance(course, FairCourse)
+    instance, fair = course.instance, isinstance(course, FairCourse)
+    network, measure = instance.topology, course.measure
     what = f"{network.name}, {instance.paths.n_pairs:,} demands, {chosen.name}"
     title = f"Traffic engineering, {MAX_MIN if fair else course.objective}: {what}"
     columns = {**COLUMNS, **_ROUND, measure: _MEASURES[measure], **(_FAIR if fair else {})}

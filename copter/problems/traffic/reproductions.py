@@ -14,7 +14,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.problems.reading import find
 from copter.problems.traffic.baselines import split_for
-from copter.problems.traffic.course import Instance, make_instance, prepare
+from copter.problems.traffic.course import Instance, course_of, make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.topology import load_topology
@@ -112,26 +111,24 @@ def flows(effort: Effort, *, model: str) -> list[PaperFigure]:
 
 def _flows_on(effort: Effort, model: str, label: str, network: _Network) -> list[PaperFigure]:
     played: list[SolverResult] = []
-    with TemporaryDirectory() as folder:
-        topology = load_topology(network.source, capacity=1000.0)
-        matrix = make_matrix(model, topology, seed=effort.seed)
-        instance = busy(make_instance(topology, matrix, demands=network.demands, seed=effort.seed))
-        course = prepare(
-            Path(folder),
-            instance,
-            "max-flow",
-            rounds=network.rounds,
-            changes=("independent",),
-            seed=effort.seed,
-            split=split_for(model),
-        )
-        for name, solver in _METHODS.items():
-            effort.say(f"{name}: {instance.paths.n_pairs} demands of {label}, {model}")
-            if name == _LP_ALL:
-                settings = SolverSettings(solver, 1e-4, time_limit=_LIMIT)
-                played.append(measure(course, settings, limit=_LIMIT))
-            else:
-                played.append(measure(course, SolverSettings(solver, 1e-4)))
+    topology = load_topology(network.source, capacity=1000.0)
+    matrix = make_matrix(model, topology, seed=effort.seed)
+    instance = busy(make_instance(topology, matrix, demands=network.demands, seed=effort.seed))
+    course = course_of(
+        instance,
+        "max-flow",
+        rounds=network.rounds,
+        changes=("independent",),
+        seed=effort.seed,
+        split=split_for(model),
+    )
+    for name, solver in _METHODS.items():
+        effort.say(f"{name}: {instance.paths.n_pairs} demands of {label}, {model}")
+        if name == _LP_ALL:
+            settings = SolverSettings(solver, 1e-4, time_limit=_LIMIT)
+            played.append(measure(course, settings, limit=_LIMIT))
+        else:
+            played.append(measure(course, SolverSettings(solver, 1e-4)))
     course.compare(played)
     figures = [PaperFigure(label, "demands", "", float(instance.paths.n_pairs))]
     for name, one in zip(_METHODS, played, strict=True):

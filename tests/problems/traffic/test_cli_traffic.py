@@ -11,7 +11,7 @@ from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.problems.traffic import course as bench
 from copter.problems.traffic import load_topology, make_matrix
-from copter.problems.traffic.course import _events_of, make_instance, prepare
+from copter.problems.traffic.course import _events_of, course_of, make_instance
 from support.amounts import longer
 from support.commands import invoke, words
 
@@ -43,9 +43,9 @@ def instance(topology_file):
     return make_instance(topology, make_matrix("gravity", topology, seed=2))
 
 
-def played(instance, tmp_path, objective, names, **options):
+def played(instance, objective, names, **options):
     chosen = {"rounds": 3, "changes": ["source"], "seed": 4, "split": 0.5} | options
-    course = prepare(tmp_path, instance, objective, **chosen)
+    course = course_of(instance, objective, **chosen)
     measured = [measure(course, SolverSettings(name, tolerance=1e-6)) for name in names]
     course.compare(measured)
     return {one.solver: one.records for one in measured}
@@ -57,8 +57,8 @@ NAMES = ("copter", "highs-hot", "highs-simplex", "lp-top", "pop-2", "shortest")
 @pytest.mark.parametrize(
     ("objective", "measure_name"), [("max-flow", "total_flow"), longer("min-mlu", "mlu")]
 )
-def test_all_solvers_see_the_same_rounds(instance, tmp_path, objective, measure_name):
-    records = played(instance, tmp_path, objective, NAMES)
+def test_all_solvers_see_the_same_rounds(instance, objective, measure_name):
+    records = played(instance, objective, NAMES)
     for rounds in zip(*records.values(), strict=True):
         exact = [
             record[measure_name] for record in rounds if record["solver"] in ("highs-hot", "highs-simplex")
