@@ -162,7 +162,9 @@ def _figures(result: ReplayResult, solves: Sequence[Solve]) -> dict[str, Any]:
 
 def _fairness(results: Sequence[ReplayResult]) -> Claim:
     samples = {result.policy: [job.ftf for job in result.jobs] for result in results}
-    shown = cumulative("ftf", samples, "finish time fairness", "Share of the jobs with at most", mark=1.0)
+    shown = cumulative(
+        "ftf", samples, "finish time fairness", "Share of the jobs with at most this value", mark=1.0
+    )
     return Claim("fairness", "Finish time fairness", pictures=(shown,))
 
 
