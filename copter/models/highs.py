@@ -100,7 +100,7 @@ class HighsEngine(highspy.Highs):
         If an option is unknown or its value is invalid.
     """
 
-    iterations_before = 0
+    iterations_before = _last_hot = 0
 
     def __init__(self, threads: int | None = None, /, **options: Any) -> None:
         super().__init__()
@@ -234,6 +234,8 @@ class HighsEngine(highspy.Highs):
         """
         seconds, size = 0.0, max(1, self.getNumCol() + self.getNumRow())
         at_once = min(most, _AT_ONCE // size if size <= _SMALL else 0)
+        if self._last_hot > at_once:  # this run will be long, too, and its second part would factorise again
+            at_once = 0
         self.iterations_before = 0
         if at_once:
             self.set_option(_ITERATIONS, at_once)
@@ -245,6 +247,7 @@ class HighsEngine(highspy.Highs):
             seconds += self.run_until(clock, reserve)
             self.iterations_before = before
         self.set_option(_ITERATIONS, highspy.kHighsIInf)
+        self._last_hot = self.iterations()[0]
         return seconds
 
     def run_until(self, clock: Clock, reserve: float = 0.0) -> float:

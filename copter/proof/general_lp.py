@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from copter.proof.rigorous import (
     EPS,
+    absolute,
     bound_at,
     exact_reduced_costs,
     implied_bounds,
@@ -182,7 +183,7 @@ class LPChecker:
 
     def __init__(self, lp: LinearProgram) -> None:
         self.lp, A = lp, lp.A
-        self._size = abs(A)
+        self._size = absolute(A)
         self._T, self._size_T = A.T, self._size.T
         self._row_count = (np.bincount(A.indices, minlength=A.shape[0]) + 4) * EPS
         self._column_count = (np.diff(A.indptr) + 4) * EPS

@@ -76,6 +76,13 @@ class _OutwardBound(NamedTuple):
     rounding: float
 
 
+def absolute(A: Any) -> Any:
+    """Return |A| of a sparse matrix; scipy's abs would sort the entries of A, and HiGHS' path with them."""
+    size = A.copy()
+    np.abs(size.data, out=size.data)
+    return size
+
+
 def paid_prices(lp: LPArrays, y: Floats) -> Floats:
     """Return prices with 0 in place of prices of infinite bounds."""
     nothing = ((y > 0) & np.isinf(lp.row_upper)) | ((y < 0) & np.isinf(lp.row_lower)) | ~np.isfinite(y)
@@ -124,7 +131,7 @@ def reduced_costs(lp: LPArrays, y: Floats) -> tuple[Floats, Floats, Floats]:
     """Return z = c + A'y, bounds on its rounding errors, and |c| + |A|'|y|, all (n,)."""
     counts = np.diff(lp.A.indptr)
     z = lp.c + lp.A.T @ y
-    magnitude = abs(lp.c) + abs(lp.A).T @ abs(y)
+    magnitude = abs(lp.c) + absolute(lp.A).T @ abs(y)
     return z, (counts + 4) * EPS * magnitude, magnitude
 
 

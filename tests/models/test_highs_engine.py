@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 import pytest
 
-from copter import linprog, milp, read_model
+from copter import Model, from_arrays, linprog, milp, read_model
 from copter.models.highs import HighsEngine
 from copter.models.linear_program import checked
 
@@ -158,3 +158,24 @@ def test_highs_gets_the_entries_of_a_file_in_their_order_and_drops_none(tmp_path
     assert (list(read.getLp().a_matrix_.index_) == [1, 0, 0, 1]) == (small == 1.0)
     dropped = [each.getOptionValue("small_matrix_value")[1] for each in (read, passed)]
     assert (dropped[0] == dropped[1]) == (small == 1.0)  # the default, on which the path of HiGHS depends
+    model = Model(read_model(path))
+    model.solve()
+    assert model.lp.A.indices.tolist() == [1, 0, 0, 1]
+    assert not any(model.update(read_model(path)))  # no difference, although scipy sorts entries at times
+
+
+def test_after_a_long_run_from_a_basis_the_next_one_is_not_cut_in_two(monkeypatch):
+    monkeypatch.setattr("copter.models.highs._AT_ONCE", 5 * 60)  # five iterations in the present thread
+    rng = np.random.default_rng(8)
+    A, c = rng.integers(1, 9, (20, 40)).astype(float), -rng.random(40)
+    model = from_arrays(c, A, rng.integers(50, 90, 20), bounds=(0, 5))
+    model.solve()
+    parts, plain = [], HighsEngine.timed
+    monkeypatch.setattr(HighsEngine, "timed", lambda self: parts.append(1) or plain(self))
+    counts = []
+    for long in (True, True, True, False, False):
+        if long:
+            model.update(c=-rng.random(40))
+        parts.clear()
+        counts.append((model.solve().iterations > 5, len(parts)))
+    assert counts == [(True, 2), (True, 1), (True, 1), (False, 1), (False, 1)]

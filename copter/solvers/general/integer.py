@@ -40,7 +40,7 @@ from copter.errors import SolverError
 from copter.models.highs import HighsEngine, far_from_1
 from copter.models.highs_lp import HighsLP, LPAnswer
 from copter.models.linear_program import LinearProgram
-from copter.proof.rigorous import EPS, exact_reduced_costs, implied_bounds
+from copter.proof.rigorous import EPS, absolute, exact_reduced_costs, implied_bounds
 from copter.solvers.general.semicontinuous import with_indicators, without_indicators
 from copter.solvers.milp import MilpAnswer, read_answer
 from copter.status import Status
@@ -312,7 +312,7 @@ def row_excess(lp: LinearProgram, x: NDArray[np.float64]) -> tuple[NDArray[np.fl
     """
     across = csc_array(lp.A.T)
     over = np.zeros(lp.row_lower.size)
-    size = abs(lp.A) @ abs(x)
+    size = absolute(lp.A) @ abs(x)
     near = (np.diff(across.indptr) + 4) * EPS * size
     activity = lp.A @ x
     for bound, sign in ((lp.row_upper, 1.0), (lp.row_lower, -1.0)):
