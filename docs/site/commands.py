@@ -1,4 +1,7 @@
-"""The page of the command line: the help of every command, as the command prints it."""
+"""Pages of the command line: the help of every command, as the command prints it.
+
+A command that has commands of its own has a page. The others are on one page for each group.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,29 @@ import typer
 
 from copter.cli.main import app
 
-HEAD = """# Command line
+HEAD = """# {title}
 
-The help of every command of `copter`, as the command prints it with `--help`.
+The help of these commands of `copter`, as each prints it with `--help`.
 """
 
 
-def command_line() -> str:
-    """Return the page as Markdown."""
+def pages() -> dict[str, str]:
+    """Return the pages by title, in the order and with the groups of ``copter --help``."""
     root: Any = typer.main.get_command(app)
-    return HEAD + "".join(sections(root, "copter", None))
+    context = root.make_context("copter", [], resilient_parsing=True)
+    names = set(root.list_commands(context))
+    found: dict[str, str] = {}
+    for line in root.get_help(context).splitlines():
+        name = line.split()[0] if line.startswith("  ") and line.strip() else ""
+        if line and not line.startswith(" "):
+            title = line.rstrip(":")
+        elif name in names:
+            command = root.get_command(context, name)
+            page = f"copter {name}" if hasattr(command, "list_commands") else title
+            text = "".join(sections(command, f"copter {name}", context))
+            found[page] = found.get(page, HEAD.format(title=page)) + text
+            names.remove(name)
+    return found
 
 
 def sections(command: Any, name: str, parent: Any) -> Iterator[str]:
