@@ -466,8 +466,7 @@ class Solution:
             "seconds": f"{self.timings.edit + self.timings.solve:.3g}",
             "start": self.warm_reason,
         }
-        rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in shown.items())
-        return f"<table>{''.join(rows)}</table>"
+        return html_table(shown)
 
     @property
     def activity(self) -> dict[Hashable, float]:
@@ -593,6 +592,12 @@ class Solution:
         from copter.explanation import explain
 
         return explain(self._unedited(), self.nonzeros, self.y, request, solver)
+
+
+def html_table(shown: Mapping[str, Any]) -> str:
+    """Return names and values as a table of two columns, for a notebook."""
+    rows = (f"<tr><th>{escape(name)}</th><td>{escape(f'{value}')}</td></tr>" for name, value in shown.items())
+    return f"<table>{''.join(rows)}</table>"
 
 
 def check_optimal(solution: Solution) -> None:

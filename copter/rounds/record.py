@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from copter.solution import Allocation, Solution
+from copter.solution import Allocation, Solution, html_table
 
 Path: TypeAlias = Literal["solved", "fallback"]
 
@@ -160,6 +160,9 @@ class RoundRecord:
     def relaxation_gap(self) -> float:
         """Certified relative gap of the solution, before it was rounded; NaN without a solution."""
         return math.nan if self.solution is None else self.solution.gap
+
+    def _repr_html_(self) -> str:
+        return html_table(self.row())
 
     def row(self) -> dict[str, Any]:
         """Return the record as a flat dictionary for tables, CSV and JSON, without answer and solution."""

@@ -7,6 +7,7 @@ import pytest
 
 from copter import ContinualProgram, make_solver
 from copter.errors import CopterError, NoAllocationError
+from copter.rounds.record import RoundRecord, Seconds
 
 
 def solved(seed=0):
@@ -43,10 +44,18 @@ def test_a_frame_has_the_nonzeros_by_name():
     assert {type(column) for column in frame["column"]} == {int, str}
 
 
-def test_the_table_of_a_notebook_escapes_and_shows_the_figures():
+def test_a_notebook_shows_tables_and_sentences_with_escaped_names():
     program, solution = solved()
     shown = solution._repr_html_()
     assert shown.count("<tr>") == 7 and "optimal" in shown and f"{solution.objective:.10g}" in shown
+    program.add_request("<b>", [-1.0], {}, total=1)
+    solution = make_solver("copter").solve(program)
+    explained = solution.explain("<b>")
+    assert explained._repr_html_().count("<p>") == len(explained.sentences) > 0
+    assert "&lt;b&gt;" in explained._repr_html_() and "<b>" not in explained._repr_html_()
+    record = RoundRecord(0, 1, Seconds(0.0, 0.25, 0.0, 0.0), None, 1.0, 0.0, False, "solved", "a < b")
+    table = record._repr_html_()
+    assert "<th>solve_seconds</th><td>0.25</td>" in table and "a &lt; b" in table
 
 
 def test_views_of_another_state_of_the_program_are_refused():
