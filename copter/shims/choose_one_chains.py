@@ -181,7 +181,7 @@ def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no
 def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignore[no-untyped-def]
     """Return (item, number of ejections) for the column of request k with the least sum of penalties.
 
-    The ejected requests are written to `out`.  Ties are resolved by price; the item is -1 if there is none.
+    The ejected requests are written to `out`.  Ties are resolved by price; the item is -1 without one.
     """
     best, count, least, price = -1, 0, np.inf, np.inf
     some, chosen = np.empty(_USERS, np.int64), np.empty(_MOST_OUT, np.int64)

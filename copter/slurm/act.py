@@ -137,7 +137,7 @@ def _size(job: SlurmJob, nodes: int, each: int) -> list[str]:
 def _shaped(
     job: SlurmJob, target: tuple[tuple[str, int], ...], free: Counter[str]
 ) -> tuple[tuple[str, int], ...]:
-    """Return the nodes for a job, equal in their GPUs as Slurm needs them; empty if there are none now.
+    """Return the nodes for a job, equal in their GPUs as Slurm needs them; empty without any.
 
     A rigid job keeps the number of nodes that its user requested.
     """

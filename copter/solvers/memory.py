@@ -211,7 +211,7 @@ class LastY:
 
 
 def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
-    """Return a vector of a solver's saved state; raise ValueError or KeyError if there is none."""
+    """Return a vector of a solver's saved state; raise ValueError or KeyError if it is missing."""
     array = state[name]
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
         raise ValueError(f"{name}: must be a vector of {np.dtype(dtype)}")

@@ -12,7 +12,7 @@ choice, took 5 s once; in the next round it did not end in 12 minutes and ignore
 HiGHS chooses by feasibility.
 
 The first round is the slowest: for max-flow on Kdl with 20,000 demands, interior point with crossover found a
-basis in 4 minutes, and for all 567,744 demands there was none after 38.  So the first basis of a large
+basis in 4 minutes, and for all 567,744 demands no basis was found in 38.  So the first basis of a large
 program comes from copter, which takes seconds; they count towards the time of the first round.  If optima
 tie, copter's solution lies between vertices. So copter solves with randomly perturbed costs, whose optimum is
 a vertex with probability 1.  HiGHS corrects the rounding errors of this basis, and primal simplex on the true
@@ -153,7 +153,7 @@ class HighsHot(Baseline):
         basis = first_basis(model.program, deadline=share, threads=self.threads)
         if basis is None or model.highs.setBasis(basis) == highspy.HighsStatus.kError:
             return False
-        # Of this round only: the basis is nearly primal feasible, and dual simplex may need minutes from it.
+        # Only in this round: the basis is nearly primal feasible, and dual simplex may need minutes from it.
         model.highs.set_option("simplex_strategy", STRATEGIES["primal"])
         return True
 

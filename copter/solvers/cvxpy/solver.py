@@ -197,7 +197,7 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _impossible(lp: LinearProgram) -> str:
-    """Return a text that names contradicting or infinite bounds; empty if there are none."""
+    """Return a text that names contradicting or infinite bounds; empty without any."""
     empty = crossed_column(lp)
     if empty is not None:
         return f"the bounds of column {empty} leave no value"

@@ -84,7 +84,7 @@ def solve_exactly(
 
 
 def completed(model: LinearProgram, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return a feasible point with the integral values of `x`, or None if there is none.
+    """Return a feasible point with the integral values of `x`, or None without one.
 
     An LP over the continuous columns is solved.
     """

@@ -58,7 +58,7 @@ def wild(lp: LinearProgram, ratio: float, *, costs: bool = True) -> bool:
 
 
 def grain_of(costs: NDArray[np.float64]) -> float:
-    """Return the largest number found of which all costs are multiples; 0 if there is none."""
+    """Return the largest number found of which all costs are multiples; 0 without one."""
     for k in range(0, _BITS, 4):
         scaled = costs * 2.0**k
         if abs(scaled).max(initial=0.0) > _EXACT:

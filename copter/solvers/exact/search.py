@@ -178,7 +178,7 @@ class Search:
     # ---- neighbourhoods --------------------------------------------------------------------------
 
     def _first(self) -> tuple[Status, str]:
-        """Find an allocation in growing neighbourhoods; return the status and why there is none."""
+        """Find an allocation in growing neighbourhoods; return the status and the reason."""
         slack = _FIRST * self.relaxed.gap_denominator if self.floor > -math.inf else math.inf
         while self.x is None:
             left = self._left(slack)

@@ -200,7 +200,7 @@ def _in_units(  # type: ignore[no-untyped-def]
 def _cost_unit(first, total, pointer, cost, share):  # type: ignore[no-untyped-def]
     """Return the root mean square of the nonzero costs of columns with rows or a sum row.
 
-    If there are none, use all nonzero costs; return 1 if all costs are 0.
+    Without any, use all nonzero costs; return 1 if all costs are 0.
     """
     square = of_all = 0.0
     count = count_all = 0

@@ -83,7 +83,7 @@ def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-u
 def _units(weight, first, total, decided, summed, least):  # type: ignore[no-untyped-def]
     """Return (share, unit of blocks, unit of columns) from the columns' weights; shares are >= `least`.
 
-    The usual weight is the mean over blocks with a choice, each weighted by its weight; 1 if there are none.
+    The usual weight is the mean over blocks with a choice, each weighted by its weight; 1 without any.
     """
     most = once = twice = 0.0
     for b in range(summed.size):
@@ -206,5 +206,5 @@ def _unit_norms(pointer, row, value, row_scale, column_scale):  # type: ignore[n
 
 
 def root_mean_square(values: NDArray[np.float64]) -> float:
-    """Return the root mean square of the nonzero values; 0 if there are none."""
+    """Return the root mean square of the nonzero values; 0 without any."""
     return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))

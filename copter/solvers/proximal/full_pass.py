@@ -37,7 +37,7 @@ class FullPass(enum.StrEnum):
         "no_cost_range",
         "the gap is relative to the cost range of all requests, which must be read for it",
     )
-    CAPACITIES_MOVED = "capacities_moved", "capacities changed so much that many requests have to change"
+    CAPACITIES_MOVED = "capacities_moved", "capacities changed, and many requests have to follow"
     PRICES_MOVED = (
         "prices_moved",
         "prices have to change, and fixed requests are valid at the last prices only",
@@ -55,7 +55,7 @@ class FullPass(enum.StrEnum):
 
     @classmethod
     def of(cls, label: object) -> FullPass:
-        """Return the member with a label; raise ValueError if there is none."""
+        """Return the member with a label; raise ValueError for an unknown label."""
         for member in cls:
             if member.value == label:
                 return member

@@ -104,7 +104,7 @@ class _Undecided(Exception):
 
 
 def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
-    """Return whether a program has so many requests that inactive ones save time."""
+    """Return whether a program has enough requests for inactive ones to save time."""
     return len(program) >= tuning.requests_from and program.store.n_variables >= tuning.columns_from
 
 

@@ -1,4 +1,4 @@
-"""Initial prices, if the last round's prices are poor or there are none.
+"""Initial prices, if the last round's prices are poor or missing.
 
 *A sample.*  Without prices, a pricing pass finds the columns that would be optimal with free resources, and
 many passes follow until the prices are useful.  So the solver first solves a sample. A request is drawn with

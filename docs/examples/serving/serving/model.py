@@ -45,7 +45,7 @@ class Serving(ChooseOneDomain):
                 raise ValueError(f"no event: {event!r}")
 
     def figures(self, answer):
-        """How many models are served."""
+        """Number of models that are served."""
         served = sum(option != "off" for option in answer.choice.values())
         return super().figures(answer) | {"served": served / max(len(answer.choice), 1)}
 
