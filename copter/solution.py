@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from copter.errors import ArgumentTypeError, CopterError, NoAllocationError, NotOptimalError, UnknownIdError
 from copter.program.sense import Sense, in_sense
 from copter.proof.certificate import Certificate, GapDenominator, Residuals, certify, right_signs
-from copter.proof.pricing import Pricing
+from copter.proof.pricing import Pricing, price
 from copter.status import Status as Status
 from copter.store.allocation import NOTHING, SparseX, changes, row_activity
+from copter.store.reading import effective_costs, usage_columns
 
 if TYPE_CHECKING:
     from copter.explanation import Explanation, Solves
@@ -489,6 +490,25 @@ class Solution:
         pairs = zip(bounds.ids, bounds.lower.tolist(), bounds.upper.tolist(), strict=True)
         used = self.activity
         return {id: min(upper - used[id], used[id] - lower) for id, lower, upper in pairs}
+
+    @property
+    def reduced_costs(self) -> dict[Hashable, NDArray[np.float64]]:
+        """Reduced costs of the columns of each request (n_columns,), by id.
+
+        They are the costs plus the prices of the use and of the sum row, without the slope of a convex term,
+        in the sense of the program: in a minimisation an optimal column with a negative one is at its upper
+        bound. Errors are those of `activity`.
+        """
+        program = self._unedited()
+        store, slots = program.store, program.request_slots
+        used, sizes = usage_columns(store, slots), store.requests.n_columns[slots]
+        column = np.repeat(np.arange(used.counts.size), used.counts)
+        paid = np.bincount(column, used.value * self.y[used.row], used.counts.size)
+        marginal = (self.pricing or price(store, self.y)).marginal[slots]
+        of_sums = np.where(np.isfinite(store.requests.total[slots]), marginal, 0.0)
+        reduced = effective_costs(store, slots) + paid - np.repeat(of_sums, sizes)
+        reduced = -reduced if self.sense == "max" else reduced
+        return dict(zip(program.request_ids, np.split(reduced, np.cumsum(sizes)[:-1]), strict=True))
 
     def to_frame(self) -> Any:
         """Return the nonzeros of `x` as a pandas DataFrame (:meth:`Allocation.to_frame`)."""

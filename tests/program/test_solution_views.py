@@ -1,11 +1,12 @@
 """Views of a solution: use and slack of resources, a frame of the nonzeros, and the table of a notebook."""
 
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, make_solver
+from copter import ContinualProgram, Model, make_solver
 from copter.errors import CopterError, NoAllocationError
 from copter.rounds.record import RoundRecord, Seconds
 
@@ -32,6 +33,28 @@ def test_activity_and_slack_are_those_of_the_arrays():
     slack = np.minimum(lp.row_upper[:3] - used[:3], used[:3] - lp.row_lower[:3])
     assert list(solution.slack.values()) == pytest.approx(slack, abs=1e-9)
     assert min(abs(solution.slack["a"]), abs(solution.slack["b"])) <= 1e-5
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_reduced_costs_are_those_of_highs(sense):
+    counts = Counter()
+    for seed in range(20):
+        rng, program = np.random.default_rng(seed), ContinualProgram(sense=sense)
+        sign = -1.0 if sense == "min" else 1.0
+        program.add_resources(["a", "b"], upper=[3.0, 4.0])
+        for k in range(9):
+            form = [{"total": 1}, {"total": 1, "relation": "=="}, {"upper": [1.0, 0.5, 2.0]}][k % 3]
+            usage = {"a": rng.uniform(0, 1, 3), "b": rng.uniform(0, 1, 3)}
+            program.add_request(f"r{k}", sign * rng.uniform(0, 2, 3), usage, scale=rng.uniform(1, 2), **form)
+        solution = make_solver("highs-simplex").solve(program)
+        lp = program.to_arrays()
+        model = Model(lp).solve()
+        assert solution.objective == pytest.approx(model.objective, rel=1e-9)
+        wanted = (-1.0 if sense == "max" else 1.0) * model.certificate.reduced_costs
+        found = np.concatenate(list(solution.reduced_costs.values()))
+        assert found == pytest.approx(wanted, abs=1e-7)
+        counts.update(np.sign(np.round(sign * found, 7)).tolist())
+    assert min(counts[kind] for kind in (-1.0, 0.0, 1.0)) > 20
 
 
 def test_a_frame_has_the_nonzeros_by_name():
