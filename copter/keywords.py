@@ -16,7 +16,7 @@ _MEANT = {
     **dict.fromkeys(("capacity", "capacities", "ub", "bound", "bounds", "limit"), "upper"),
     **dict.fromkeys(("demand", "coefficients", "coeffs", "resources"), "usage"),
     **dict.fromkeys(("tol", "rtol", "eps", "epsilon", "accuracy", "precision", "gap"), "tolerance"),
-    **dict.fromkeys(("timeout", "time_limit", "timelimit", "max_time", "limit_s", "seconds"), "deadline"),
+    **dict.fromkeys(("timeout", "deadline", "timelimit", "max_time", "limit_s", "seconds"), "time_limit"),
     **dict.fromkeys(("max_iter", "maxiter", "max_iterations"), "iteration_limit"),
     **dict.fromkeys(("workers", "n_jobs", "num_threads", "n_threads", "cores"), "threads"),
     **dict.fromkeys(("name", "names"), "columns"),

@@ -79,7 +79,7 @@ class Timings:
         the program's edit methods were called before the solve.
     solve : float
         Time of the solve.
-    shim : float
+    rounding : float
         Time of rounding. It is 0 in a solution, because a shim rounds after the solve and reports its time in
         its own result.
 
@@ -90,13 +90,13 @@ class Timings:
     >>> program.add_resource("gpu", upper=8)
     >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
     >>> timings = ProximalPoint().solve(program).timings
-    >>> timings.edit, timings.solve > 0, timings.shim
+    >>> timings.edit, timings.solve > 0, timings.rounding
     (0.0, True, 0.0)
     """
 
     edit: float = 0.0
     solve: float = 0.0
-    shim: float = 0.0
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

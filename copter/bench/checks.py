@@ -59,10 +59,10 @@ class CheckedSolver(Wrapper):
         self.checking = 0.0
 
     def solve(
-        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+        self, program: ContinualProgram, *, time_limit: float | None = None, raise_error: bool = False
     ) -> Solution:
         """Return the wrapped solver's answer and store the checker's figures."""
-        solution = super().solve(program, deadline=deadline, raise_error=raise_error)
+        solution = super().solve(program, time_limit=time_limit, raise_error=raise_error)
         begin = perf_counter()
         self.found = {}
         if solution.found and hasattr(program, "store"):

@@ -18,7 +18,7 @@ from copter.bench.result_files import SuiteResult
 
 _OPTIONS = {
     "threads": "--threads",
-    "limit": "--deadline",
+    "limit": "--time-limit",
     "seconds": "--budget",
     "seed": "--seed",
     "rounds": "--rounds",

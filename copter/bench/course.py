@@ -187,7 +187,7 @@ class RoundTimes(NamedTuple):
         seconds = played.seconds
         model, solve = solver.seconds(played.solution, seconds.solve)
         edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
-        return cls(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
+        return cls(edit, solve, seconds.rounding, seconds.edit, seconds.solve - model - solve)
 
 
 def solved_record(

@@ -37,7 +37,7 @@ class _Timed:
     solver: str
     kind: str
     columns: int
-    deadline: float
+    time_limit: float
     seconds: float
     status: str
     found: bool
@@ -45,12 +45,12 @@ class _Timed:
     @property
     def late(self) -> bool:
         """True if the solve exceeded its deadline by more than permitted."""
-        return self.seconds > self.deadline + max(_SECONDS, _SHARE * self.deadline)
+        return self.seconds > self.time_limit + max(_SECONDS, _SHARE * self.time_limit)
 
     def __str__(self) -> str:
         answer = "" if self.found else ", no allocation"
         text = f"{self.solver:15s} {self.kind:12s} {self.columns:9d} columns"
-        return f"{text} {self.deadline:8.3f} s {self.seconds:8.3f} s  {self.status}{answer}"
+        return f"{text} {self.time_limit:8.3f} s {self.seconds:8.3f} s  {self.status}{answer}"
 
 
 def random_program(rng: np.random.Generator, columns: int) -> tuple[ContinualProgram, str]:
@@ -99,9 +99,9 @@ def load_kernels(names: Sequence[str]) -> None:
             program, _kind = random_program(rng, columns)
             for name in names:
                 solver = make_solver(name)
-                solver.solve(program, deadline=3.0)
+                solver.solve(program, time_limit=3.0)
                 edit(rng, program)
-                solver.solve(program, deadline=1.0)
+                solver.solve(program, time_limit=1.0)
 
 
 def _measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[_Timed]:
@@ -118,15 +118,15 @@ def _measure(programs: int, solves: int, largest: float, seed: int, names: Seque
         for _ in range(solves):
             solver = make_solver(str(rng.choice(names)))
             for turn in range(2):
-                deadline = float(np.exp(rng.uniform(np.log(_SHORTEST), np.log(_LONGEST))))
+                time_limit = float(np.exp(rng.uniform(np.log(_SHORTEST), np.log(_LONGEST))))
                 begin = perf_counter()
-                solution = solver.solve(program, deadline=deadline)
+                solution = solver.solve(program, time_limit=time_limit)
                 seconds = perf_counter() - begin
                 done = _Timed(
                     solver.name,
                     kind,
                     program.n_variables,
-                    deadline,
+                    time_limit,
                     seconds,
                     str(solution.status),
                     solution.found,
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         own = [one for one in timed if one.solver == name]
         if own:
-            late = [one.seconds - one.deadline for one in own if one.late]
+            late = [one.seconds - one.time_limit for one in own if one.late]
             worst = f", by at most {max(late):.2f} s" if late else ""
             stopped = sum(one.status == "deadline" for one in own)
             found = sum(one.found for one in own)

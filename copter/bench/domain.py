@@ -97,7 +97,7 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
             played.number,
             edit_seconds=seconds.edit,
             solve_seconds=seconds.solve,
-            rounding_seconds=seconds.round,
+            rounding_seconds=seconds.rounding,
             gap=played.gap,
             status=str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE,
         )

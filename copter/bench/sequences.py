@@ -130,10 +130,10 @@ class _Follower(Wrapper):
         self._names = _Names()
 
     def solve(
-        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+        self, program: ContinualProgram, *, time_limit: float | None = None, raise_error: bool = False
     ) -> Solution:
         self.rounds.append(self._names.take(program))
-        return super().solve(program, deadline=deadline, raise_error=raise_error)
+        return super().solve(program, time_limit=time_limit, raise_error=raise_error)
 
 
 class _Names:

@@ -57,7 +57,7 @@ class SolverSettings:
         known = setting_defaults(entry_of(self.name).load())
         wanted: dict[str, Any] = {
             "tolerance": self.tolerance,
-            "deadline": self.time_limit,
+            "time_limit": self.time_limit,
             "threads": self.threads,
         }
         wanted |= {"mip_gap": self.mip_gap} if "mip_gap" in known else {}

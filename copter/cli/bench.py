@@ -34,7 +34,7 @@ def bench(case: Case, options: BenchOptions) -> None:
     rounds = max((len(one.records) for one in measured), default=0)
     case = replace(case, left_out=course.left_out, rounds=rounds)
     names = [one.solver for one in measured]
-    line = case.line(" ".join(command_line()), names, options.threads, options.deadline or math.inf)
+    line = case.line(" ".join(command_line()), names, options.threads, options.time_limit or math.inf)
     result = described(line) | began | document(machine(), options.settings(), measured, course)
     if failures:
         result["failures"] = failures
@@ -208,7 +208,7 @@ def _gap(largest: float, not_finite: int) -> str:
 
 
 def _print_stopping(settings: Mapping[str, Any]) -> None:
-    limit = "none" if settings["deadline"] is None else seconds(settings["deadline"])
+    limit = "none" if settings["time_limit"] is None else seconds(settings["time_limit"])
     table(
         f"Stopping criteria of each solver; tolerance {settings['tolerance']:g}, deadline {limit} per round",
         ("solver", "stops at"),

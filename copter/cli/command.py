@@ -23,7 +23,6 @@ from copter.cli.console import STANDARD_OUTPUT
 from copter.cli.options import (
     Actors,
     Command,
-    Deadline,
     Environment,
     Environments,
     Exact,
@@ -34,6 +33,7 @@ from copter.cli.options import (
     Seed,
     SolverNames,
     Threads,
+    TimeLimit,
     Tolerance,
 )
 from copter.cli.solvers import Names
@@ -140,14 +140,14 @@ class Solving:
 
     tolerance: Tolerance = 1e-6
     mip_gap: float = 1e-3
-    deadline: Deadline = None
+    time_limit: TimeLimit = None
     threads: Threads = None
 
     def solver_settings(self, name: str) -> SolverSettings:
         """Return the settings of a solver, or of one of the domain's own methods."""
         from copter.bench.settings import SolverSettings
 
-        return SolverSettings(name, self.tolerance, self.deadline, self.threads, self.mip_gap)
+        return SolverSettings(name, self.tolerance, self.time_limit, self.threads, self.mip_gap)
 
 
 @dataclass(frozen=True, kw_only=True)

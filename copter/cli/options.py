@@ -169,7 +169,7 @@ Tolerance: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Threads of the solver. Default: the solver's own default.")
 ]
-Deadline: TypeAlias = Annotated[
+TimeLimit: TypeAlias = Annotated[
     float | None,
     typer.Option(
         callback=positive, help="Time limit of a solve or a whole round in seconds. Default: no limit."

@@ -12,7 +12,7 @@ import typer
 
 from copter.cli.command import BenchOptions, CommandOptions, RunOptions, WithDocument
 from copter.cli.console import progress, publish, say, seconds, table
-from copter.cli.options import Deadline, SolverName
+from copter.cli.options import SolverName, TimeLimit
 
 if TYPE_CHECKING:
     from copter.bench.case import Case
@@ -81,7 +81,7 @@ class DomainRunOptions(RunOptions):
     domain: str
     rounds: _Rounds = 20
     solver: SolverName = "copter"
-    deadline: Deadline = None
+    time_limit: TimeLimit = None
     journal: Annotated[
         Path | None, typer.Option(help="SQLite file of the rounds; the next run continues from it.")
     ] = None
@@ -99,7 +99,7 @@ class DomainRunOptions(RunOptions):
         name, title = self.domain.rpartition(":")[2].lower(), f"Rounds of {self.domain}"
         rows = Rows("a row per round:", ROW_MEANS, "figure of the domain")
         with (
-            Rounds(domain, self.solver, deadline=self.deadline, journal=self.journal) as rounds,
+            Rounds(domain, self.solver, time_limit=self.time_limit, journal=self.journal) as rounds,
             Run(self, name, title, {ROUNDS: rows}) as run,
         ):
             preparing(self.solver)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from copter.cli.console import publish, save_json, seconds, table
-from copter.cli.options import Deadline, Json, Threads, Tolerance, existing_file, solver_option
+from copter.cli.options import Json, Threads, TimeLimit, Tolerance, existing_file, solver_option
 from copter.errors import InputError, UnsupportedError
 from copter.solvers.registry import SOLVERS
 
@@ -53,7 +53,7 @@ def solve(
     ],
     solver: Annotated[str, solver_option()] = _OWN,
     tolerance: Tolerance = 1e-6,
-    deadline: Deadline = None,
+    time_limit: TimeLimit = None,
     threads: Threads = None,
     relax: Annotated[
         bool, typer.Option("--relax", help="Solve the LP relaxation, without integrality.")
@@ -91,7 +91,7 @@ def solve(
 
     Parameters
     ----------
-    deadline : float, optional
+    time_limit : float, optional
         Seconds.
 
     Raises
@@ -115,7 +115,7 @@ def solve(
     if relaxed:
         lp = replace(lp, integral=np.zeros(lp.c.size, np.bool_), semi=None)
     model = Model(lp, threads=threads)
-    found = _solved(model, solver, tolerance, deadline, threads)
+    found = _solved(model, solver, tolerance, time_limit, threads)
     figures = _figures(model, found, solver) | {"relaxed": relaxed}
     if solution is not None:
         _write_solution(solution, model, found, figures)
@@ -126,15 +126,15 @@ def solve(
 
 
 def _solved(
-    model: Model, solver: str, tolerance: float, deadline: float | None, threads: int | None
+    model: Model, solver: str, tolerance: float, time_limit: float | None, threads: int | None
 ) -> ModelSolution:
     """Solve the model by itself, or by the named solver."""
     if solver == _OWN:
-        return model.solve(tolerance=tolerance, time_limit=deadline)
+        return model.solve(tolerance=tolerance, time_limit=time_limit)
     from copter.bench.settings import SolverSettings
     from copter.solvers.features import Feature
 
-    made = SolverSettings(solver, tolerance, deadline, threads, mip_gap=tolerance).make()
+    made = SolverSettings(solver, tolerance, time_limit, threads, mip_gap=tolerance).make()
     whole = int(model.lp.integral.sum())
     if whole and Feature.INTEGRALITY not in made.features:
         why = f"{whole} columns are integral, which {solver} does not support"

@@ -62,9 +62,7 @@ Examples:
     ] = None
     limit: Annotated[
         float | None,
-        typer.Option(
-            "--deadline", callback=positive, help="Time limit of a solve in seconds. Default: by the profile."
-        ),
+        typer.Option("--time-limit", callback=positive, help="Seconds of a solve. Default: by the profile."),
     ] = None
     budget: Annotated[
         float | None,

@@ -177,12 +177,12 @@ class Journal(WrittenProgram):
                     log.warning("%s: no snapshot was taken after round %d: %s", self.path, number, wrong)
             return number
 
-    def solve(self, *, deadline: float | None = None, raise_error: bool = False) -> Solution:
+    def solve(self, *, time_limit: float | None = None, raise_error: bool = False) -> Solution:
         """Solve the present program with the journal's solver, and complete the round.
 
         Parameters
         ----------
-        deadline : float, optional
+        time_limit : float, optional
             Seconds after which the best solution so far is returned.
         raise_error : bool
             True to raise an error if the status is not optimal, after the round is complete.
@@ -201,7 +201,7 @@ class Journal(WrittenProgram):
         self._usable()
         if self.solver is None:
             raise CopterError(f"{self.path}: the journal has no solver; open it with a solver to solve")
-        solution: Solution = self.solver.solve(self, deadline=deadline)
+        solution: Solution = self.solver.solve(self, time_limit=time_limit)
         self.commit()
         if raise_error:
             check_optimal(solution)

@@ -17,8 +17,8 @@ class Remembers(Protocol):
     def kind(self) -> str:
         """Kind of the solver; a solver can continue from the state of another one of the same kind."""
 
-    def solve(self, program: Any, *, deadline: float | None = None) -> Any:
-        """Solve the present program, within `deadline` seconds, and return its solution."""
+    def solve(self, program: Any, *, time_limit: float | None = None) -> Any:
+        """Solve the present program, within `time_limit` seconds, and return its solution."""
 
     def save_state(self, program: Any) -> dict[str, Any] | None:
         """Return the state from which the next solve begins; None without a state."""

@@ -34,10 +34,10 @@ def _play(make: Callable[[], Any], count: int, seed: int) -> tuple[np.ndarray, i
     late, fallbacks, broken = np.empty(count), 0, 0
     for k in range(count):
         events = tuple(domain.events(rng))
-        rounds.deadline = deadline = float(10 ** rng.uniform(-3, 0))
+        rounds.time_limit = time_limit = float(10 ** rng.uniform(-3, 0))
         begin = perf_counter()
         record = rounds.play(*events)
-        late[k] = max(0.0, perf_counter() - begin - deadline)
+        late[k] = max(0.0, perf_counter() - begin - time_limit)
         fallbacks += record.path == "fallback"
         broken += bool(list(violations(domain, record.answer)))
     return late, fallbacks, broken

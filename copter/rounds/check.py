@@ -224,7 +224,7 @@ class _Run:
         """Play a round in which the solver or the rounding exceeds the deadline."""
         clock = _Moved()
         slow = _Slow(self.domain, which, clock)
-        late = Rounds(slow, self.solver, deadline=1.0)
+        late = Rounds(slow, self.solver, time_limit=1.0)
         with patch.object(copter.clock, "perf_counter", clock):
             record = late.play()
         if record.path != "fallback" or not record.late or not record.reason:

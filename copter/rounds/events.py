@@ -57,7 +57,7 @@ class EventDomain:
             ) from None
         getattr(self, name)(*event[1:])
 
-    def play(self, solver: Solver | str = "copter", *events: Any, deadline: float | None = None) -> Any:
+    def play(self, solver: Solver | str = "copter", *events: Any, time_limit: float | None = None) -> Any:
         """Play one round (:class:`copter.Rounds`), and return its answer, which has taken effect.
 
         Parameters
@@ -66,7 +66,7 @@ class EventDomain:
             Solver of the program; use the same object in every round for warm starts.
         *events : tuple
             Events of the round, after those whose methods were called already.
-        deadline : float, optional
+        time_limit : float, optional
             Seconds of the round; a late round has the answer of ``fallback``.
         """
-        return Rounds(cast("Domain", self), solver, deadline=deadline).play(*events).answer
+        return Rounds(cast("Domain", self), solver, time_limit=time_limit).play(*events).answer

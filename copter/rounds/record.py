@@ -16,13 +16,13 @@ Path: TypeAlias = Literal["solved", "fallback"]
 class Seconds(NamedTuple):
     """Seconds of the parts of a round.
 
-    `edit` is the time of applying events, and `solve` the time of the solver. `round` is the time of making
-    the answer, by rounding or as a fallback. `accept` is the time in which the answer took effect.
+    `edit` is the time of applying events, and `solve` the time of the solver. `rounding` is the time of
+    making the answer, by rounding or as a fallback. `accept` is the time in which the answer took effect.
     """
 
     edit: float
     solve: float
-    round: float
+    rounding: float
     accept: float
 
     @property
@@ -172,7 +172,7 @@ class RoundRecord:
             "edited": self.edited,
             "edit_seconds": seconds.edit,
             "solve_seconds": seconds.solve,
-            "rounding_seconds": seconds.round,
+            "rounding_seconds": seconds.rounding,
             "accept_seconds": seconds.accept,
             "seconds": seconds.total,
             "path": self.path,

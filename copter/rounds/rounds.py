@@ -40,7 +40,7 @@ from copter.rounds.record import Path, RoundRecord, Seconds, figure_of
 from copter.solution import Solution
 from copter.solvers.base import Solver, takes_start
 from copter.solvers.registry import make_solver
-from copter.solvers.settings import time_limit
+from copter.solvers.settings import as_limit
 
 _NEEDED = ("program", "apply", "round", "fallback", "accept")
 _UNKNOWN_SHARE = 0.1
@@ -71,7 +71,7 @@ class Rounds:
         Model that implements :class:`copter.Domain`.
     solver : str or Solver
         Name that `copter solvers` lists, or a new solver.
-    deadline : float, optional
+    time_limit : float, optional
         Seconds of a whole round. None for no limit.
     journal : path-like, optional
         SQLite file from which the rounds continue after a restart. If the file has a state, the domain gets
@@ -125,7 +125,7 @@ class Rounds:
         domain: Domain,
         solver: str | Solver = "copter",
         *,
-        deadline: float | None = None,
+        time_limit: float | None = None,
         journal: str | PathLike[str] | None = None,
         metrics: bool | Metrics = False,
     ) -> None:
@@ -138,7 +138,7 @@ class Rounds:
             raise SettingError("Rounds", "solver", solver, "must be the name of a solver, or a solver")
         self.domain = domain
         self.solver = make_solver(solver) if isinstance(solver, str) else solver
-        self.deadline = deadline
+        self.time_limit = time_limit
         self.metrics = (Metrics() if metrics is True else metrics) or None
         self.number = self.events = 0
         self.answer: Any = None
@@ -157,20 +157,20 @@ class Rounds:
                 raise
 
     def __repr__(self) -> str:
-        limit = "no deadline" if self.deadline is None else f"{self.deadline:g} s a round"
+        limit = "no deadline" if self.time_limit is None else f"{self.time_limit:g} s a round"
         return f"<Rounds of {type(self.domain).__name__}: {self.number} accepted, {limit}>"
 
     @property
-    def deadline(self) -> float | None:
+    def time_limit(self) -> float | None:
         """Seconds of a whole round; None for no limit. It can be changed between rounds."""
-        return self._deadline
+        return self._time_limit
 
-    @deadline.setter
-    def deadline(self, value: float | None) -> None:
+    @time_limit.setter
+    def time_limit(self, value: float | None) -> None:
         try:
-            self._deadline = None if value is None else time_limit(value)
+            self._time_limit = None if value is None else as_limit(value)
         except ValueError as error:
-            raise SettingError("Rounds", "deadline", value, str(error)) from None
+            raise SettingError("Rounds", "time_limit", value, str(error)) from None
 
     def __enter__(self) -> Rounds:
         return self
@@ -223,7 +223,7 @@ class Rounds:
             raises it, all events are applied, and the next call plays the round again.
         """
         with self._alone():
-            clock = Clock(self._deadline, parent=current())
+            clock = Clock(self._time_limit, parent=current())
             self._apply(events)
             return self._finish(clock)
 
@@ -266,7 +266,7 @@ class Rounds:
         served = []
         try:
             with self._alone():
-                clock = Clock(self._deadline)
+                clock = Clock(self._time_limit)
                 for events, done in calls:
                     try:
                         self._apply(events)
@@ -393,15 +393,15 @@ class Rounds:
         if not (self._rounding.known or math.isinf(clock.deadline)):
             wanted = max(wanted, _UNKNOWN_SHARE * clock.deadline)
         left = clock.left(min(wanted + 2.0 * self._overrun.seconds, _MOST_SHARE * clock.deadline))
-        deadline = None if math.isinf(left) else left
+        time_limit = None if math.isinf(left) else left
         own, begin = getattr(self.domain, "solve", None), clock()
         if own is None:
-            solution = self.solver.solve(self._program, deadline=deadline)
+            solution = self.solver.solve(self._program, time_limit=time_limit)
         else:
-            with running(Clock(deadline, parent=clock)):
+            with running(Clock(time_limit, parent=clock)):
                 solution = own(self.solver)
-        if deadline is not None:
-            self._overrun.learn(max(0.0, clock() - begin - deadline))
+        if time_limit is not None:
+            self._overrun.learn(max(0.0, clock() - begin - time_limit))
         return solution
 
     def _figures(self, answer: Any) -> dict[str, float]:

@@ -24,7 +24,7 @@ from copter.errors import (
 from copter.keywords import Checked, suggests
 from copter.solution import check_optimal
 from copter.solvers.features import Feature, check_features
-from copter.solvers.settings import Setting, setting_defaults, share, time_limit, workers
+from copter.solvers.settings import Setting, as_limit, setting_defaults, share, workers
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -91,7 +91,7 @@ class Solver(Checked):
 
     @abstractmethod
     def solve(
-        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+        self, program: ContinualProgram, *, time_limit: float | None = None, raise_error: bool = False
     ) -> Solution:
         """Solve the program in its present state.
 
@@ -99,7 +99,7 @@ class Solver(Checked):
         ----------
         program : ContinualProgram
             Program to solve; the solver does not edit it.
-        deadline : float, optional
+        time_limit : float, optional
             Seconds after which the solver returns its best solution so far; overrides the solver's setting.
         raise_error : bool
             True if every status other than optimal is an error (:func:`copter.solution.check_optimal`).
@@ -217,7 +217,7 @@ class ClockedSolver(Solver):
     ----------
     tolerance : float
         Relative residuals and gap that are wanted; each subclass documents how it uses the tolerance.
-    deadline : float, optional
+    time_limit : float, optional
         Seconds after which a solve returns the best solution so far. The solve may exceed the deadline by 10%
         or 50 ms, whichever is more (``docs/how-to/tolerances-and-deadlines.md`` lists the exceptions).
     threads : int, optional
@@ -247,21 +247,26 @@ class ClockedSolver(Solver):
     """
 
     tolerance = Setting(share)
-    deadline = Setting(time_limit)
+    time_limit = Setting(as_limit)
     threads = Setting(workers)
 
     def __init__(
-        self, name: str, *, tolerance: float = 1e-6, deadline: float | None = None, threads: int | None = None
+        self,
+        name: str,
+        *,
+        tolerance: float = 1e-6,
+        time_limit: float | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__(name)
         self.tolerance = tolerance
-        self.deadline = deadline
+        self.time_limit = time_limit
         self.threads = threads
         self._clock: Clock | None = None
 
     @suggests
     def solve(
-        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+        self, program: ContinualProgram, *, time_limit: float | None = None, raise_error: bool = False
     ) -> Solution:
         """Solve the program in its present state; the arguments are those of :meth:`Solver.solve`.
 
@@ -281,12 +286,12 @@ class ClockedSolver(Solver):
         """
         if not hasattr(program, "guard") and not hasattr(program, "solve_by"):
             raise ArgumentTypeError(self.name, "program", program, "must be a ContinualProgram or a Model")
-        limit = self.deadline
-        if deadline is not None:
+        limit = self.time_limit
+        if time_limit is not None:
             try:
-                limit = time_limit(deadline)
+                limit = as_limit(time_limit)
             except ValueError as error:
-                raise SettingError(self.name, "deadline", deadline, str(error)) from None
+                raise SettingError(self.name, "time_limit", time_limit, str(error)) from None
         if not hasattr(program, "guard"):
             model: Any = program
             found = model.solve_by(lambda clock: self._solve_model(model, clock), limit)

@@ -77,21 +77,21 @@ def run_milp(
     integrality: NDArray[np.bool_],
     *,
     mip_gap: float,
-    deadline: float | None = None,
+    time_limit: float | None = None,
     threads: int | None = None,
     watch: Callable[[], float] | None = None,
 ) -> tuple[MilpAnswer, MilpEffort]:
     """Minimise the cost subject to rows, bounds and integrality; return x rounded and within its bounds.
 
-    `mip_gap`: relative gap at which the solve stops. `deadline`: seconds for building the model and solving
+    `mip_gap`: relative gap at which the solve stops. `time_limit`: seconds for building the model and solving
     it. `watch`: a clock started at the beginning of the build, if that was before this call. Raise
     SolverError if HiGHS rejects the model.
     """
     watch = Clock() if watch is None else watch
     highs = HighsEngine.loaded(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)
     built = watch()
-    if deadline is not None:
-        highs.limit_time(max(deadline - built, _LEAST_TIME))
+    if time_limit is not None:
+        highs.limit_time(max(time_limit - built, _LEAST_TIME))
     seconds = highs.timed()
     found = read_answer(highs, whole=bool(integrality.any()))
     if found.x is not None:

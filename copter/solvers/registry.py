@@ -198,7 +198,7 @@ def make_solver(name: str, **settings: Any) -> Solver:
     name : str
         A key of :data:`SOLVERS`.
     **settings
-        Settings of the solver's class, for example ``tolerance``, ``deadline``, ``threads``.
+        Settings of the solver's class, for example ``tolerance``, ``time_limit``, ``threads``.
 
     Returns
     -------

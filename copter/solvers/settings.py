@@ -78,7 +78,7 @@ def share_or_nothing(value: Any) -> float:
     return float(value)
 
 
-def time_limit(value: Any) -> float | None:
+def as_limit(value: Any) -> float | None:
     """Check a number of seconds, or None for no limit; otherwise raise ValueError."""
     if value is None or (_is_number(value) and value == math.inf):
         return None

@@ -44,10 +44,10 @@ class Wrapper(Solver):
 
     @suggests
     def solve(
-        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+        self, program: ContinualProgram, *, time_limit: float | None = None, raise_error: bool = False
     ) -> Solution:
         """Return the wrapped solver's solution, see :meth:`copter.solvers.base.Solver.solve`."""
-        return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
+        return self.inner.solve(program, time_limit=time_limit, raise_error=raise_error)
 
     def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
         """Warm up the wrapped solver."""

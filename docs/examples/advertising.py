@@ -59,7 +59,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=72)
     parser.add_argument("--picture", metavar="FILE.svg")
     given, rng, records = parser.parse_args(), np.random.default_rng(0), []
-    played = [Rounds(Advertising(1000), solver, deadline=5.0) for solver in ("copter", "highs-hot")]
+    played = [Rounds(Advertising(1000), solver, time_limit=5.0) for solver in ("copter", "highs-hot")]
     played[0].warm_up()
     for _ in range(given.rounds):
         events = list(played[0].domain.events(rng))

@@ -65,7 +65,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--picture", metavar="FILE.svg")
     given, rng, records = parser.parse_args(), np.random.default_rng(0), []
-    played = [Rounds(Fleet(), solver, deadline=2.0) for solver in ("copter", "highs-hot")]
+    played = [Rounds(Fleet(), solver, time_limit=2.0) for solver in ("copter", "highs-hot")]
     for _ in range(given.rounds):
         events = list(played[0].domain.events(rng))
         records.append([rounds.play(*events) for rounds in played])

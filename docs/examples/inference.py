@@ -58,7 +58,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--picture", metavar="FILE.svg")
     given, rng, records = parser.parse_args(), np.random.default_rng(0), []
-    played = [Rounds(Inference(30, 24, 8), solver, deadline=1.0) for solver in ("copter", "highs-hot")]
+    played = [Rounds(Inference(30, 24, 8), solver, time_limit=1.0) for solver in ("copter", "highs-hot")]
     played[0].warm_up()
     for _ in range(given.rounds):
         events = list(played[0].domain.events(rng))

@@ -63,7 +63,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--picture", metavar="FILE.svg")
     given, rng, records = parser.parse_args(), np.random.default_rng(0), []
-    played = [Rounds(Machines(20), s, deadline=1.0) for s in ("copter", "copter-exact", "highs-hot")]
+    played = [Rounds(Machines(20), s, time_limit=1.0) for s in ("copter", "copter-exact", "highs-hot")]
     played[0].warm_up()
     for _ in range(given.rounds):
         events = list(played[0].domain.events(rng))

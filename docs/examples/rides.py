@@ -59,7 +59,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--picture", metavar="FILE.svg")
     given, rng, records = parser.parse_args(), np.random.default_rng(0), []
-    played = [Rounds(Rides(80), solver, deadline=1.0) for solver in ("copter", "highs-hot")]
+    played = [Rounds(Rides(80), solver, time_limit=1.0) for solver in ("copter", "highs-hot")]
     played[0].warm_up()
     for _ in range(given.rounds):
         events = list(played[0].domain.events(rng))

@@ -69,7 +69,7 @@ HEADS = (
 
 def command(name: str) -> str:
     """Return the command that measures a workload."""
-    fixed = "--solvers copter,rebalancer,rebalancer-swap --threads 1 --deadline 60"
+    fixed = "--solvers copter,rebalancer,rebalancer-swap --threads 1 --time-limit 60"
     place = f"--environment rebalancer=PYTHON --json {FOLDER}/{name}.json"
     return f"copter bench load-balancing {WORKLOADS[name].options} {fixed} {place}"
 

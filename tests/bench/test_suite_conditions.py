@@ -67,7 +67,7 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         "--profile": "quick",
         "--only": "sia-64",
         "--threads": "3",
-        "--deadline": "0.25",
+        "--time-limit": "0.25",
         "--budget": "1.5",
         "--seed": "7",
         "--rounds": "4",

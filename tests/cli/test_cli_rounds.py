@@ -69,7 +69,7 @@ def test_a_broken_domain_ends_with_the_events_that_show_it(file: str) -> None:
 
 def test_rounds_are_run_into_a_folder(tmp_path: Path) -> None:
     out, journal = tmp_path / "run", tmp_path / "rounds.sqlite"
-    arguments = ("run", DOMAIN, "--rounds", 5, "--deadline", 60, "--journal", journal)
+    arguments = ("run", DOMAIN, "--rounds", 5, "--time-limit", 60, "--journal", journal)
     invoke(*arguments, "--out", out)
     rows = list(csv.DictReader((out / "rounds.csv").open()))
     assert [row["round"] for row in rows] == list("01234") and {row["path"] for row in rows} == {"solved"}

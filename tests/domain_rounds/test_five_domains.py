@@ -39,12 +39,12 @@ def rounds_by_a_moved_clock(
     rounds.play()
     clock = tick(monkeypatch, step)
     for _ in range(count):
-        rounds.deadline = float(10 ** rng.uniform(-3, 0))
+        rounds.time_limit = float(10 ** rng.uniform(-3, 0))
         clock.step = step * float(10 ** rng.uniform(-1.5, 1))
         before = clock.now
         record = rounds.play(*domain.events(rng))
         # a pass of a kernel looks at the clock once or twice; what follows it, and the fallback, a few times
-        overrun = clock.now - before - rounds.deadline
+        overrun = clock.now - before - rounds.time_limit
         assert overrun <= 40 * clock.step, record.row()
         assert record.late == (record.path == "fallback" and "no allocation" not in record.reason)
         assert not list(violations(domain, record.answer))

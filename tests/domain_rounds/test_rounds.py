@@ -117,7 +117,7 @@ class TestDeadline:
     @pytest.mark.parametrize("method", ["solve", "round"])
     def test_a_late_round_falls_back(self, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
         domain, _ = self.slow(monkeypatch, method, 0.0)
-        rounds = Rounds(domain, deadline=0.2)
+        rounds = Rounds(domain, time_limit=0.2)
         before = rounds.play(*ARRIVALS)
         assert before.path == "solved"
         domain.passing = 0.3
@@ -131,18 +131,18 @@ class TestDeadline:
 
     def test_the_solver_leaves_what_rounding_took(self, monkeypatch: pytest.MonkeyPatch) -> None:
         domain, _ = self.slow(monkeypatch, "round", 0.05)
-        rounds = Rounds(domain, deadline=0.2)
+        rounds = Rounds(domain, time_limit=0.2)
         rounds.play(*ARRIVALS)
         assert domain.given == pytest.approx(0.18)  # nobody knew: a tenth
         rounds.play()
         assert domain.given == pytest.approx(0.15)
 
     def test_a_deadline_is_a_number_of_seconds(self) -> None:
-        with pytest.raises(SettingError, match="deadline"):
-            Rounds(Machines(), deadline=-1.0)
+        with pytest.raises(SettingError, match="time_limit"):
+            Rounds(Machines(), time_limit=-1.0)
         rounds = Rounds(Machines())
-        with pytest.raises(SettingError, match="deadline"):
-            rounds.deadline = math.nan
+        with pytest.raises(SettingError, match="time_limit"):
+            rounds.time_limit = math.nan
         with pytest.raises(SettingError, match="solver = 5: must be the name of a solver"):
             Rounds(Machines(), 5)  # type: ignore[arg-type]
 
@@ -156,14 +156,14 @@ class TestDeadline:
             def solve(self, solver: Any) -> Any:
                 raise AssertionError("there is no time for it")
 
-        record = Rounds(Slow(), deadline=0.2).play(*ARRIVALS)
+        record = Rounds(Slow(), time_limit=0.2).play(*ARRIVALS)
         assert (record.path, record.late) == ("fallback", True)
         assert record.reason == "edits left no time: 1 s of 0.2 s had passed"
         assert record.seconds.edit == pytest.approx(1.0) and record.seconds.solve == 0.0
 
     def test_rounding_that_was_slow_once_is_tried_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         domain, _ = self.slow(monkeypatch, "round", 0.0)
-        rounds = Rounds(domain, deadline=0.2)
+        rounds = Rounds(domain, time_limit=0.2)
         rounds.play(*ARRIVALS)
         domain.passing = 30.0
         assert rounds.play().late
@@ -396,7 +396,7 @@ class Overrunning(Machines):
 
 def test_time_is_kept_for_a_solver_that_overruns_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = Overrunning()
-    rounds = Rounds(domain, deadline=1.0)
+    rounds = Rounds(domain, time_limit=1.0)
     domain.clock = tick(monkeypatch, 1e-7)
     records = [rounds.play(*ARRIVALS), *(rounds.play() for _ in range(4))]
     assert [record.path for record in records] == ["solved"] * 5

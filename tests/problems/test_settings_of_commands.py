@@ -7,7 +7,7 @@ from copter.problems.shockwave.cli import ShockwaveBenchOptions, ShockwaveRunOpt
 from copter.problems.sia.cli import SiaBenchOptions, SiaRunOptions
 from copter.problems.traffic.cli import TrafficBenchOptions, TrafficRunOptions
 
-SOLVING = "tolerance mip_gap deadline threads seed"
+SOLVING = "tolerance mip_gap time_limit threads seed"
 BENCH = f"solvers isolate environment {SOLVING}"
 NETWORK = "topology matrix scale capacity demands paths path_kind objective rounds change"
 PLAN = "plan_rounds power lambda predictor shim_seconds"

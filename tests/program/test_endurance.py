@@ -114,13 +114,13 @@ def is_honest(solution: Solution, plain: PlainProgram) -> None:
 @pytest.mark.parametrize(("inner", "status"), [("newton", Status.OPTIMAL), ("cd", Status.DEADLINE)])
 def test_after_a_deadline_later_rounds_go_on_from_its_answer(inner, status, monkeypatch):
     program = large(small=2000)
-    solver = ProximalPoint(inner=inner, tolerance=1e-9, deadline=1e9)
-    solver.solve(program, deadline=0.0)  # loads the kernels
+    solver = ProximalPoint(inner=inner, tolerance=1e-9, time_limit=1e9)
+    solver.solve(program, time_limit=0.0)  # loads the kernels
     solver.reset()
     tick(monkeypatch)
     worst = []
     for _ in range(3):
-        solution = solver.solve(program, deadline=0.1)  # a hundred looks at the clock
+        solution = solver.solve(program, time_limit=0.1)  # a hundred looks at the clock
         assert solution.found and solution.status in (status, Status.DEADLINE), solution.reason
         worst.append(max(solution.gap, solution.primal_residual))
     assert solution.status is status, solution.reason

@@ -66,7 +66,7 @@ def test_the_usual_words_for_others_are_known(given, meant):
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        *(("tol", "tolerance"), ("eps", "tolerance"), ("timeout", "deadline"), ("time_limit", "deadline")),
+        *(("tol", "tolerance"), ("eps", "tolerance"), ("timeout", "time_limit"), ("deadline", "time_limit")),
         *(("max_iter", "iteration_limit"), ("n_jobs", "threads"), ("iter", "iteration_limit")),
     ],
 )
@@ -89,17 +89,17 @@ def test_a_type_error_of_right_keywords_stays_what_it_is():
 def test_solvers_name_the_keyword_of_a_solve_and_the_attribute(name):
     solver = make_solver(name)
     with pytest.raises(
-        TypeError, match="solve.. got an unexpected keyword argument 'deadlin'; did you mean d"
+        TypeError, match="solve.. got an unexpected keyword argument 'time_limi'; did you mean t"
     ):
-        solver.solve(rich(), deadlin=1.0)
+        solver.solve(rich(), time_limi=1.0)
     with pytest.raises(AttributeError, match="no attribute 'tolerence'; did you mean tolerance"):
         solver.tolerence = 1e-3
     assert not hasattr(solver, "tolerence")
     solver.tolerance = 1e-3
     for other in (copy.copy(solver), copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
         assert other.tolerance == 1e-3
-        with pytest.raises(AttributeError, match="no attribute 'deadlin'; did you mean deadline"):
-            other.deadlin = 1.0
+        with pytest.raises(AttributeError, match="no attribute 'time_limi'; did you mean time_limit"):
+            other.time_limi = 1.0
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ class Counting(Solver):
         super().__init__(name)
         self.rounds, self.label = 0, "a"
 
-    def solve(self, program, *, deadline=None, raise_error=False):
+    def solve(self, program, *, time_limit=None, raise_error=False):
         self.rounds += 1
-        return make_solver("copter").solve(program, deadline=deadline, raise_error=raise_error)
+        return make_solver("copter").solve(program, time_limit=time_limit, raise_error=raise_error)
 
 
 def test_a_solver_of_ones_own_sets_what_it_likes_while_it_is_made():

@@ -87,7 +87,7 @@ def test_reported_values_and_residuals_are_the_ray_s_own(seed, inner):
     plain = random_plain(rng, str(rng.choice(KINDS)))
     make_infeasible(rng, plain)
     program, model = plain.build(), plain.model()
-    solution = ProximalPoint(inner=inner, tolerance=1e-4, deadline=600).solve(program)
+    solution = ProximalPoint(inner=inner, tolerance=1e-4, time_limit=600).solve(program)
     assert solution.status is Status.INFEASIBLE, solution.reason
     y = np.array([solution.ray.y[id] for id in program.resource_ids])
     truth = farkas_value(model, y)

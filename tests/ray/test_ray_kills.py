@@ -58,7 +58,7 @@ def test_the_deadline_holds_and_the_slow_one_is_named_while_an_actor_hangs(local
         goes_on.start()
         os.kill(stopped, signal.SIGSTOP)
         try:
-            late = solver.solve(program, deadline=5.0)
+            late = solver.solve(program, time_limit=5.0)
             assert goes_on.is_alive()
         finally:
             goes_on.cancel()

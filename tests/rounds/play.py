@@ -464,9 +464,9 @@ class Game:
         self.judge(solution, self.solver.tolerance)
 
     def late(self) -> None:
-        deadline = 1e-9 if self.rng.random() < 0.2 else 1e-3 * 10.0 ** self.rng.uniform(0.0, 2.5)
+        time_limit = 1e-9 if self.rng.random() < 0.2 else 1e-3 * 10.0 ** self.rng.uniform(0.0, 2.5)
         with ticking(1e-3):
-            solution = self.solve(self.program, self.solver, deadline=deadline)
+            solution = self.solve(self.program, self.solver, time_limit=time_limit)
         if solution.status == "deadline":
             self.count("middle: deadline")
         self.judge(solution, self.solver.tolerance)

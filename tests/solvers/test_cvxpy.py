@@ -194,7 +194,7 @@ def test_a_status_between_two_solves_is_right():
     assert found == [cp.OPTIMAL, cp.INFEASIBLE, cp.OPTIMAL]
 
 
-@pytest.mark.parametrize(("option", "value"), [("tolerance", 2.0), ("deadline", -1), ("threads", "two")])
+@pytest.mark.parametrize(("option", "value"), [("tolerance", 2.0), ("time_limit", -1), ("threads", "two")])
 def test_an_option_that_makes_no_sense_is_named(option, value):
     problem = random_problem(0)
     with pytest.raises(SettingError, match=f"'COPTER': {option} = {value!r}"):
@@ -212,7 +212,7 @@ def test_no_answer_in_time_is_an_error_of_the_solver(integer):
     A = np.random.default_rng(0).random((20, 30))
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [A @ x >= 7.5, x >= 0])
     with pytest.raises(cp.error.SolverError, match="COPTER"):
-        problem.solve(solver=copter.COPTER, deadline=0)
+        problem.solve(solver=copter.COPTER, time_limit=0)
 
 
 def test_programs_without_variables_or_with_rows_of_constants():

@@ -235,7 +235,7 @@ def test_a_deadline_between_the_engines_times_is_met_by_simplex(monkeypatch):
     ends = []
     for _ in range(8):
         change()
-        ends.append(solver.solve(program, deadline=5.0))
+        ends.append(solver.solve(program, time_limit=5.0))
     assert ends[0].status is Status.DEADLINE and ends[0].details["engine"] is PROXIMAL
     assert all(end.is_optimal(1e-6) and end.details["engine"] is not PROXIMAL for end in ends[-5:])
 
@@ -249,7 +249,7 @@ def test_a_round_without_an_optimum_and_one_without_time_are_no_failures_of_simp
     program.update_resources(0, lower=1e6, upper=2e6)
     assert solver.solve(program).status is Status.INFEASIBLE
     program.update_resources(0, lower=-np.inf, upper=2.0)
-    solver.solve(program, deadline=1e-9)
+    solver.solve(program, time_limit=1e-9)
     for _ in range(3):
         change()
         solution = solver.solve(program)

@@ -114,7 +114,7 @@ def test_without_time_the_best_allocation_comes_with_its_gap(monkeypatch):
         return MilpAnswer(None, Status.DEADLINE, "", -np.inf, np.inf, 0)
 
     monkeypatch.setattr(search, "branch_and_bound", late)
-    solution = make_solver("copter-exact").solve(program, deadline=1e6)
+    solution = make_solver("copter-exact").solve(program, time_limit=1e6)
     assert len(runs) == 1
     assert solution.status is Status.DEADLINE and solution.found and not solution.integer.proven
     assert solution.bound <= solution.integer.bound <= best + 1e-9 <= solution.objective + 2e-9

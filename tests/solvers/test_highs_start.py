@@ -63,17 +63,17 @@ def test_few_iterations_are_left(always, monkeypatch):
 def test_half_of_the_call_s_deadline_is_for_the_start(always, monkeypatch):
     given = []
     monkeypatch.setattr(highs_hot, "first_basis", lambda program, **options: given.append(options))
-    make_solver("highs-hot", deadline=60.0).solve(assignment(50, 8, seed=2), deadline=8.0)
+    make_solver("highs-hot", time_limit=60.0).solve(assignment(50, 8, seed=2), time_limit=8.0)
     make_solver("highs-hot").solve(assignment(50, 8, seed=2))
-    assert [0 < options["deadline"] <= 4.0 for options in given[:1]] == [True]
-    assert given[1]["deadline"] is None
+    assert [0 < options["time_limit"] <= 4.0 for options in given[:1]] == [True]
+    assert given[1]["time_limit"] is None
 
 
 def test_no_time_for_a_start_leaves_simplex_to_itself(always, monkeypatch):
     program = assignment(600, 24, seed=2)
-    assert first_basis(program, deadline=0.0) is None
+    assert first_basis(program, time_limit=0.0) is None
     real = highs_hot.first_basis
-    monkeypatch.setattr(highs_hot, "first_basis", lambda program, **options: real(program, deadline=0.0))
+    monkeypatch.setattr(highs_hot, "first_basis", lambda program, **options: real(program, time_limit=0.0))
     solution = make_solver("highs-hot").solve(program)
     assert (solution.status, solution.warm_reason) == ("optimal", "no earlier round")
 

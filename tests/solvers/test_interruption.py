@@ -93,7 +93,7 @@ def test_a_build_is_given_up(program):
 def test_a_deadline_that_is_over_has_an_answer_or_says_that_there_is_none(program, name, monkeypatch):
     solver = make_solver(name, tolerance=1e-8, threads=1)
     tick(monkeypatch)
-    solution = solver.solve(program, deadline=0.0)
+    solution = solver.solve(program, time_limit=0.0)
     assert solution.status is Status.DEADLINE, solution.reason
     assert solution.found or name not in OWN_PASSES
     assert np.isnan(solution.objective) == (not solution.found)
@@ -104,8 +104,8 @@ def test_a_deadline_that_is_over_has_an_answer_or_says_that_there_is_none(progra
 def test_a_deadline_amid_a_solve_has_an_answer_or_says_that_there_is_none(program, name):
     """By how much the last pass overruns is measured by copter.bench.deadlines."""
     solver = make_solver(name, tolerance=1e-8, threads=1)
-    for deadline in (0.005, 0.2):
-        solution = solver.solve(program, deadline=deadline)
+    for time_limit in (0.005, 0.2):
+        solution = solver.solve(program, time_limit=time_limit)
         assert solution.status in (Status.DEADLINE, Status.OPTIMAL, Status.NUMERICAL_ERROR), solution.reason
         if solution.status is Status.OPTIMAL:
             assert solution.found
@@ -113,19 +113,19 @@ def test_a_deadline_amid_a_solve_has_an_answer_or_says_that_there_is_none(progra
 
 
 @pytest.mark.parametrize("name", ["copter", "copter-newton", "copter-cd", "copter-cold"])
-@pytest.mark.parametrize("deadline", [0.004, 0.02])
-def test_a_solve_of_ours_looks_at_the_clock_and_ends(program, name, deadline, monkeypatch):
+@pytest.mark.parametrize("time_limit", [0.004, 0.02])
+def test_a_solve_of_ours_looks_at_the_clock_and_ends(program, name, time_limit, monkeypatch):
     """Time is looks at the clock, a millisecond each: the solve ends a few looks after its deadline."""
     looks = []
     solver = make_solver(name, tolerance=1e-12, threads=1)
     solver.callback = lambda iterations, certificate: looks.append(now.now)
     now = tick(monkeypatch)
     begin = now.now
-    solution = solver.solve(program, deadline=deadline)
+    solution = solver.solve(program, time_limit=time_limit)
     assert solution.status is Status.DEADLINE and solution.found
-    assert now.now - begin <= deadline + LATE_LOOKS * now.step
+    assert now.now - begin <= time_limit + LATE_LOOKS * now.step
     # passes that end late: the first, without which there is no answer, and the one under way
-    assert sum(each - begin > deadline for each in looks) <= 2
+    assert sum(each - begin > time_limit for each in looks) <= 2
 
 
 CANCELLABLE = [name for name in SOLVERS if Feature.CANCEL in make_solver(name).features]

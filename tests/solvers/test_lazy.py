@@ -41,8 +41,8 @@ def test_nobody_is_closed_after_a_deadline():
     rounds, solver = Rounds(ChangesCourse(24_000, 1)), ProximalPoint()
     hurried = ProximalPoint(tuning=replace(USUAL, lazy=replace(USUAL.lazy, seconds_each=1.0)))
     for _ in range(4):
-        for each, deadline in ((solver, None), (hurried, 60.0)):
-            assert each.solve(rounds.program, deadline=deadline).status == "optimal"
+        for each, time_limit in ((solver, None), (hurried, 60.0)):
+            assert each.solve(rounds.program, time_limit=time_limit).status == "optimal"
         rounds.change()
     assert solver._state.inactive is not None
     assert hurried._state.inactive is None

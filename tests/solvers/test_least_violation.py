@@ -97,7 +97,7 @@ def test_prices_of_too_small_a_sample_do_not_keep_columns_out(monkeypatch):
 def test_a_deadline_holds_while_rows_cannot_be_met(monkeypatch):
     drawn = count_samples(monkeypatch)
     program = balanced(512, 64)
-    for settings, status in (({"deadline": 0.0}, "deadline"), ({"iteration_limit": 3}, "iteration_limit")):
+    for settings, status in (({"time_limit": 0.0}, "deadline"), ({"iteration_limit": 3}, "iteration_limit")):
         solution = ProximalPoint(tolerance=1e-9, tuning=sampled(65 * 64), **settings).solve(program)
         assert solution.status == status
         assert np.isfinite(solution.primal_residual) == solution.found

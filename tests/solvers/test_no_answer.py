@@ -49,7 +49,7 @@ def is_no_answer(solution):
 @pytest.mark.parametrize("name", ALL)
 def test_without_time_there_is_an_allocation_with_its_residuals_or_none(name):
     program = crowded()
-    solution = make_solver(name).solve(program, deadline=0.0)
+    solution = make_solver(name).solve(program, time_limit=0.0)
     assert solution.status is Status.DEADLINE
     if not solution.found:
         is_no_answer(solution)
@@ -59,14 +59,14 @@ def test_without_time_there_is_an_allocation_with_its_residuals_or_none(name):
 
 
 def test_zeros_are_an_answer_where_they_are_feasible():
-    solution = make_solver("copter").solve(crowded(exactly=False), deadline=0.0)
+    solution = make_solver("copter").solve(crowded(exactly=False), time_limit=0.0)
     assert solution.found and solution.primal_residual == 0.0
 
 
 @pytest.mark.parametrize("shim", [ChooseOneShim(), FlowShim()])
 def test_shims_refuse_it(shim):
     program = crowded()
-    solution = make_solver("glop").solve(program, deadline=0.0)
+    solution = make_solver("glop").solve(program, time_limit=0.0)
     with pytest.raises(NoAllocationError, match="deadline: ") as raised:
         shim.round(program, solution)
     assert raised.value.status == "deadline"
@@ -79,11 +79,11 @@ class Late(Solver):
         super().__init__("late")
         self.answered, self.rounds, self.inner = answered, 0, make_solver("highs-simplex")
 
-    def solve(self, program, *, deadline=None):
+    def solve(self, program, *, time_limit=None):
         self.rounds += 1
         if self.rounds - 1 in self.answered:
             return self.inner.solve(program)
-        return make_solver("glop").solve(program, deadline=0.0)
+        return make_solver("glop").solve(program, time_limit=0.0)
 
 
 def test_a_recorded_round_without_an_answer_is_missed(tmp_path):
@@ -126,7 +126,7 @@ def test_the_last_jobs_give_way_where_nodes_went_away():
 
 def test_a_balancer_without_an_answer_keeps_its_placement():
     balancer = LoadBalancer.__new__(LoadBalancer)
-    solution = make_solver("glop").solve(crowded(), deadline=0.0)
+    solution = make_solver("glop").solve(crowded(), time_limit=0.0)
     with pytest.raises(NoAllocationError):
         balancer.round(solution)
 

@@ -42,7 +42,7 @@ def test_an_unknown_setting_names_solver_setting_and_those_that_there_are(name):
         make_solver(name, tolerence=1)
     said = str(raised.value)
     assert not isinstance(raised.value, EditError) and repr(name) in said and "'tolerence'" in said
-    assert "did you mean tolerance?" in said and "deadline, threads" in said
+    assert "did you mean tolerance?" in said and "time_limit, threads" in said
 
 
 def test_a_solver_prints_its_name_and_the_settings_that_are_not_the_usual_ones():
@@ -68,7 +68,7 @@ def test_an_answer_that_is_not_optimal_is_raised_where_that_is_wanted(name):
 def test_a_deadline_is_an_error_too_where_that_is_wanted(name):
     late = make_solver(name)
     with pytest.raises(NotOptimalError, match="deadline") as raised:
-        late.solve(small(), deadline=0.0, raise_error=True)
+        late.solve(small(), time_limit=0.0, raise_error=True)
     assert raised.value.solution.status is Status.DEADLINE
     assert late.solve(small()).status is Status.OPTIMAL, "an error has left the solver unusable"
 

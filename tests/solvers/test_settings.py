@@ -11,7 +11,7 @@ from copter.solvers.registry import SOLVERS, make_solver
 
 WRONG = [
     ("tolerance", [-1, 0.0, 1.0, 5.0, math.nan, "1e-6", True, None]),
-    ("deadline", [-1e-9, math.nan, "8", True, [1.0]]),
+    ("time_limit", [-1e-9, math.nan, "8", True, [1.0]]),
     ("threads", [0, -1, 1.0, "2", True]),
 ]
 OWN = {
@@ -41,17 +41,17 @@ def test_wrong_settings_are_refused_at_once_and_later(name):
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_right_settings_are_kept(name):
-    solver = make_solver(name, tolerance=np.float64(1e-4), deadline=2, threads=np.int64(2))
-    assert (solver.tolerance, solver.deadline, solver.threads) == (1e-4, 2.0, 2)
+    solver = make_solver(name, tolerance=np.float64(1e-4), time_limit=2, threads=np.int64(2))
+    assert (solver.tolerance, solver.time_limit, solver.threads) == (1e-4, 2.0, 2)
     assert solver.stopping()
-    solver.tolerance, solver.deadline, solver.threads = 1e-5, math.inf, None
-    assert (solver.tolerance, solver.deadline, solver.threads) == (1e-5, None, None)
+    solver.tolerance, solver.time_limit, solver.threads = 1e-5, math.inf, None
+    assert (solver.tolerance, solver.time_limit, solver.threads) == (1e-5, None, None)
 
 
 def test_the_deadline_of_a_call_is_checked_too():
     program = ContinualProgram()
-    with pytest.raises(SettingError, match="'copter': deadline = -1"):
-        make_solver("copter").solve(program, deadline=-1)
+    with pytest.raises(SettingError, match="'copter': time_limit = -1"):
+        make_solver("copter").solve(program, time_limit=-1)
 
 
 def test_what_holds_arrays_is_compared_by_identity():

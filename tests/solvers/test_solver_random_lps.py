@@ -30,7 +30,7 @@ SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))
 
 def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTuning = USUAL) -> str:
     program = plain.build()
-    solver = ProximalPoint(inner=inner, tolerance=tolerance, deadline=PATIENCE, tuning=tuning)
+    solver = ProximalPoint(inner=inner, tolerance=tolerance, time_limit=PATIENCE, tuning=tuning)
     solution = solver.solve(program)
     return verify(solution, program, plain.model(), tolerance)
 

@@ -97,16 +97,16 @@ class ShardPop:
         last: ShardPlacement,
         *,
         mip_gap: float,
-        deadline: float | None = None,
+        time_limit: float | None = None,
     ) -> Parts:
         """Solve each part.
 
         `fleet`: the shards and servers of the split, with present loads. `mip_gap`: relative gap at which
-        each part stops. `deadline`: seconds for each part, since parts could run in parallel.
+        each part stops. `time_limit`: seconds for each part, since parts could run in parallel.
         """
         self._split(fleet)
         n = fleet.memory.size
-        solve = partial(solve_exact, mip_gap=mip_gap, deadline=deadline, threads=1)
+        solve = partial(solve_exact, mip_gap=mip_gap, time_limit=time_limit, threads=1)
         places: list[_Place] = []
         parts: list[tuple[ShardFleet, ShardPlacement]] = []
         for part in range(self.parts):
@@ -185,14 +185,14 @@ def solve_exact(
     last: ShardPlacement,
     *,
     mip_gap: float = 1e-4,
-    deadline: float | None = None,
+    time_limit: float | None = None,
     threads: int | None = None,
 ) -> Exact:
     """Return the placement of least cost by branch and bound."""
     watch = Stopwatch()
     program = _formulate(fleet, last)
     found, effort = run_milp(
-        program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
+        program, program.integrality, mip_gap=mip_gap, time_limit=time_limit, threads=threads, watch=watch
     )
     placement = None if found.x is None else _read(fleet, found.x)
     return Exact(placement, max(found.bound * fleet.unit_size, 0.0), found, effort)

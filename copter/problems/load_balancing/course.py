@@ -130,7 +130,7 @@ def _exact(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record
             balancer.fleet(),
             last,
             mip_gap=settings.mip_gap,
-            deadline=settings.time_limit,
+            time_limit=settings.time_limit,
             threads=settings.threads,
         )
         done = balancer.take(exact.placement or last, exact.bound)
@@ -159,7 +159,7 @@ def _rebalancer(scenario: ShardScenario, settings: SolverSettings) -> Iterator[R
             balancer.check()
             fleet = balancer.fleet()
             rebalancer = rebalancer or Rebalancer(python, fleet, balancer.placement(), swaps=swaps)
-            found = rebalancer.solve(fleet, deadline=settings.time_limit)
+            found = rebalancer.solve(fleet, time_limit=settings.time_limit)
             done = balancer.take(found.placement)
             took = {"edit_seconds": found.edit_seconds, "solve_seconds": found.solve_seconds}
             fields = _figures(done) | {"iterations": found.moves_evaluated, "cut": found.cut}
@@ -179,7 +179,7 @@ def _pop(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
         balancer.check()
         fleet, last = balancer.fleet(), balancer.placement()
         pop = pop or ShardPop(fleet, name.parts, scenario.seed, spread)
-        found = pop.solve(fleet, last, mip_gap=settings.mip_gap, deadline=settings.time_limit)
+        found = pop.solve(fleet, last, mip_gap=settings.mip_gap, time_limit=settings.time_limit)
         done = balancer.take(found.placement)
         build = [answer.effort.build_seconds for answer in found.answers]
         solve = [answer.effort.seconds for answer in found.answers]

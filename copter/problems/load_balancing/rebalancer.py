@@ -96,14 +96,14 @@ class Rebalancer:
         values = {"sizes": fleet.sizes, "memory": fleet.memory, "loads": fleet.loads}
         self._worker.ask("load", values | {"server": _largest(fleet, last)})
 
-    def solve(self, fleet: ShardFleet, *, deadline: float | None = None) -> Rebalanced:
+    def solve(self, fleet: ShardFleet, *, time_limit: float | None = None) -> Rebalanced:
         """Balance the loads, from the placement of the last round.
 
         Parameters
         ----------
         fleet : ShardFleet
             The same shards and servers, with present loads.
-        deadline : float, optional
+        time_limit : float, optional
             Time limit of the solve in seconds.
 
         Raises
@@ -113,8 +113,8 @@ class Rebalancer:
         SolverError
             If Rebalancer raises an error.
         """
-        values = request(self._loads, fleet, None if deadline is None else _SHARE * deadline)
-        patience = None if deadline is None else _PATIENCE * deadline + _PATIENCE_SECONDS
+        values = request(self._loads, fleet, None if time_limit is None else _SHARE * time_limit)
+        patience = None if time_limit is None else _PATIENCE * time_limit + _PATIENCE_SECONDS
         found = self._worker.ask("balance", values, patience)
         self._loads = fleet.loads
         server = found["server"]

@@ -103,7 +103,7 @@ class Queue:
         Seconds of branch and bound in a round that stops a job; 0 for none.
     tolerance : float
         Relative tolerance of the fractional answer.
-    deadline : float, optional
+    time_limit : float, optional
         Seconds of the solver in a round.
 
     Attributes
@@ -124,7 +124,7 @@ class Queue:
         reserve_seconds: float = 86_400.0,
         exact_seconds: float = 0.2,
         tolerance: float = 1e-5,
-        deadline: float | None = None,
+        time_limit: float | None = None,
         round_seconds: float = 60.0,
     ) -> None:
         if not patience_seconds > 0:
@@ -132,8 +132,8 @@ class Queue:
         self.round_seconds: float | None = float(round_seconds)
         self.quotas = _quotas(quotas)
         self.figures: dict[str, float] = {}
-        self._patience, self._reserve, self._deadline = patience_seconds, reserve_seconds, deadline
-        self._exact = make_solver("copter-exact", deadline=exact_seconds) if exact_seconds > 0 else None
+        self._patience, self._reserve, self._time_limit = patience_seconds, reserve_seconds, time_limit
+        self._exact = make_solver("copter-exact", time_limit=exact_seconds) if exact_seconds > 0 else None
         self._solver = repeatable_solver("copter", tolerance=tolerance)
         self._shim = ChooseOneShim()
         self._program = ContinualProgram(sense="max")
@@ -308,7 +308,7 @@ class Queue:
         self.figures = {}
         if not len(self._program):
             return {}
-        solution = self._solver.solve(self._program, deadline=self._deadline)
+        solution = self._solver.solve(self._program, time_limit=self._time_limit)
         if not solution.found:
             kept = {name: known for name, known in self._known.items() if known.held is not None}
             return {name: known.choices[0] for name, known in kept.items() if known.choices}

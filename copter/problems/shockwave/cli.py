@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import typer
 
 from copter.cli.command import BenchOptions, CommandOptions, RunOptions
-from copter.cli.options import Deadline, MipGap, Tolerance, existing_file, one_of, positive, some_of
+from copter.cli.options import MipGap, TimeLimit, Tolerance, existing_file, one_of, positive, some_of
 from copter.cli.solvers import Names, check_names
 from copter.problems.shockwave import ALIASES, KNOWLEDGE, MODES, POLICIES, PREDICTORS, RELAXATIONS, SOLVERS
 
@@ -239,7 +239,7 @@ class ShockwaveBenchOptions(_PlanOptions, BenchOptions):
     examples: ClassVar[str] = """\b
 Examples:
   copter bench shockwave --jobs 500 --gpus 256 --solvers copter,cvxpy
-  copter bench shockwave --jobs 2000 --gpus 256 --solvers copter,highs-milp --deadline 15 --json plans.json
+  copter bench shockwave --jobs 2000 --gpus 256 --solvers copter,highs-milp --time-limit 15 --json plans.json
 """
 
     jobs: Annotated[int, typer.Option(min=1, help="Number of active jobs in every round.")] = 500
@@ -258,7 +258,7 @@ Examples:
     shim_seconds: _ShimSeconds = 1.0
     tolerance: Tolerance = 1e-6
     mip_gap: MipGap = 1e-3
-    deadline: Deadline = 15.0
+    time_limit: TimeLimit = 15.0
 
     def case(self) -> Case:
         """Return the windows of a busy cluster."""

@@ -138,7 +138,7 @@ class PlanCourse(Course):
             problem = plan_problem(window)
             tables = perf_counter() - begin
             exact = solve_milp(
-                problem, mip_gap=settings.mip_gap, deadline=settings.time_limit, threads=settings.threads
+                problem, mip_gap=settings.mip_gap, time_limit=settings.time_limit, threads=settings.threads
             )
             begin = perf_counter()
             own = _completed(problem, exact, window, now)

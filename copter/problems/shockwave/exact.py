@@ -146,7 +146,7 @@ def _best_counts(
     program = _model(problem, job, count, unit, value, left, least)
     if rounds:
         program = _in_rounds(program, problem, job, count)
-    found, _ = run_milp(program, program.integrality, mip_gap=0.0, deadline=seconds, threads=1)
+    found, _ = run_milp(program, program.integrality, mip_gap=0.0, time_limit=seconds, threads=1)
     bound = float(value.sum()) - problem.makespan_weight * least - unit * found.bound
     if found.x is None:
         return _Counts(None, None, bound)
@@ -242,12 +242,12 @@ def solve_milp(
     problem: PlanProblem,
     *,
     mip_gap: float = 1e-3,
-    deadline: float | None = None,
+    time_limit: float | None = None,
     threads: int | None = None,
 ) -> ExactPlan:
     """Return the best plan that branch and bound finds.
 
-    `mip_gap`: relative gap at which it stops; default: that of the authors' runs. `deadline`: seconds for
+    `mip_gap`: relative gap at which it stops; default: that of the authors' runs. `time_limit`: seconds for
     making the model and solving it.
     """
     watch = Stopwatch()
@@ -262,7 +262,7 @@ def solve_milp(
     bent = (steps > _CONVEX * spread[:, None]).any(axis=1)
     program.integrality[: job.size] = bent[job]
     found, effort = run_milp(
-        program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
+        program, program.integrality, mip_gap=mip_gap, time_limit=time_limit, threads=threads, watch=watch
     )
     runs = None if found.x is None else found.x[job.size + 1 :].reshape(n, rounds) > 0.5
     return ExactPlan(runs, -unit * found.bound, found, effort)

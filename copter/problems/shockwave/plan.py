@@ -59,13 +59,13 @@ class Plan:
 class PlanShim:
     """Shim that makes an integral plan from a relaxation's fractional rounds.
 
-    `deadline`: seconds after which step 4 stops; steps 1 to 3 always complete. `scatter`: s.
+    `time_limit`: seconds after which step 4 stops; steps 1 to 3 always complete. `scatter`: s.
     """
 
-    def __init__(self, deadline: float = 1.0, scatter: float = SCATTER) -> None:
-        if not (deadline >= 0 and scatter >= 0):
-            raise ValueError(f"deadline = {deadline}, scatter = {scatter}: must be at least 0")
-        self.deadline, self.scatter = deadline, scatter
+    def __init__(self, time_limit: float = 1.0, scatter: float = SCATTER) -> None:
+        if not (time_limit >= 0 and scatter >= 0):
+            raise ValueError(f"deadline = {time_limit}, scatter = {scatter}: must be at least 0")
+        self.time_limit, self.scatter = time_limit, scatter
 
     def plan(
         self,
@@ -95,7 +95,7 @@ class PlanShim:
         counts = _counts(problem, rounds, work, jobs, last)
         state.place(counts, critical if problem.makespan_weight > 0 else 0.0)
         state.fill(work, jobs)
-        exchanges = state.improve(work, jobs, begin + self.deadline)
+        exchanges = state.improve(work, jobs, begin + self.time_limit)
         objective = problem.objective(state.counts)
         sharp = min(bound, best_price(problem, mu, work, jobs)[1])
         gap = (sharp - objective) / max(problem.size(state.counts), abs(sharp)) if sharp > objective else 0.0

@@ -248,13 +248,13 @@ class Planner:
         self._told: dict[str, tuple[float, float]] = {}
         self._rng = np.random.default_rng(self.settings.seed)
 
-    def order(self, now: RoundState, *, deadline: float | None = None) -> list[str]:
+    def order(self, now: RoundState, *, time_limit: float | None = None) -> list[str]:
         """Play a round (:class:`copter.Rounds`), and return the jobs in the order in which they get GPUs.
 
-        Jobs of the plan come first, then the others. `deadline`: seconds of the round; a late round follows
+        Jobs of the plan come first, then the others. `time_limit`: seconds of the round; a late round follows
         the last plan.
         """
-        answer: MarketRound = Rounds(self, ProximalPoint(), deadline=deadline).play(now).answer
+        answer: MarketRound = Rounds(self, ProximalPoint(), time_limit=time_limit).play(now).answer
         return list(answer.order)
 
     def apply(self, event: RoundState) -> None:

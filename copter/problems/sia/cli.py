@@ -51,7 +51,7 @@ class SiaRunOptions(Proving, RunOptions):
 Examples:
   copter run sia --gpus 512 --jobs-per-day 960 --hours 6 --out runs/first
   copter run sia --workload workload-1.csv --profiles derived_npz --gpus 512 --json
-  copter run sia --gpus 512 --solver highs-milp --mip-gap 1e-3 --deadline 10
+  copter run sia --gpus 512 --solver highs-milp --mip-gap 1e-3 --time-limit 10
   copter run sia --gpus 512 --hours 6 --exact
 """
 

@@ -54,7 +54,7 @@ class Replay:
         Simulated time at which the replay stops, even if jobs are incomplete.
     node_changes : iterable of NodeChange
         Changes of the numbers of nodes.
-    deadline : float, optional
+    time_limit : float, optional
         Seconds of a round.
 
     Examples
@@ -78,7 +78,7 @@ class Replay:
         hours: float | None = None,
         max_hours: float | None = None,
         node_changes: Iterable[NodeChange] = (),
-        deadline: float | None = None,
+        time_limit: float | None = None,
     ) -> None:
         if hours is not None and not hours > 0:
             raise ValueError(f"hours = {hours}: must be positive")
@@ -90,7 +90,7 @@ class Replay:
         self.solver = solver
         self.simulator = self._simulator(
             Scenario(scenario.cluster, self.jobs, scenario.profiles),
-            Sia(policy=self.policy, solver=solver, deadline=deadline, round_seconds=round_seconds),
+            Sia(policy=self.policy, solver=solver, time_limit=time_limit, round_seconds=round_seconds),
             node_changes,
             max_hours,
         )

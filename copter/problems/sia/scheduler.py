@@ -61,7 +61,7 @@ class Sia:
         Name of a solver in `copter solvers`, or a new solver.
     tolerance : float
         Relative tolerance of the fractional answer; for a solver given by name.
-    deadline : float, optional
+    time_limit : float, optional
         Seconds of the policy in a round.
     timeshare_seconds : float, optional
         Running time of a new job during which it has priority; None for the same cost of leaving any job
@@ -88,7 +88,7 @@ class Sia:
         scale_up_limit: float | None = 2.0,
         solver: str | Solver = "copter",
         tolerance: float = 1e-5,
-        deadline: float | None = None,
+        time_limit: float | None = None,
         round_seconds: float = ROUND_SECONDS,
         timeshare_seconds: float | None = None,
         policy: SiaPolicy | None = None,
@@ -97,7 +97,7 @@ class Sia:
         self.last: RoundRecord | None = None
         self.figures: dict[str, float] = {}
         self._settings: dict[str, Any] = {"p": p, "lam": lam, "scale_up_limit": scale_up_limit}
-        self._deadline = deadline
+        self._time_limit = time_limit
         if solver == _OWN:
             self._tolerance = share(tolerance)
         elif isinstance(solver, str):
@@ -144,7 +144,7 @@ class Sia:
         self._changes(policy, now)
         if self._timeshare is not None:
             policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
-        self.last = Rounds(policy, self._solver, deadline=self._deadline).play(("at", now.time))
+        self.last = Rounds(policy, self._solver, time_limit=self._time_limit).play(("at", now.time))
         decided: SiaRound = self.last.answer
         for name in decided.changes:  # the cluster reports in the next round what these jobs really have
             self._known.pop(str(name), None)

@@ -133,10 +133,10 @@ class _Marked(Wrapper):
         self._mark = mark
 
     def solve(
-        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+        self, program: ContinualProgram, *, time_limit: float | None = None, raise_error: bool = False
     ) -> Solution:
         self._mark()
-        return super().solve(program, deadline=deadline, raise_error=raise_error)
+        return super().solve(program, time_limit=time_limit, raise_error=raise_error)
 
 
 def record_rounds(

@@ -284,7 +284,7 @@ def run_method(
     `spread`: those of POP; see :func:`copter.problems.traffic.baselines.pop`.
     """
     own: dict[str, Any] = {
-        "deadline": settings.time_limit,
+        "time_limit": settings.time_limit,
         "threads": settings.threads,
         "tolerance": settings.tolerance,
     }

@@ -232,12 +232,12 @@ class MaxMinFlows(TrafficState):
                 model.fail_links(links[~self.up[links]])
                 model.restore_links(links[self.up[links]])
 
-    def round(self, *, deadline: float | None = None) -> FairRound:
+    def round(self, *, time_limit: float | None = None) -> FairRound:
         """Find the flows of the present demands.
 
         Parameters
         ----------
-        deadline : float, optional
+        time_limit : float, optional
             Seconds of the round. A late round's flows are feasible; `shortfall` says how fair they are.
 
         Returns
@@ -246,7 +246,7 @@ class MaxMinFlows(TrafficState):
             Its `shortfall` is at most the tolerance, unless the deadline was too short, or the prices of the
             solvers too inaccurate for another cut.
         """
-        clock = Clock(math.inf if deadline is None else deadline)
+        clock = Clock(math.inf if time_limit is None else time_limit)
         wanted = np.where(self._closed(), 0.0, self.volume)
         cuts, solves = [self._cut(prices) for prices in self._prices], 0
         while True:
@@ -272,7 +272,7 @@ class MaxMinFlows(TrafficState):
         """Return as much of the rates as fits."""
         model, left = self._max_flow, clock.left()
         model.set_volumes(rates)
-        done = model.play(self._solvers[0], deadline=left if left < math.inf else None)
+        done = model.play(self._solvers[0], time_limit=left if left < math.inf else None)
         return _Routing(model.path_flows(done.flows), done.solution)
 
     def _by_min_mlu(self, rates: Floats, clock: Clock) -> _Routing:
@@ -283,7 +283,7 @@ class MaxMinFlows(TrafficState):
             self._min_mlu.fail_links(np.flatnonzero(~self.up))
         model, left = self._min_mlu, clock.left()
         model.set_volumes(rates)
-        done = model.play(self._solvers[1], deadline=left if left < math.inf else None)
+        done = model.play(self._solvers[1], time_limit=left if left < math.inf else None)
         flows = model.path_flows(done.flows)
         return _Routing(flows / max(1.0, self.check(flows).mlu), done.solution)
 

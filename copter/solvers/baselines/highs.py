@@ -95,7 +95,7 @@ class HighsRebuild(Baseline):
     isolated : bool
         True to run branch and bound in a separate process, so that a crash does not end the caller.
     **common
-        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
+        ``tolerance``, ``time_limit``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 
     method = Setting(one_of("simplex", "ipm", "pdlp", "milp"))
@@ -289,5 +289,5 @@ def _branch_and_bound(
     compiled: CompiledProgram, gap: float, seconds: float, threads: int | None
 ) -> tuple[MilpAnswer, MilpEffort]:
     """Run branch and bound; this function is the entry point of the separate process."""
-    deadline = None if seconds == math.inf else seconds
-    return run_milp(compiled, compiled.integrality, mip_gap=gap, deadline=deadline, threads=threads)
+    time_limit = None if seconds == math.inf else seconds
+    return run_milp(compiled, compiled.integrality, mip_gap=gap, time_limit=time_limit, threads=threads)

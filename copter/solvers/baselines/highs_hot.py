@@ -70,7 +70,7 @@ class HighsHot(Baseline):
     keep_basis : bool
         True to start from the last basis, False to start with presolve.
     **common
-        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
+        ``tolerance``, ``time_limit``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 
     features = BASELINE | Feature.WARM_START | Feature.DIFFERENTIAL_EDITS | Feature.THREADS
@@ -150,7 +150,7 @@ class HighsHot(Baseline):
         if clock.over(_START_SHARE * model.seconds):
             return False
         share = None if clock.left() == math.inf else clock.left() / 2
-        basis = first_basis(model.program, deadline=share, threads=self.threads)
+        basis = first_basis(model.program, time_limit=share, threads=self.threads)
         if basis is None or model.highs.setBasis(basis) == highspy.HighsStatus.kError:
             return False
         # Only in this round: the basis is nearly primal feasible, and dual simplex may need minutes from it.
@@ -184,21 +184,21 @@ class HighsHot(Baseline):
 
 
 def first_basis(
-    program: ContinualProgram, *, deadline: float | None = None, threads: int | None = None
+    program: ContinualProgram, *, time_limit: float | None = None, threads: int | None = None
 ) -> highspy.HighsBasis | None:
     """Return a basis near an optimal vertex, in the order of :func:`copter.store.compiled.compile_program`.
 
     Return None if copter finds no optimum before the deadline. With the perturbed costs there may be an
     optimum although the program itself has none.
     """
-    found = _vertex(program, deadline, threads) if program.n_variables else None
+    found = _vertex(program, time_limit, threads) if program.n_variables else None
     if found is None:
         return None
     return basis_near(program, *found)
 
 
 def _vertex(
-    program: ContinualProgram, deadline: float | None, threads: int | None
+    program: ContinualProgram, time_limit: float | None, threads: int | None
 ) -> tuple[SparseX, NDArray[np.float64]] | None:
     """Return allocation and prices at the optimum of slightly perturbed costs; None without an optimum."""
     watch = Stopwatch()
@@ -210,8 +210,8 @@ def _vertex(
     costs += _PERTURBATION * typical * np.random.default_rng(0).random(costs.size)
     ends = np.cumsum(store.requests.n_columns[slots])
     copy.program.update_requests(copy.program.request_ids, costs=np.split(costs, ends[:-1]))
-    left = None if deadline is None else max(0.0, deadline - watch())
-    solver = ProximalPoint(tolerance=_TOLERANCE, deadline=left, threads=threads, fall_back=False)
+    left = None if time_limit is None else max(0.0, time_limit - watch())
+    solver = ProximalPoint(tolerance=_TOLERANCE, time_limit=left, threads=threads, fall_back=False)
     solution = solver.solve(copy.program)
     if solution.status is not Status.OPTIMAL:
         return None

@@ -127,7 +127,7 @@ class Glop(Baseline):
 class Pdlp(Baseline):
     """PDLP, warm-started.
 
-    `**common`: ``tolerance``, ``deadline``, ``threads`` of
+    `**common`: ``tolerance``, ``time_limit``, ``threads`` of
     :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 

@@ -26,12 +26,12 @@ from copter.models.linear_program import LinearProgram, crossed_column
 from copter.solvers.base import Stopwatch
 from copter.solvers.cvxpy.folding import Folding
 from copter.solvers.general.model import Model, ModelSolution
-from copter.solvers.settings import share, time_limit, workers
+from copter.solvers.settings import as_limit, share, workers
 from copter.status import Status
 
 NAME, _ROWS = "COPTER", "rows"
 """Keys of the model and of its rows in the dictionary that cvxpy keeps with a problem."""
-_CHECKS = {"tolerance": share, "deadline": time_limit, "threads": workers}
+_CHECKS = {"tolerance": share, "time_limit": as_limit, "threads": workers}
 _OF_CVXPY = "use_quad_obj"
 """Option of cvxpy's compilation that cvxpy also passes to the solver."""
 _INACCURATE = 1e-3
@@ -64,7 +64,7 @@ class _Result:
 class _CopterSolver(ConicSolver):
     """Solver of linear and mixed-integer linear problems for cvxpy.
 
-    Options of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6), ``deadline`` (seconds),
+    Options of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6), ``time_limit`` (seconds),
     ``threads``.
 
     Examples
@@ -212,7 +212,7 @@ def _solved(lp: LinearProgram, kept: dict[str, Any], options: Mapping[str, Any])
         model = kept[NAME] = Model(lp, threads=threads)
     else:
         model.update(lp)
-    return model.solve(tolerance=options.get("tolerance", 1e-6), time_limit=options.get("deadline"))
+    return model.solve(tolerance=options.get("tolerance", 1e-6), time_limit=options.get("time_limit"))
 
 
 def result_of(found: ModelSolution, folding: Folding, offset: float = 0.0) -> _Result:

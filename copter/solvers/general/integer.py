@@ -339,7 +339,7 @@ def by_prices(lp: LinearProgram, gap: float, clock: Clock) -> IntegerAnswer | No
     if allocation is None or allocation.sums.size < len(allocation.program):
         return None
     seconds = min(_SHARE * clock.left(), _SECONDS)
-    solver = ExactSolver(integer_gap=max(_TIGHTER * gap, _LEAST_GAP), deadline=seconds)
+    solver = ExactSolver(integer_gap=max(_TIGHTER * gap, _LEAST_GAP), time_limit=seconds)
     solution = solver.solve(allocation.program)
     proof = solution.integer
     if proof is None or not solution.found or not np.isfinite(proof.bound):

@@ -31,8 +31,7 @@ from copter.models.linear_program import LinearProgram, checked, supported
 from copter.proof.general_lp import LPCertificate, LPRay
 from copter.solvers.general.integer import IntegerAnswer, solve_integer
 from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, numbers
-from copter.solvers.settings import share
-from copter.solvers.settings import time_limit as limit_of
+from copter.solvers.settings import as_limit, share
 from copter.status import Status
 
 if TYPE_CHECKING:
@@ -430,7 +429,7 @@ class Model:
         KeyboardInterrupt
             If Ctrl-C was pressed; the model can be used afterwards.
         """
-        for name, value, check in (("tolerance", tolerance, share), ("time_limit", time_limit, limit_of)):
+        for name, value, check in (("tolerance", tolerance, share), ("time_limit", time_limit, as_limit)):
             try:
                 check(value)
             except ValueError as error:
@@ -510,7 +509,7 @@ class Model:
             self._solver = ProximalPoint()
         self._solver.tolerance, self._solver.threads = tolerance, self.threads
         left = clock.left() / 2
-        solution = self._solver.solve(self._allocation.program, deadline=left if left < math.inf else None)
+        solution = self._solver.solve(self._allocation.program, time_limit=left if left < math.inf else None)
         if not solution.found:
             return None
         proof = self._in_highs().checker.certificate(*self._allocation.point(solution))

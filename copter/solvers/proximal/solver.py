@@ -93,7 +93,7 @@ class ProximalPoint(ClockedSolver):
         method (:mod:`copter.solvers.proximal.fastest`). This is measured, so that another run of the same
         rounds may have other solutions within the tolerance. ``make_solver("copter")`` has "fastest".
     **common
-        ``tolerance``: relative primal residual and gap of an optimal solution. ``deadline``:
+        ``tolerance``: relative primal residual and gap of an optimal solution. ``time_limit``:
         seconds after which the solver returns the best solution so far with its gap. ``threads``: number of
         threads for pricing passes; the solution does not depend on it.
 
@@ -204,7 +204,7 @@ class ProximalPoint(ClockedSolver):
             solution = first.solve(program)
             for _ in range(2 if self.inner == "auto" else 0):
                 descent = ProximalPoint(self.name, inner="cd", fall_back=False, tolerance=self.tolerance)
-                descent.solve(program, deadline=_WARM_UP_PROGRAM)
+                descent.solve(program, time_limit=_WARM_UP_PROGRAM)
         finally:
             program.return_starts(starts)
         if shim is not None and solution.found:

@@ -41,7 +41,7 @@ def test_bench_writes_the_document(tmp_path):
     path = tmp_path / "bench.json"
     solvers = "copter,water-filling,cvxpy,highs-milp"
     options = f"--jobs 30 --gpus 12 --rounds 3 --plan-rounds 8 --solvers {solvers} --no-isolate".split()
-    invoke("bench", "shockwave", *options, "--mip-gap", "1e-6", "--deadline", 60, "--json", path)
+    invoke("bench", "shockwave", *options, "--mip-gap", "1e-6", "--time-limit", 60, "--json", path)
     found = json.loads(path.read_text())
     rounds = [[r for r in found["records"] if r["round"] == number] for number in range(3)]
     for *relaxed, exact in rounds:

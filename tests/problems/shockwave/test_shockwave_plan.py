@@ -15,11 +15,11 @@ from support.amounts import examples
 from support.shockwave_cases import brute_force, now, state, static, windows
 
 
-def planned(window, deadline=600.0, **arguments):
+def planned(window, time_limit=600.0, **arguments):
     relaxed = solve_waterfilling(window)
     prices = (relaxed.capacity_price, relaxed.work_price, relaxed.job_prices)
     problem = plan_problem(window)
-    plan = PlanShim(deadline).plan(problem, relaxed.rounds, bound=relaxed.bound, prices=prices, **arguments)
+    plan = PlanShim(time_limit).plan(problem, relaxed.rounds, bound=relaxed.bound, prices=prices, **arguments)
     return problem, plan
 
 
@@ -55,14 +55,14 @@ def test_small_plans_against_brute_force(window):
 def test_plans_are_feasible_and_work_conserving(window, seed):
     rng = np.random.default_rng(seed)
     urgency, running = rng.random(len(window)), rng.random(len(window)) < 0.5
-    for deadline in (0.0, 600.0):
-        check(*planned(window, deadline, urgency=urgency, running=running))
+    for time_limit in (0.0, 600.0):
+        check(*planned(window, time_limit, urgency=urgency, running=running))
 
 
 @pytest.mark.parametrize(("jobs", "gap"), [(500, 0.0003), (1000, 0.0011), (2000, 0.0044)])
 def test_gaps_are_below_those_that_gurobi_reached(jobs, gap):
     """Section 8.9: 0.03, 0.11 and 0.44% after 15 s on 256 GPUs."""
-    problem, plan = planned(build_window(snapshot(jobs, 256, seed=jobs)), deadline=0.0)
+    problem, plan = planned(build_window(snapshot(jobs, 256, seed=jobs)), time_limit=0.0)
     check(problem, plan)
     assert plan.gap <= gap
 
@@ -104,9 +104,9 @@ def test_a_plan_is_no_worse_than_the_one_it_starts_from(seed):
     check(*planned(window, 0.0, last=np.full(30, 8)))
 
 
-def proven(problem, rounds, prices, deadline=0.0, bound=np.inf):
+def proven(problem, rounds, prices, time_limit=0.0, bound=np.inf):
     """The shim's plan, and what branch and bound on the counts that are left makes of it."""
-    shim = PlanShim(deadline)
+    shim = PlanShim(time_limit)
     plan = shim.plan(problem, rounds, bound=bound, prices=prices)
     return plan, prove(problem, plan, prices, partial(shim.arrange, problem, prices=prices))
 

@@ -181,8 +181,8 @@ def test_a_round_with_a_deadline_has_feasible_flows():
     rng = np.random.default_rng(5)
     flows = network(rng)
     flows.set_volumes(rng.uniform(1.0, 3.0, flows.paths.n_pairs))
-    for deadline in (1e-9, 1e-3, 1e-2, 1.0):
-        done = flows.round(deadline=deadline)
+    for time_limit in (1e-9, 1e-3, 1e-2, 1.0):
+        done = flows.round(time_limit=time_limit)
         found = flows.check(done.path_flows)
         assert found.overload <= 1e-9 and found.excess <= 1e-9
     assert flows.round().shortfall <= 1e-6

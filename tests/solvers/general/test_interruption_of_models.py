@@ -163,7 +163,7 @@ def test_a_limit_is_that_of_the_whole_call(door, monkeypatch):
         milp(c, integrality=kinds, constraints=(A, -np.inf, high), options={"time_limit": 60.0})
     else:
         x = cp.Variable(8, nonneg=True)
-        cp.Problem(cp.Minimize(c @ x), [A @ x <= high]).solve(solver=copter.COPTER, deadline=60.0)
+        cp.Problem(cp.Minimize(c @ x), [A @ x <= high]).solve(solver=copter.COPTER, time_limit=60.0)
     assert limits and all(given <= left + 1.0 for given, left in limits), limits
 
 

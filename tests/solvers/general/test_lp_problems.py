@@ -51,7 +51,7 @@ def test_linprog(problem, method):
 def test_every_solver_of_the_registry_takes_a_model_or_says_that_it_does_not(name):
     counts: Counter = Counter()
     for problem in PROBLEMS:
-        model, solver = from_arrays(**problem.given), make_solver(name, tolerance=1e-6, deadline=20.0)
+        model, solver = from_arrays(**problem.given), make_solver(name, tolerance=1e-6, time_limit=20.0)
         try:
             found = solver.solve(model)
         except UnsupportedError as error:

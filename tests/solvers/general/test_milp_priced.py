@@ -89,7 +89,7 @@ def test_the_attempt_has_a_limit_also_without_one(seconds, given, small, monkeyp
     deadlines, plain = [], exact.ExactSolver
 
     def spy(**settings):
-        deadlines.append(settings["deadline"])
+        deadlines.append(settings["time_limit"])
         return plain(**settings)
 
     monkeypatch.setattr(exact, "ExactSolver", spy)
