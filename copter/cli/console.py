@@ -36,8 +36,8 @@ def errors() -> Console:
     return Console(stderr=True)
 
 
-def save_json(document: Mapping[str, Any], path: Path) -> None:
-    """Write one JSON object to a file, and create its folder; the path - means standard output."""
+def save_json(document: Mapping[str, Any] | Sequence[Any], path: Path) -> None:
+    """Write a JSON document to a file, and create its folder; the path - means standard output."""
     text = json.dumps(plain(document), indent=2, allow_nan=False)
     if path == STANDARD_OUTPUT:
         print(text)
@@ -46,7 +46,7 @@ def save_json(document: Mapping[str, Any], path: Path) -> None:
     path.write_text(f"{text}\n")
 
 
-def publish(document: Mapping[str, Any], path: Path | None, show: Callable[[], None]) -> None:
+def publish(document: Mapping[str, Any] | Sequence[Any], path: Path | None, show: Callable[[], None]) -> None:
     """Write a document to `path`, if given, and call `show` unless the document went to standard output."""
     if path is not None:
         save_json(document, path)

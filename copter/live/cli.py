@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import re
 import signal
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.console import say, table
-from copter.cli.options import existing_file, positive
+from copter.cli.console import publish, say, table
+from copter.cli.options import Command, Json, existing_file, positive
 from copter.live import ENDINGS
 from copter.live.untrusted import words as printable
 
@@ -43,7 +42,6 @@ _TokenFile: TypeAlias = Annotated[
     Path,
     typer.Option(help=f"File with the service's token; the variable {_TOKEN_VARIABLE} takes precedence."),
 ]
-_JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -51,7 +49,7 @@ def register(app: typer.Typer) -> None:
     commands: list[Callable[..., None]] = [submit, jobs, cancel, logs, usage, drain, undrain]
     for command in (serve, *map(_asking, commands)):
         text = inspect.getdoc(command) or ""
-        app.command(help=text.replace("For example:", "\b\nExamples:"))(command)
+        app.command(help=text.replace("For example:", "\b\nExamples:"), cls=Command)(command)
 
 
 def _asking(function: Callable[..., None]) -> Callable[..., None]:
@@ -266,7 +264,7 @@ def jobs(
     why: Annotated[
         str | None, typer.Option(metavar="JOB", help="Say why this job waits, and when it would start.")
     ] = None,
-    as_json: _JsonOut = False,
+    json_path: Json = None,
 ) -> None:
     """List jobs with their GPUs, progress and times.
 
@@ -276,17 +274,15 @@ def jobs(
       copter jobs --ended --json
     """
     if why is not None:
-        _print_why(client.why(why), as_json)
+        answer = client.why(why)
+        publish(answer, json_path, lambda: _print_why(answer))
         return
     there = client.jobs(ended=ended)
-    typer.echo(json.dumps(there)) if as_json else print_jobs(there, client.cluster()["time"])
+    publish(there, json_path, lambda: print_jobs(there, client.cluster()["time"]))
 
 
-def _print_why(answer: dict[str, Any], as_json: bool) -> None:
+def _print_why(answer: dict[str, Any]) -> None:
     """Print why a job is where it is."""
-    if as_json:
-        typer.echo(json.dumps(answer))
-        return
     place = "" if answer["position"] is None else f", number {answer['position']} of the queue by submission"
     typer.echo(f"{answer['name']}: {answer['status']}{place}")
     for sentence in (*answer["sentences"], *answer["policy"]):
@@ -376,14 +372,12 @@ def undrain(
     client.drain(type, node, back=True)
 
 
-def usage(client: Any, as_json: _JsonOut = False) -> None:
+def usage(client: Any, json_path: Json = None) -> None:
     """Print the ended jobs of each owner, and the GPU hours of the owner's runs that have ended."""
     there = client.usage()
-    if as_json:
-        typer.echo(json.dumps(there))
-        return
     rows = [
         (one["owner"], *(str(one[ending]) for ending in ENDINGS), f"{one['gpu_seconds'] / 3600.0:.2f}")
         for one in there
     ]
-    table("", ("owner", *ENDINGS, "GPU hours"), rows, text_columns=1)
+    heads = ("owner", *ENDINGS, "GPU hours")
+    publish(there, json_path, lambda: table("", heads, rows, text_columns=1))

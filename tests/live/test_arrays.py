@@ -129,9 +129,9 @@ def test_on_the_command_line(tmp_path, service, client, command):
         *("submit", str(file), "--name", "last", "--after", "sweep-0,sweep-2", "--time-limit", "1h30m")
     )
     assert (code, names) == (0, ["last"])
-    assert call("submit", "--gpus", "2", "--name", "plain", "--", "python", "-c", "1") == (0, ["plain"])
+    assert call("submit", "--gpus", "2", "--name", "plain", "--", "python", "x", "--json") == (0, ["plain"])
     stored = client.job("plain")["file"]
-    assert (stored["command"], stored["gpus"]) == (["python", "-c", "1"], 2)
+    assert (stored["command"], stored["gpus"]) == (["python", "x", "--json"], 2)
     assert stored["directory"] == os.getcwd()
     stored = client.job("last")["file"]
     assert stored["after"] == ["sweep-0", "sweep-2"] and stored["time_limit_seconds"] == 5400.0

@@ -127,8 +127,10 @@ def test_a_lost_event_is_noticed_where_others_were_dropped(few):
             make_service(copy, cluster=FEW)
 
 
-def test_the_sums_on_the_command_line(few, command):
+def test_the_sums_on_the_command_line(few, command, tmp_path):
     code, shown = command(few, "usage")
     assert code == 0 and all(word in shown for word in ("alice", "bob", "GPU hours", "0.06"))
-    assert json.loads(command(few, "usage", "--json")[1])[0]["gpu_seconds"] == 200.0
+    printed, path = json.loads(command(few, "usage", "--json")[1]), tmp_path / "usage.json"
+    assert printed[0]["gpu_seconds"] == 200.0
+    assert command(few, "usage", "--json", path)[1] == shown and json.loads(path.read_text()) == printed
     assert len(events(few)) > 0
