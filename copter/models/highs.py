@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from copter.proof.rigorous import LPArrays
     from copter.store.changes import Changes
 
-_DROPPED, _LEAST_ENTRY = 1e-9, 1e-12
+_DROPPED, LEAST_ENTRY = 1e-9, 1e-12
 """HiGHS drops entries up to the first by default, and below the second, the smallest value of its option."""
 _FAR = 1e5
 """Ratio of an entry to 1 from which HiGHS' presolve makes entries that it then drops, and loses optima."""
@@ -137,12 +137,14 @@ class HighsEngine(highspy.Highs):
     def pass_model(self, lp: LPArrays, kinds: NDArray[np.int32] | None = None) -> None:
         """Pass a whole program, to be minimised, in its own numbers.
 
+        Branch and bound has HiGHS' default for small entries if the program has none that would be dropped.
         `kinds` (n,) has the kinds of the columns, with the numbers of HiGHS and scipy; all continuous by
         default. Raise SolverError if HiGHS rejects the program.
         """
         matrix = lp.A
         m, n = matrix.shape
-        self.keep_small(matrix.data)
+        if kinds is None or (abs(matrix.data[matrix.data != 0.0]) <= _DROPPED).any():
+            self.keep_small(matrix.data)
         status = self.passModel(
             n,
             m,
@@ -169,7 +171,7 @@ class HighsEngine(highspy.Highs):
         """
         name = "small_matrix_value"
         if far_from_1(entries) and self.getOptionValue(name)[1] == _DROPPED:
-            self.set_option(name, _LEAST_ENTRY)
+            self.set_option(name, LEAST_ENTRY)
 
     def push(self, changes: Changes) -> None:
         """Apply changes to the model, which keeps its basis; raise SolverError if HiGHS rejects one.

@@ -11,9 +11,10 @@
 4. If HiGHS reports that there is no point, if no point counts, or if its objective and HiGHS' bound
    contradict each other, HiGHS solves once more, without presolve, at its smallest tolerances and in at most
    the time of the first run. If there is still a contradiction, the answer is unproved.
-5. If an entry is beyond 1e5 or below 1e-5, HiGHS' presolve has lost optima. An optimum of such a program is
-   searched once more with a tolerance of integrality of 1e-10, in at most the time of the first run. With
-   this tolerance alone, HiGHS found no point of some large programs.
+5. If an entry is beyond 1e5 or below 1e-5, HiGHS' presolve has lost optima, because it drops entries that it
+   makes too small. An optimum of such a program is searched once more with a tolerance of integrality of
+   1e-10 and without this limit, in at most the time of the first run. With these settings alone, HiGHS found
+   no point, or a worse one, of some large programs.
 
 HiGHS gets semi-continuous columns as pairs of rows (:mod:`copter.solvers.general.semicontinuous`).
 
@@ -37,7 +38,7 @@ from scipy.sparse import csc_array
 
 from copter.clock import Clock, Interrupted
 from copter.errors import SolverError
-from copter.models.highs import HighsEngine, far_from_1
+from copter.models.highs import LEAST_ENTRY, HighsEngine, far_from_1
 from copter.models.highs_lp import HighsLP, LPAnswer
 from copter.models.linear_program import LinearProgram
 from copter.proof.rigorous import EPS, absolute, exact_reduced_costs, implied_bounds
@@ -53,6 +54,7 @@ _LEAST = 1e-10
 """HiGHS' smallest tolerance."""
 _TIGHT_LP = {"primal_feasibility_tolerance": _LEAST, "dual_feasibility_tolerance": _LEAST}
 _TIGHT_INTEGERS = {"mip_feasibility_tolerance": _LEAST}
+_ALL_ENTRIES = {"small_matrix_value": LEAST_ENTRY}
 _SMALL_COST = 1e-3
 """Largest cost below which costs are multiplied by a power of 2."""
 _RESERVE, _MOST_RESERVE = 0.02, 0.5
@@ -136,7 +138,7 @@ def solve_integer(
         if not (answer.status in doubtful or (claimed and far)) or clock.over():
             return answer
         again = Clock(max(clock() - begin, 0.1), parent=clock)
-        tight = options | _TIGHT_INTEGERS | ({} if claimed else _TIGHT_LP | {"presolve": "off"})
+        tight = _ALL_ENTRIES | options | _TIGHT_INTEGERS | ({} if claimed else _TIGHT_LP | {"presolve": "off"})
         second = _again(lp, tight, again, clock, threads)
     except Interrupted:
         status = Status.CANCELLED if clock.cancelled else Status.DEADLINE
