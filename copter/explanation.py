@@ -461,7 +461,7 @@ def _increase(
     needs = [each.lacking[resource] for each in columns if resource in each.lacking]
 
     def gets(more: float) -> bool | None:
-        """Return True if every optimum gives the request something, False if one gives it nothing."""
+        """Return True if every optimum gives the request something, False if one does not, else None."""
         twin.update_resources([resource], upper=[upper + more])
         solution = solver.solve(twin)
         if solution.status != "optimal":

@@ -23,6 +23,7 @@ _MEANT = {
     **dict.fromkeys(("objective", "c"), "costs"),
     **dict.fromkeys(("x0", "initial"), "start"),
     **{"size": "sizes", "lb": "lower", "rhs": "total", "method": "engine"},
+    **{"A_ub": "A", "A_eq": "A", "costs": "c"},
 }
 """Keywords that users write by mistake, and the keywords that they mean."""
 
@@ -103,7 +104,7 @@ class Checked(metaclass=_Checking):
         own, kind = vars(self), type(self)
         known = name.startswith("_") or name in own or hasattr(kind, name)
         if "_complete" in own and not known:
-            there = [one for one in settings_of(kind) if one in own]
-            why = choices(name, there) if there else "it has no settings"
+            there = [one for one in settings_of(kind) if one in own or hasattr(kind, one)]
+            why = choices(_MEANT.get(name, name), there) if there else "it has no settings"
             raise AttributeError(f"{kind.__name__} has no attribute {name!r}; {why}", name=name, obj=self)
         super().__setattr__(name, value)

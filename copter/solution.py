@@ -508,7 +508,7 @@ class Solution:
         of_sums = np.where(np.isfinite(store.requests.total[slots]), marginal, 0.0)
         reduced = effective_costs(store, slots) + paid - np.repeat(of_sums, sizes)
         reduced = -reduced if self.sense == "max" else reduced
-        return dict(zip(program.request_ids, np.split(reduced, np.cumsum(sizes)[:-1]), strict=True))
+        return dict(zip(program.request_ids, np.split(reduced, np.cumsum(sizes))[:-1], strict=True))
 
     def to_frame(self) -> Any:
         """Return the nonzeros of `x` as a pandas DataFrame (:meth:`Allocation.to_frame`)."""

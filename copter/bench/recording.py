@@ -49,7 +49,8 @@ class Recorder(WrittenProgram):
 
     def __init__(self, path: Path, *, sense: Sense = "min") -> None:
         super().__init__(sense=sense)
-        path.unlink(missing_ok=True)
+        for suffix in ("", "-wal", "-shm"):  # SQLite's files of one that was read
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
         self._file, self._edits, self._rounds = ProgramFile(path), list[bytes](), 0
         self._file.begin_after(pack(self), 0, {})
 
@@ -187,7 +188,7 @@ class IntegralChurn:
         self._last: dict[Hashable, bytes] = {}
 
     def measure(self, program: ContinualProgram, choice: Choice) -> float:
-        """Return the share of the requests in both rounds that changed; NaN if there are none.
+        """Return the share of the requests in both rounds that changed; NaN without any.
 
         `program`: in the state in which it was rounded. `choice`: column of each request.
         """

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -20,8 +20,10 @@ from copter.bench.result_files import SolverResult, described
 from copter.bench.rounds import BenchJob, run
 from copter.bench.settings import Record
 from copter.bench.statistics import document
-from copter.cli.command import BenchOptions, command_line
-from copter.cli.console import publish, say, seconds, table
+from copter.cli.console import command_line, publish, say, seconds, table
+
+if TYPE_CHECKING:
+    from copter.cli.command import BenchOptions
 
 
 def bench(case: Case, options: BenchOptions) -> None:
@@ -103,7 +105,7 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
             "first",
             "edit",
             "solve",
-            "shim",
+            "rounding",
             "round",
             "p99",
             "not optimal",
@@ -208,9 +210,9 @@ def _gap(largest: float, not_finite: int) -> str:
 
 
 def _print_stopping(settings: Mapping[str, Any]) -> None:
-    limit = "none" if settings["time_limit"] is None else seconds(settings["time_limit"])
+    limit = "no limit" if settings["time_limit"] is None else seconds(settings["time_limit"])
     table(
-        f"Stopping criteria of each solver; tolerance {settings['tolerance']:g}, deadline {limit} per round",
+        f"Stopping criteria of each solver; tolerance {settings['tolerance']:g}, {limit} a round",
         ("solver", "stops at"),
         [
             (name, ", ".join(f"{key} {value:g}" for key, value in own.items()))

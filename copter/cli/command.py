@@ -8,8 +8,6 @@ one is a setting that always has its default. The docstring and ``examples`` are
 from __future__ import annotations
 
 import inspect
-import re
-import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from datetime import datetime
@@ -269,9 +267,9 @@ def add(app: typer.Typer, name: str, options: type[Options], **fixed: Any) -> No
     app.command(name, cls=Command, epilog=options.examples)(run)
 
 
-def made(name: str, options: type[Options], **fixed: Any) -> Any:
+def command_of(name: str, options: type[Options], **fixed: Any) -> Any:
     """Return a command for a group that finds its commands itself; arguments as in :func:`add`."""
-    app = typer.Typer(rich_markup_mode=None)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
     add(app, name, options, **fixed)
     return typer.main.get_command(app)
 
@@ -282,12 +280,3 @@ def _default(field: Field[Any]) -> Any:
     if field.default is MISSING:
         return inspect.Parameter.empty
     return str(field.default) if isinstance(field.default, Names) else field.default
-
-
-def command_line() -> list[str]:
-    """Return the command line of this process, for results; a word replaces interpreters of environments."""
-    words = [re.sub(r"^(--environment=[^=]*=).*", r"\1PYTHON", word) for word in sys.argv[1:]]
-    for k in range(1, len(words)):
-        if words[k - 1] == "--environment":
-            words[k] = f"{words[k].partition('=')[0]}=PYTHON"
-    return [Path(sys.argv[0]).name, *words]

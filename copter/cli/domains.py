@@ -7,7 +7,8 @@ gets the general one. A domain is found by its name, or as ``module:Name``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar
@@ -15,11 +16,13 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from copter.cli.command import made
+from copter.cli.command import command_of
 from copter.cli.console import say
 from copter.installed import DOMAINS, installed
 
 _GROUP, _SERVICES = "copter.commands", "copter.services"
+_WORDS = re.compile(r"(run|bench) \S+")
+"""Words of a command."""
 
 
 class _DomainGroup(TyperGroup):
@@ -35,11 +38,11 @@ class _DomainGroup(TyperGroup):
         """Return the command with the name `cmd_name`, which may be ``module:Name`` of a domain, or None."""
         options = _commands(self.which).get(cmd_name)
         if options is not None:
-            return made(cmd_name, options)
+            return command_of(cmd_name, options)
         if ":" in cmd_name or cmd_name in installed(DOMAINS):
             from copter.cli.rounds import GENERAL
 
-            return made(cmd_name, GENERAL[self.which], domain=cmd_name)
+            return command_of(cmd_name, GENERAL[self.which], domain=cmd_name)
         return None
 
 
@@ -59,7 +62,10 @@ class BenchGroup(_DomainGroup):
 def _commands(group: str) -> dict[str, Any]:
     """Return the options of the commands of a group by name, without those that cannot be imported."""
     found: dict[str, Any] = {}
-    for _, declared in _loaded(_GROUP):
+    for entry, declared in _loaded(_GROUP):
+        if not (isinstance(declared, Mapping) and all(map(_WORDS.fullmatch, declared))):
+            say(f"copter: {entry.name!r} ({entry.value}) must be a mapping of 'run NAME' or 'bench NAME'")
+            continue
         for words, options in declared.items():
             first, name = words.split()
             found |= {name: options} if first == group else {}

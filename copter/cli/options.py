@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -66,6 +67,15 @@ def _address(value: str | None) -> str | None:
     if value is not None and not _is_address(value):
         raise typer.BadParameter(f"{value!r} must be auto, host:port or ray://host:port, or be omitted")
     return value
+
+
+def _document(path: Path | None) -> Path | None:
+    """Return the path of a document; raise a usage error if it cannot be written."""
+    if path is not None and path != STANDARD_OUTPUT:
+        there = next(one for one in (path, *path.absolute().parents) if one.exists())
+        if there.is_dir() == (there == path) or not os.access(there, os.W_OK):
+            raise typer.BadParameter(f"{path} cannot be written")
+    return path
 
 
 def existing_file(hint: str) -> Callable[[Path | None], Path | None]:
@@ -174,7 +184,7 @@ Threads: TypeAlias = Annotated[
 TimeLimit: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        callback=positive, help="Time limit of a solve or a whole round in seconds. Default: no limit."
+        callback=positive, help="Seconds of a solve, or of a round with copter run. Default: no limit."
     ),
 ]
 Actors: TypeAlias = Annotated[
@@ -223,7 +233,8 @@ Json: TypeAlias = Annotated[
     typer.Option(
         "--json",
         metavar="[PATH]",
-        help="Write a JSON document to PATH, a name that ends in .json; without PATH, print nothing else.",
+        callback=_document,
+        help="Write a JSON document to PATH, which ends in .json; without PATH, print it and nothing else.",
     ),
 ]
 Isolate: TypeAlias = Annotated[

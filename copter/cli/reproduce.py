@@ -90,7 +90,7 @@ Examples:
         if self.folder is not None:
             _all(self, chosen, self.folder)
         elif self.listed or not name:
-            _list(chosen)
+            _list(chosen, self.json_path)
         else:
             _each(self, chosen)
 
@@ -213,17 +213,15 @@ def _document(
     }
 
 
-def _list(known: Sequence[Reproduction]) -> None:
+def _list(known: Sequence[Reproduction], path: Path | None) -> None:
+    heads = ("name", "content", "differences to the paper", "needs --data", "minutes")
     rows = [
         (one.name, one.title, one.differs, "yes" if one.needs_data else "", f"{one.minutes:g}")
         for one in known
     ]
-    table(
-        "Tables and figures: copter reproduce NAME",
-        ("name", "content", "differences to the paper", "needs --data", "minutes"),
-        rows,
-        text_columns=4,
-    )
+    title = "Tables and figures: copter reproduce NAME"
+    document = [dict(zip(heads, row, strict=True)) for row in rows]
+    publish(document, path, lambda: table(title, heads, rows, text_columns=4))
 
 
 def _show(one: Reproduction, document: Mapping[str, Any], figures: Sequence[PaperFigure]) -> None:

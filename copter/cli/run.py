@@ -12,8 +12,8 @@ import numpy as np
 from copter.bench.course import Figure
 from copter.bench.report.model import Claim, Picture, ReportTable, simple_table
 from copter.bench.statistics import five_statistics
-from copter.cli.command import RunOptions, command_line
-from copter.cli.console import progress, publish, say, seconds, show_tables
+from copter.cli.command import RunOptions
+from copter.cli.console import command_line, progress, publish, say, seconds, show_tables
 from copter.cli.runfolder import Rows, RunFolder
 from copter.compile.first_calls import compile_at_once
 from copter.rounds.record import ROW_MEANS
@@ -148,9 +148,9 @@ class PlayedRounds:
         self._figures, self._left_out = figures, left_out
 
     def of(self, name: str, *, later: bool = False) -> NDArray[np.float64]:
-        """Return a field of all records, or with `later` only of those that the statistics include."""
+        """Return a field of all records, NaN where it is missing, or with `later` of those that count."""
         chosen = (self.records[self._left_out :] or self.records) if later else self.records
-        return np.array([record[name] for record in chosen], float)
+        return np.array([record.get(name, np.nan) for record in chosen], float)
 
     @property
     def figures(self) -> list[Figure]:

@@ -97,12 +97,12 @@ class RunFolder:
         self._contents[name] = meaning
 
     def write(self, name: str, row: Mapping[str, Any]) -> None:
-        """Append a row to a CSV file at once; the first row determines the columns."""
+        """Append a row to a CSV file at once; the first row determines the columns, others are left out."""
         if name not in self._open:
             rows, new = self._files[name], (self.path / name).open("w", newline="")
             explained = (f"    {column}: {rows.columns.get(column, rows.other)}" for column in row)
             self._contents[name] = "\n".join((rows.meaning, *explained))
-            self._open[name] = new, csv.DictWriter(new, list(row))
+            self._open[name] = new, csv.DictWriter(new, list(row), extrasaction="ignore")
             self._open[name][1].writeheader()
         file, writer = self._open[name]
         writer.writerow(row)

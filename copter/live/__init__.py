@@ -23,6 +23,6 @@ no extra, and `backends/agent.py` needs the standard library only, because both 
 """
 
 ENDINGS = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
-"""Statuses of jobs that have ended, with the words of sentences for them.
+"""Statuses of jobs that have ended, and how a sentence about the job says it.
 
 They are here so that commands need not import the service."""

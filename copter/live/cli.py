@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from copter.cli.console import publish, say, table
-from copter.cli.options import Command, Json, existing_file, positive
+from copter.cli.options import Command, Json, existing_file, one_of, positive
 from copter.live import ENDINGS
 from copter.live.untrusted import words as printable
 
@@ -98,7 +98,10 @@ def serve(
         Path, typer.Option(callback=existing_file("give a cluster.toml"), help="File of the nodes.")
     ],
     policy: Annotated[str, typer.Option(help="Name of the policy; an unknown name prints the list.")] = "sia",
-    backend: Annotated[str, typer.Option(help="Where jobs run: local or ray.")] = "local",
+    backend: Annotated[
+        str,
+        typer.Option(callback=one_of(("local", "ray"), "backend"), help="Where jobs run: local or ray."),
+    ] = "local",
     folder: Annotated[Path, typer.Option(help="Folder of journal, token and job logs.")] = _FOLDER,
     round_seconds: Annotated[
         float | None, typer.Option(callback=positive, help="Length of a round; default: the policy's own.")

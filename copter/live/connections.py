@@ -8,6 +8,7 @@ too many connections wait, those that have waited longest are closed, so that th
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import socket
 from typing import Any
@@ -39,9 +40,12 @@ def raise_file_limit() -> int:
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket for a server; raises CopterError if the address cannot be used."""
     try:
+        if host == "::":  # also for IPv4
+            return socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise CopterError(f"address {host}:{port}: {error.strerror or error}") from None
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error  # not that of a lookup
+        raise CopterError(f"address {host}:{port}: {why}") from None
 
 
 def connection_limits(files: int) -> dict[str, Any]:

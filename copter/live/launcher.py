@@ -41,7 +41,7 @@ CHECKPOINTS, WORK = "checkpoints", "work"
 INDEX = "COPTER_ARRAY_INDEX"
 """Variable of the jobs of an array with the number of the job."""
 _HANGING_SECONDS = 60.0
-"""Seconds without the end of a tick after which the backend counts as hanging."""
+"""Seconds without an answer or the end of a tick after which the backend counts as hanging."""
 _PRUNE_SECONDS = 0.2
 """Seconds of a tick after which no further ended job is dropped."""
 _MOST_LOSSES = 20
@@ -70,7 +70,7 @@ class Launcher:
         self._jobs, self._url, self._token = folder / JOBS, url, token
         self._opened = record.now()
         self._thread = ThreadPoolExecutor(1, "backend")
-        self._ticked, self._ticked_at = asyncio.Condition(), time.monotonic()
+        self._ticked, self._answered_at = asyncio.Condition(), time.monotonic()
         self._file = file
         self.silent = ""
 
@@ -92,7 +92,7 @@ class Launcher:
                 self._record.note("the backend answers again")
             self.silent = ""
         finally:
-            self._ticked_at = time.monotonic()
+            self._answered_at = time.monotonic()
             async with self._ticked:
                 self._ticked.notify_all()
 
@@ -107,7 +107,7 @@ class Launcher:
         """Reason why runs are not monitored; empty if they are."""
         if self.silent:
             return f"the backend does not answer: {self.silent}"
-        if time.monotonic() - self._ticked_at > _HANGING_SECONDS:
+        if time.monotonic() - self._answered_at > _HANGING_SECONDS:
             return f"the backend has not answered for {_HANGING_SECONDS:g} s"
         return ""
 
@@ -118,7 +118,9 @@ class Launcher:
 
     async def _ask(self, call: Callable[..., _T], *arguments: Any) -> _T:
         """Call the backend in its thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+        answer = await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+        self._answered_at = time.monotonic()
+        return answer
 
     # ---- nodes -----------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from copter.errors import (
     SettingError,
     UnplacedError,
 )
+from copter.keywords import Checked
 from copter.metrics import Metrics
 from copter.program.sense import in_sense
 from copter.proof.whole import answer_gap
@@ -62,7 +63,7 @@ class _Made(NamedTuple):
     solved: float
 
 
-class Rounds:
+class Rounds(Checked):
     """Loop that plays the rounds of a domain.
 
     Parameters

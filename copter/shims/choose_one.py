@@ -182,7 +182,7 @@ class ChooseOneShim(Checked):
         :class:`copter.errors.UnplacedError`, or return an allocation without it, whose objective is infinite.
     exact : solver, optional
         Solver that is called in this case before the action, for example
-        ``make_solver("copter-exact", deadline=10)``. Requests must be added with ``integral=True``.
+        ``make_solver("copter-exact", time_limit=10)``. Requests must be added with ``integral=True``.
 
     Examples
     --------

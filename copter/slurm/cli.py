@@ -62,7 +62,9 @@ def schedule(
     ] = 5.0,
     lock: Annotated[
         Path | None,
-        typer.Option(help="File that the scheduler locks; default: one for each partition, in /run."),
+        typer.Option(
+            help="File that the scheduler locks; default: one for each partition and user, in /run for root."
+        ),
     ] = None,
 ) -> None:
     """Start and resize the held jobs of a Slurm partition as a policy decides.
@@ -74,7 +76,9 @@ def schedule(
     from copter.slurm.schedule import Scheduler, lock_path, locked
 
     if not slurm:
-        raise typer.BadParameter("must be given", param_hint="--slurm")
+        raise typer.BadParameter(
+            "must be given: Slurm is the only source of jobs so far", param_hint="--slurm"
+        )
     scheduler = Scheduler(
         partition, _decider(policy, sets, round_seconds), every=every, soon=soon_seconds, say=say
     )

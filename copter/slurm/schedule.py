@@ -66,15 +66,19 @@ class Scheduler:
         self._trouble = ""
 
     async def run(self) -> None:
-        """Schedule until cancelled."""
+        """Schedule until cancelled; raise SlurmError if the first reading of Slurm fails."""
+        began = False
         while True:
             begin = time.monotonic()
             try:
                 await self.step()
             except (SlurmError, PolicyFailedError) as error:
+                if isinstance(error, SlurmError) and not began:
+                    raise
                 self._report(str(error))
             else:
                 self._report("")
+            began = True
             await asyncio.sleep(max(self._every - (time.monotonic() - begin), 0.0))
 
     async def step(self) -> None:

@@ -11,7 +11,7 @@ from copter.bench.environments import ENVIRONMENTS, interpreter, read_environmen
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import ENVIRONMENT_OF
 from copter.bench.suite import Suite, SuiteSettings
-from copter.cli.command import command_line
+from copter.cli.console import command_line
 from copter.cli.options import Environment
 from copter.errors import CopterError
 

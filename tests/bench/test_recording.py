@@ -48,6 +48,7 @@ def test_replay_reaches_the_same_program_after_each_round(tmp_path):
             edit()
         seen.append(state(program))
     assert seen == expected
+    assert record(tmp_path / "rounds") == expected  # one that was read is replaced
 
 
 def test_a_damaged_or_foreign_recording_is_refused_by_name(tmp_path):

@@ -80,6 +80,37 @@ def test_rounds_are_run_into_a_folder(tmp_path: Path) -> None:
     assert again["records"][0].keys() == rows[0].keys()
 
 
+CHANGING = """
+from support.machines import Machines
+
+
+class Changing(Machines):
+    def figures(self, answer):
+        self.played = getattr(self, "played", 0) + 1
+        return {"always": 1.0} | ({"now": 2.0} if self.played % 3 == WHEN else {})
+"""
+
+
+@pytest.mark.parametrize("when", [0, 1])
+def test_rounds_may_have_other_figures_than_the_first_one(tmp_path: Path, when: int) -> None:
+    file, out = tmp_path / f"changing_{when}.py", tmp_path / "run"
+    file.write_text(CHANGING.replace("WHEN", str(when)))
+    invoke("run", f"{file}:Changing", "--rounds", 6, "--out", out)
+    rows = list(csv.DictReader((out / "rounds.csv").open()))
+    assert len(rows) == 6 and ("now" in rows[0]) == (when == 1)
+
+
+def test_a_document_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "folder", tmp_path / "file" / "x.json"):
+        result = CliRunner().invoke(app, ["run", DOMAIN, f"--json={path}"])
+        assert result.exit_code == 2 and "cannot be written" in words(result)
+    assert "completion" not in invoke("run", DOMAIN, "--help").output
+    listed = json.loads(invoke("reproduce", "--list", "--json").stdout)
+    assert len(listed) > 20 and {"name", "content", "minutes"} <= listed[0].keys()
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

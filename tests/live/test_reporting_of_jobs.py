@@ -77,6 +77,15 @@ def test_a_run_that_has_no_right_any_more_stops(service, status):
     assert reporter.stop
 
 
+def test_the_token_is_not_sent_to_another_address(service):
+    other = Service()
+    service.headers = {"Location": other.url}
+    service.answer = lambda posts: (302, {})
+    make(service.url, Clock()).post()
+    assert len(service.posts) == 1 and not other.posts and not other.gets
+    other.close()
+
+
 @pytest.mark.parametrize(
     "answer",
     [(401, {}), (422, {}), (302, {}), (200, {}), (200, []), (200, orders(lease_seconds="soon"))]

@@ -12,11 +12,13 @@ from copter import (
     FlowShim,
     Journal,
     ProximalPoint,
+    Rounds,
     UtilisationShim,
     make_solver,
 )
 from copter.errors import CopterError, EditError, NoAllocationError, UnknownIdError, choices
 from copter.solvers.api import SOLVERS, Solver
+from support.machines import Machines
 from support.rich_program import rich
 from support.strategies import snapshot
 
@@ -100,6 +102,11 @@ def test_solvers_name_the_keyword_of_a_solve_and_the_attribute(name):
         assert other.tolerance == 1e-3
         with pytest.raises(AttributeError, match="no attribute 'time_limi'; did you mean time_limit"):
             other.time_limi = 1.0
+    rounds = Rounds(Machines())
+    with pytest.raises(AttributeError, match="Rounds has no attribute 'deadline'; did you mean time_limit"):
+        rounds.deadline = 1.0
+    with pytest.raises(TypeError, match="'deadline'; did you mean time_limit"):
+        Rounds(Machines(), deadline=1.0)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_reduced_costs_are_those_of_highs(sense):
         assert found == pytest.approx(wanted, abs=1e-7)
         counts.update(np.sign(np.round(sign * found, 7)).tolist())
     assert min(counts[kind] for kind in (-1.0, 0.0, 1.0)) > 20
+    assert make_solver("copter").solve(ContinualProgram()).reduced_costs == {}
 
 
 def test_a_frame_has_the_nonzeros_by_name():

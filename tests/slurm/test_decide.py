@@ -324,6 +324,30 @@ def test_a_command_that_slurm_refuses_does_not_stop_the_others(slurm, scheduler,
     assert set(slurm.running()) == {second} and any("try again" in line for line in said)
 
 
+def test_a_slurm_that_cannot_be_read_at_the_start_is_an_error_and_later_it_is_a_trouble(monkeypatch):
+    answers, said = [SlurmError("no such partition")], []
+
+    async def step(self):
+        if answers:
+            raise answers.pop()
+
+    monkeypatch.setattr(Scheduler, "step", step)
+    scheduler = Scheduler("gpu", Decider("fcfs", {}, None), every=0.001, soon=1.0, say=said.append)
+    with pytest.raises(SlurmError, match="no such partition"):
+        asyncio.run(scheduler.run())
+
+    async def later():
+        running = asyncio.create_task(scheduler.run())
+        await asyncio.sleep(0.01)
+        answers.append(SlurmError("not now"))
+        while len(said) < 2:
+            await asyncio.sleep(0.001)
+        running.cancel()
+
+    asyncio.run(later())
+    assert said == ["not now", "the trouble is over"]
+
+
 def test_nodes_of_a_type_with_other_numbers_of_gpus_are_types_of_their_own():
     nodes = (SlurmNode("b", "a100", 8, ""), SlurmNode("a", "a100", 4, ""), SlurmNode("c", "", 2, ""))
     (wide,) = jobs_in({"jobs": [job_fields(tres_per_node="gres:gpu:a100:6")]})

@@ -207,7 +207,7 @@ make_solver("copter", tolerance=1e-9).solve(wide())  # compiles all: numba swall
 for name in sys.argv[1:]:
     program = wide()
     solver = make_solver(name, tolerance=1e-9, threads=1)
-    solver.solve(program, deadline=0.5)
+    solver.solve(program, time_limit=0.5)
     solver.reset()
     threading.Timer(0.15, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:

@@ -32,7 +32,7 @@ class Service:
     """
 
     def __init__(self, answer=None):
-        self.posts, self.reports, self.tokens = [], [], set()
+        self.posts, self.reports, self.tokens, self.gets, self.headers = [], [], set(), [], {}
         self.answer = answer or (lambda reports: (200, orders()))
         service = self
 
@@ -46,9 +46,14 @@ class Service:
                     service.reports.append(report)
                 content = json.dumps(words).encode()
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
+                for name, value in {"Content-Length": str(len(content)), **service.headers}.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(content)
+
+            def do_GET(self):
+                service.gets.append(self.headers["Authorization"])
+                self.send_error(404)
 
             def log_message(self, *_):
                 pass

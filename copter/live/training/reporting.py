@@ -97,13 +97,17 @@ class Reporter:
         # Import the HTTP client here: only the first process of a run posts, and the others need not load it.
         from http.client import HTTPException
         from urllib.error import HTTPError
-        from urllib.request import ProxyHandler, Request, build_opener
+        from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+        class _NoRedirect(HTTPRedirectHandler):  # another host must not get the token
+            def redirect_request(self, *_: object) -> None:
+                return None
 
         headers = {"Authorization": f"Bearer {self._plan.token}", "Content-Type": "application/json"}
         body = json.dumps(report.as_dict(), allow_nan=False).encode()
         try:
             request = Request(self._plan.url, body, headers)
-            with build_opener(ProxyHandler({})).open(request, timeout=_POST_SECONDS) as answer:
+            with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=_POST_SECONDS) as answer:
                 return Orders.from_dict(json.loads(answer.read()))
         except HTTPError as error:
             if error.code not in _NO_RIGHT:

@@ -626,7 +626,7 @@ def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
 
 @kernel
 def _revive(pool: Replicas, lower, upper):  # type: ignore[no-untyped-def]
-    """Give last round's replicas without load their reserve, if the balance allows it."""
+    """Raise the load of last round's replicas to their reserve, where the balance allows it."""
     for r in range(pool.used[0]):
         j = pool.shard[r]
         if not pool.alive[r] or not pool.old[r] or pool.load[r] >= pool.reserve[j]:

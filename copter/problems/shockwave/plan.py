@@ -64,7 +64,7 @@ class PlanShim:
 
     def __init__(self, time_limit: float = 1.0, scatter: float = SCATTER) -> None:
         if not (time_limit >= 0 and scatter >= 0):
-            raise ValueError(f"deadline = {time_limit}, scatter = {scatter}: must be at least 0")
+            raise ValueError(f"time_limit = {time_limit}, scatter = {scatter}: must be at least 0")
         self.time_limit, self.scatter = time_limit, scatter
 
     def plan(

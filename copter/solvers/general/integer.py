@@ -138,7 +138,9 @@ def solve_integer(
         if not (answer.status in doubtful or (claimed and far)) or clock.over():
             return answer
         again = Clock(max(clock() - begin, 0.1), parent=clock)
-        tight = _ALL_ENTRIES | options | _TIGHT_INTEGERS | ({} if claimed else _TIGHT_LP | {"presolve": "off"})
+        tight = (
+            _ALL_ENTRIES | options | _TIGHT_INTEGERS | ({} if claimed else _TIGHT_LP | {"presolve": "off"})
+        )
         second = _again(lp, tight, again, clock, threads)
     except Interrupted:
         status = Status.CANCELLED if clock.cancelled else Status.DEADLINE

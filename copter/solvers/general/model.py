@@ -102,6 +102,10 @@ class ModelSolution:
     details: Mapping[str, Any] = field(default_factory=dict)
     by_source: tuple[Any, Any] | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        figures = f"objective {self.objective:.10g}, gap {self.gap:.1e}" if self.found else "no point"
+        return f"<ModelSolution {self.status}: {figures}, {self.seconds:.3g} s, {self.details.get('start')}>"
+
     @property
     def values(self) -> Any:
         """Values of the columns, by the source's names if it has names, else an array."""

@@ -168,7 +168,7 @@ class PatternRelaxation:
             self.program.update_requests(number[stays].tolist(), totals=count[stays])
 
     def _useful(self, columns: _Columns, score: Floats) -> Flags:
-        """Return which columns of positive score are among the best ones that cover the demand."""
+        """Return a mask of the best columns of positive score that together cover twice the demand."""
         order = np.argsort(-score, kind="stable")
         useful = np.zeros(score.size, np.bool_)
         _choose(columns, order[score[order] > 0.0], _ENOUGH_COLUMNS * self._demand, useful)
