@@ -134,7 +134,7 @@ def transport(rng: np.random.Generator, scale: int) -> LinearProgram:
 
 
 def commodities(rng: np.random.Generator, scale: int) -> LinearProgram:
-    """Return a multi-commodity flow problem on a ring with chords, with arc capacities, at least cost."""
+    """Return a minimum-cost multi-commodity flow problem on a ring with chords and arc capacities."""
     nodes, kinds = 10 * scale, 4 * scale
     tail = np.concatenate((np.arange(nodes), np.arange(nodes), rng.integers(0, nodes, nodes)))
     head = np.concatenate(

@@ -26,7 +26,7 @@ def _same(id: Hashable, field: str, value: Any) -> Any:
 
 
 def _run(id: Hashable, field: str, value: Any) -> Any:
-    """Return the values of the columns of each request, or the value of all columns."""
+    """Return a list with the value for one request: an array for its columns, or a number for all of them."""
     return [value] if is_vector(value) else value
 
 

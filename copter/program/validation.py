@@ -393,7 +393,7 @@ def moved_bounds(
 
 
 def _moved(old: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums of the simplest fractions that round to `old` and `change`."""
+    """Return old + change, each read as the fraction with the smallest denominator that rounds to it."""
     total = old + change
     fine = np.isfinite(total) & (abs(old) + abs(change) < _PLAIN_MOST)
     plain = (old * _PLAIN == np.rint(old * _PLAIN)) & (change * _PLAIN == np.rint(change * _PLAIN))

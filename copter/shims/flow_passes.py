@@ -298,7 +298,7 @@ def _cut_in_order(view, slot, column, flow, room, load, upper):  # type: ignore[
 
 @kernel
 def _cut_as_met(view, requests, flow, room, load, upper):  # type: ignore[no-untyped-def]
-    """Cut columns in the order of memory until no row exceeds its bound, or until the end."""
+    """Cut columns, in the order in which they are stored, until no row exceeds its bound or none is left."""
     over = _rows_over(load, upper)
     for q in requests:
         if over == 0:

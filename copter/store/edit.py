@@ -164,7 +164,7 @@ class EditedColumns(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Numbers for single columns of k requests, one run for each.
+    """Numbers for single columns of k requests; the numbers of one request are adjacent.
 
     `given` (k,) is True if the entries of a request are given, possibly 0 entries; None if all are given.
     `counts` (k,) has the number of entries of each request. `columns` and `values` (sum(counts),) ascend by

@@ -259,7 +259,7 @@ def mode_cell(line: LineResult, house: str) -> str:
 
 
 def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
-    """Return the claim of a family from its lines, at least one."""
+    """Return the claim of a family, made from one or more of its lines."""
     words = FAMILIES[family]
     pictures = [_times(family, words, lines, styles)]
     if words.memory:

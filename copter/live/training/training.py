@@ -125,7 +125,7 @@ class _Scaling:
     initial_batch: int
 
     def gain(self, noise: float, batch_size: int) -> float:
-        """Return how many initial steps a step counts as; 1 while the noise is unknown."""
+        """Return how many steps at the initial batch size a step is worth; 1 while the noise is unknown."""
         if math.isnan(noise) or batch_size == self.initial_batch:
             return 1.0
         if math.isinf(noise):  # the limit of the gain

@@ -178,7 +178,7 @@ def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
 
 
 def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> list[PaperFigure]:
-    """Return the differences of our and the authors' simulations from runs on the physical cluster."""
+    """Return how far our simulation, and that of the authors, differ from runs on the physical cluster."""
     figures = simulated(effort, published=published, gpus=gpus, **settings)
     ours = {(one.row, one.column): one.ours for one in figures}
     physical = {(one.row, one.column): one.paper for one in figures}

@@ -139,7 +139,7 @@ class InactiveIndex:
         self._all_active = None
 
     def include(self, slots: NDArray[np.int64]) -> None:
-        """Include the requests with columns of their own among `slots` in the ranges of coefficients."""
+        """Widen the ranges of coefficients to cover those of `slots` that have columns of their own."""
         own = slots[self._first_groups(slots) < 0]
         if own.size:
             widen(self.view, own, self._low, self._high)

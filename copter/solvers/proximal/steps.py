@@ -248,7 +248,7 @@ class _Failures:
         return self.others > tuning.failures or self.long > tuning.long_steps
 
     def suspicious(self, tuning: StepsTuning) -> bool:
-        """Return, once, whether to check if the rows can be satisfied at all."""
+        """Return True the first time it should be checked whether the rows can be satisfied at all."""
         look = self.others == tuning.failures and not self.looked
         self.looked = self.looked or look
         return look

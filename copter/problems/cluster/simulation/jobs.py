@@ -227,7 +227,7 @@ class SimulatedJob(Job):
         self.finish_at = self._reaches(self._ends.size - 1)
 
     def _joined(self, before: Floats, after: Floats) -> Floats:
-        """Return the clock of a job that changes from one clock to another; set its breakpoints."""
+        """Return the clock that is `before` until now and `after` from then on; set its breakpoints."""
         at = np.interp(self._progress, self._ends, before) + (self._joins - self._begins) * self.slowdown
         joint = np.interp(at, before, self._ends)
         if joint >= self.work:
