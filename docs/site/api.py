@@ -122,7 +122,8 @@ def pages() -> Iterator[tuple[str, str, str]]:
         if missing := set(own) - listed:
             raise ValueError(f"docs/site/api.py: no page of {package} has {', '.join(sorted(missing))}")
         for title, names in groups.items():
-            yield package, title, _page(package, title, names, homes, listed)
+            new = [name for name in names if f"{homes[name.partition('.')[0]]}.{name}" not in shown]
+            yield package, title, _page(package, title, new, homes, listed)
         shown |= {f"{homes[name]}.{name}" for name in own}
 
 

@@ -133,6 +133,8 @@ def on_files(files: Files, config: Any) -> Files:
         text = (ROOT / source).read_text()
         if page in split:
             folder = SPLIT[page]
+            for at in split[page]:  # links within the page lead to its sections
+                text = text.replace(f"](#{Path(at).stem})", f"]({folder}/{Path(at).name})")
             links = (f"- [{title}]({folder}/{Path(at).name})\n" for at, (title, _) in split[page].items())
             text = re.split("^## ", text, flags=re.MULTILINE)[0] + "\n" + "".join(links)
             for place, (_, part) in split[page].items():
