@@ -22,8 +22,8 @@ _MEANT = {
     **dict.fromkeys(("name", "names"), "columns"),
     **dict.fromkeys(("objective", "c"), "costs"),
     **dict.fromkeys(("x0", "initial"), "start"),
-    **{"size": "sizes", "lb": "lower", "rhs": "total", "method": "engine"},
-    **{"A_ub": "A", "A_eq": "A", "costs": "c"},
+    **{"size": "sizes", "lb": "lower", "rhs": "total", "method": "engine", "costs": "c"},
+    **dict.fromkeys(("A_ub", "A_eq"), "A"),
 }
 """Keywords that users write by mistake, and the keywords that they mean."""
 

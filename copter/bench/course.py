@@ -118,7 +118,7 @@ class Course(ABC):
 
 
 class Rounding:
-    """What follows the solve of a round; by default nothing."""
+    """Rounding after the solve of a round; by default nothing is done."""
 
     def __call__(self, solution: Solution) -> Record:
         """Make the allocation from a solution, by a shim or a repair; the time is `rounding_seconds`.
@@ -142,7 +142,7 @@ class EditedCourse(Course):
         """Yield the edits of each round of an empty program; only the time of their calls counts."""
 
     def rounding(self, program: ContinualProgram) -> Rounding:
-        """Return what follows each solve of a program."""
+        """Return the rounding after each solve of a program."""
         return Rounding()
 
     def play(self, settings: SolverSettings) -> Play:
@@ -164,9 +164,9 @@ class EditedCourse(Course):
             model, solve = solver.seconds(solution, wall)
             begin = perf_counter()
             finished = rounding(solution)
-            shim = perf_counter() - begin
+            rounding_seconds = perf_counter() - begin
             edit_seconds = model + (store_seconds if Feature.IN_PLACE in solver.features else 0.0)
-            times = RoundTimes(edit_seconds, solve, shim, store_seconds, wall - model - solve)
+            times = RoundTimes(edit_seconds, solve, rounding_seconds, store_seconds, wall - model - solve)
             record = solved_record(solver.name, number, program, solution, times)
             yield record | finished | rounding.figures()
 
@@ -176,7 +176,7 @@ class RoundTimes(NamedTuple):
 
     edit: float
     solve: float
-    shim: float
+    rounding: float
     store: float
     certify: float
 
@@ -199,7 +199,7 @@ def solved_record(
         number,
         edit_seconds=times.edit,
         solve_seconds=times.solve,
-        rounding_seconds=times.shim,
+        rounding_seconds=times.rounding,
         store_seconds=times.store,
         certify_seconds=times.certify,
         n_variables=program.n_variables,

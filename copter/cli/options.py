@@ -53,14 +53,14 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Add the value to an option that has none, because typer requires one."""
         own = {name for param in self.params for name in param.opts}
-        ours = args.index("--") if "--" in args else len(args)
+        end = args.index("--") if "--" in args else len(args)
         full = []
-        for word, after in zip(args[:ours], [*args, ""][1 : ours + 1], strict=True):
+        for word, after in zip(args[:end], [*args, ""][1 : end + 1], strict=True):
             full.append(word)
             if word in own and word in _WITHOUT_VALUE:
                 value, is_value = _WITHOUT_VALUE[word]
                 full += [] if is_value(after) else [value]
-        return super().parse_args(ctx, full + args[ours:])
+        return super().parse_args(ctx, full + args[end:])
 
 
 def _address(value: str | None) -> str | None:

@@ -6,6 +6,7 @@ A command that has commands of its own has a page. The others are on one page fo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import typer
@@ -18,6 +19,7 @@ The help of these commands of `copter`, as each prints it with `--help`.
 """
 
 
+@cache
 def pages() -> dict[str, str]:
     """Return the pages by title, in the order and with the groups of ``copter --help``."""
     root: Any = typer.main.get_command(app)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ def _parts(text: str, mark: str) -> list[tuple[str, str]]:
     return [("", before), *((title, body) for title, body in parts)]
 
 
+@cache
 def pages_of_results() -> dict[str, dict[str, tuple[str, str]]]:
     """Return the pages into which each long page is split: its title and text, by the page's place."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
@@ -83,6 +85,7 @@ def pages_of_results() -> dict[str, dict[str, tuple[str, str]]]:
     return found
 
 
+@cache
 def pages_of_api() -> dict[str, tuple[str, str, str]]:
     """Return package, title and text of each page of the API, by the page's place."""
     return {

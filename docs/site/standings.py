@@ -1,4 +1,4 @@
-"""How near the measured figures of papers are to the published ones, document by document."""
+"""Differences of the measured figures of papers from the published ones, by document."""
 
 from __future__ import annotations
 

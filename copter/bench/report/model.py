@@ -25,11 +25,9 @@ class ReportTable:
     note: str = ""
 
 
-def simple_table(
-    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1, note: str = ""
-) -> ReportTable:
-    """Return a table; its first `words` columns contain text."""
-    return ReportTable(title, tuple(heads), tuple(Row(tuple(row)) for row in rows), tuple(range(words)), note)
+def simple_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> ReportTable:
+    """Return a table; its first column contains text."""
+    return ReportTable(title, tuple(heads), tuple(Row(tuple(row)) for row in rows))
 
 
 @dataclass(frozen=True)

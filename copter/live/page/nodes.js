@@ -2,9 +2,9 @@
 // The table of nodes: what each one has, which jobs are on it, and whether it is in use.
 
 import { at, count, h, keyed, say, set } from "./dom.js";
+import { isOver } from "./jobs.js";
 
 const MOST_NODES = 200;
-const OVER = ["completed", "failed", "cancelled"];
 
 export class NodeTable {
   /** @param {(job: string) => void} open
@@ -36,7 +36,7 @@ export class NodeTable {
     const [, , state, names, last] = row.children;
     set(state, { class: node.unusable ? "bad" : "" });
     say(state, node.drained ? "drained" : node.unusable || "in use");
-    const jobs = store.jobs.filter((job) => job.type === node.type && job.nodes.includes(node.node) && !OVER.includes(job.status));
+    const jobs = store.jobs.filter((job) => job.type === node.type && job.nodes.includes(node.node) && !isOver(job));
     keyed(names, jobs, (job) => job.name, (job) => this.makeName(job), () => {});
     const [button] = last.children;
     say(button, node.drained ? "undrain" : "drain");

@@ -20,7 +20,7 @@ from copter.problems.reading import CsvRow, read_csv
 
 
 class TaskKind(NamedTuple):
-    """What a task of this kind requests.
+    """Resources that a task of this kind requests.
 
     Attributes
     ----------
