@@ -74,3 +74,29 @@ def test_without_an_answer_the_proximal_method_solves(monkeypatch: pytest.Monkey
     monkeypatch.setattr(small_simplex, "_simplex", gives_up)
     solution = make_solver("copter").solve(program)
     assert solution.status is Status.OPTIMAL and solution.details["engine"] == "proximal"
+
+
+def test_an_allocation_within_the_tolerance_stays() -> None:
+    """By the last prices, or, after a round in which the allocation changed, by those of the simplex."""
+    seen, rng = Counter[str](), np.random.default_rng(2)
+    program, solver = ContinualProgram(), make_solver("copter", tolerance=0.02)
+    program.add_resource("gpu", upper=7.5)
+    costs = -rng.uniform(1.0, 2.0, (12, 4))
+    for q in range(12):
+        program.add_request(q, costs[q], {"gpu": [1.0, 2.0, 3.0, 4.0]}, total=1)
+    last = solver.solve(program)
+    for turn in range(60):
+        large = turn % 4 == 0
+        costs = costs * (
+            rng.uniform(0.5, 1.5, costs.shape) if large else rng.uniform(0.999, 1.001, costs.shape)
+        )
+        program.update_requests(range(12), costs=list(costs))
+        now = solver.solve(program)
+        assert now.is_optimal(0.02)
+        same = all(np.array_equal(now.x[q], last.x[q]) for q in range(12))
+        seen[f"{'stays' if same else 'changes'}, {now.details['engine']}"] += 1
+        assert same or large
+        last = now
+    assert min(seen["changes, small_simplex"], seen["stays, small_simplex"], seen["stays, proximal"]) > 5, (
+        seen
+    )

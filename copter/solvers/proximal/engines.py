@@ -79,12 +79,16 @@ def _by_nothing(run: SolveContext) -> Answer | None:
 
 
 def _by_small_simplex(run: SolveContext) -> Answer | None:
-    """Return the warm start of a small program if it is optimal, or the optimum by the simplex for it."""
+    """Return the optimum of a small program by simplex, or the last allocation if it is within the tolerance.
+
+    The last allocation is certified at the last prices first, if the last solve did not change it either, and
+    at the prices of the simplex otherwise.
+    """
     store, tuning, begin = run.program.store, run.options.tuning, run.begin
     small = run.simplex_can and suits(store.rows.size, len(run.program), store.n_variables)
     if run.times is None or not small or run.budget.clock.over():
         return None
-    if begin.how.warm:  # an allocation that is still within the tolerance does not change
+    if begin.how.warm and not run.state.moved:
         end = accept_first(run, run.certify(begin.x, begin.y))
         if end is not None:
             return _answer(run, end)
@@ -97,11 +101,14 @@ def _by_small_simplex(run: SolveContext) -> Answer | None:
     if found is None:
         return None
     run.simplex_iterations += found.pivots
-    end = accept(run, run.certify(working.sparse(found.x), working.prices(found.y), working.column.size))
-    if end is None or end.status is not Status.OPTIMAL:
-        return None
-    run.engine = Engine.SMALL
-    return _answer(run, end)
+    y, (size, loss) = working.prices(found.y), working.gap(near[0], found.y)
+    keep = begin.how.warm and abs(loss) <= run.budget.tolerance * size
+    for x in (begin.x, working.sparse(found.x)) if keep else (working.sparse(found.x),):
+        end = accept(run, run.certify(x, y, working.column.size))
+        if end is not None and end.status is Status.OPTIMAL:
+            run.engine = Engine.SMALL
+            return _answer(run, end)
+    return None
 
 
 def _by_fastest(run: SolveContext) -> Answer:
@@ -124,7 +131,8 @@ def _answer(run: SolveContext, end: End) -> Answer:
     """Return the solution at an end, and the state for the next solve; not for rounds by active requests."""
     if end.best is None:
         return _solution(run, end), run.given
-    left = run.state.after(run.program, end.best, run.screening.slack)
+    moved = end.best.x is not run.begin.x
+    left = run.state.after(run.program, end.best, run.screening.slack, moved=moved)
     why = run.stay_active
     if why is None and end.status is not Status.OPTIMAL:
         why = FullPass.NOT_OPTIMAL

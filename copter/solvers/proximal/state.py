@@ -140,7 +140,7 @@ class State:
     the last solution was certified, and that iterate. `revision`: the store's revision when the solve ended.
     `full_pass`: reason why the next solve reads all columns, if no request is inactive. `misses`: consecutive
     times that the inactive set was discarded after fewer than 3 solves. `wait`: solves until requests may be
-    made inactive again.
+    made inactive again. `moved`: whether the last solve ended at another allocation than it began with.
     """
 
     x: LastX | None = None
@@ -153,6 +153,7 @@ class State:
     full_pass: FullPass = FullPass.FIRST_ROUND
     misses: int = 0
     wait: int = 0
+    moved: bool = False
 
     def whole(self) -> State:
         """Return the state without inactive requests, with the allocation of all requests."""
@@ -168,11 +169,11 @@ class State:
         """Return the state with a reason for which no request is inactive."""
         return replace(self, full_pass=why)
 
-    def after(self, program: ContinualProgram, best: Iterate, slack: float) -> State:
+    def after(self, program: ContinualProgram, best: Iterate, slack: float, *, moved: bool) -> State:
         """Return the state after a solve from this state that read all columns."""
         x, revision = LastX.of(program, best.x, self.x), program.store.clock
         y, wait = LastY.of(program, best.y), max(0, self.wait - 1)
-        return State(x, y, slack, x, (revision, best), revision, misses=self.misses, wait=wait)
+        return State(x, y, slack, x, (revision, best), revision, misses=self.misses, wait=wait, moved=moved)
 
     def moved_to(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> State:
         """Return the state from which the next solve begins at a given allocation and given prices."""
@@ -210,7 +211,7 @@ class State:
         if self.x is None or self.y is None or self.x.program is not program:
             return None
         numbers: dict[str, Any] = {"slack": self.slack, "misses": self.misses, "wait": self.wait}
-        numbers |= {"revision": self.revision, "full_pass": self.full_pass.value}
+        numbers |= {"revision": self.revision, "full_pass": self.full_pass.value, "moved": self.moved}
         arrays = self.x.to_arrays("last") | self.y.to_arrays() | numbers
         if self.inactive is not None:
             arrays |= self.inactive.to_arrays("inactive")
@@ -241,7 +242,7 @@ class State:
         answer = x if arrays["answered"] else None
         if "answer.slot" in arrays:
             answer = LastX.from_arrays(program, arrays, "answer")
-        return cls(x, y, slack, answer, None, revision, inactive, why, misses, wait)
+        return cls(x, y, slack, answer, None, revision, inactive, why, misses, wait, bool(arrays["moved"]))
 
 
 class WarmStart(NamedTuple):
