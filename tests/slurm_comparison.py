@@ -1,11 +1,12 @@
 """The same jobs by Slurm's backfill and by `copter schedule`, on a real Slurm of this machine.
 
-    python tests/slurm_comparison.py --seed 2 --json bench/results/live/schedule-2.json
+    python tests/slurm_comparison.py --seed 2 --longer 4 --json bench/results/live/schedule-2.json
 
-The jobs are those of `live_comparison.py`.  A job sleeps for as long as its steps take by the measured
-profile of its application, ten times as fast.  By backfill it has, once, the GPUs and the batch size of its
-user, and a time limit of twice what it takes on the slowest GPUs.  By copter it is flexible, has the best
-batch size for its GPUs, reports the times of its steps, and continues from its checkpoint.
+The jobs are those of `live_comparison.py`, or ``--longer`` times as long and as far apart. A job sleeps for
+as long as its steps take by the measured profile of its application, ten times as fast. By backfill it has,
+once, the GPUs and the batch size of its user, and a time limit of twice what it takes on the slowest GPUs.
+By copter it is flexible, has the best batch size for its GPUs, reports the times of its steps, and
+continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +137,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=24)
     parser.add_argument("--span", type=float, default=120.0, help="seconds in which they are submitted")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--longer", type=float, default=1.0, help="factor on the work and the times of all jobs"
+    )
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if why_not():
         sys.exit(why_not())
-    jobs = draw(given.jobs, given.span, "trace", given.seed)
+    jobs = [
+        replace(job, work=given.longer * job.work, time=given.longer * job.time)
+        for job in draw(given.jobs, given.span, "trace", given.seed)
+    ]
     folder = Path(tempfile.mkdtemp(prefix="copter-"))
     with SlurmCluster(folder / "slurm", TYPES):
         theirs = by(described(folder / "queue", jobs, fixed=True), jobs, of_user)
@@ -151,7 +158,8 @@ def main() -> None:
         finally:
             schedulers.kill()
     found: dict[str, Any] = {
-        **{"cluster": "schedule", "sizes": "trace", "seed": given.seed, "span": given.span},
+        **{"cluster": "schedule", "sizes": "trace", "seed": given.seed},
+        **{"span": given.span, "longer": given.longer},
         "jobs": [asdict(job) for job in jobs],
         "queue": {"average_jct": theirs.mean, "makespan": theirs.makespan, "jct": theirs.jct},
         "copter": {"average_jct": ours.mean, "makespan": ours.makespan, "jct": ours.jct},
