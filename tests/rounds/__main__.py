@@ -7,15 +7,16 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
-    from rounds.kinds import FAMILIES
+    from rounds.kinds import FAMILIES, SCARCE
     from rounds.play import play
 
     wanted, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    only = sys.argv[3:] or list(FAMILIES)
+    families = FAMILIES | {SCARCE.name: SCARCE}
+    only = sys.argv[3:] or list(families)
     counts: Counter = Counter()
     failed = 0
     while counts["rounds"] < wanted:
-        family = FAMILIES[only[seed % len(only)]]
+        family = families[only[seed % len(only)]]
         large = seed % 10 == 9
         try:
             play(seed, family, 30 if large else 40, counts, large)

@@ -54,6 +54,8 @@ FAMILIES = {
 }
 TINY = Family("tiny", requests=(0, 4), width=(1, 10), rows=(0, 3), whole=True)
 """Nearly empty programs, to which anything may happen; games of them are short."""
+SCARCE = Family("scarce", requests=(150, 250), rows=(66, 80), own=1.0)
+"""Many scarce rows, and coefficients of their own."""
 
 
 class Draw:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from copter.solvers.proximal.full_pass import FullPass
 from rounds.edits import VERBS, options_of
-from rounds.kinds import FAMILIES
+from rounds.kinds import FAMILIES, SCARCE
 from rounds.play import HAPPENINGS, Game, play
 from support.amounts import longer
 
@@ -53,6 +53,13 @@ def test_random_rounds_are_right_and_every_kind_happens(games):
         assert few[0] > few[1] / (5 if family == "network" else 2), family
 
 
+@pytest.mark.parametrize("seed", [102, longer(105)])
+def test_rounds_of_scarce_rows_are_right(seed):
+    counts: Counter = Counter()
+    play(seed, SCARCE, 20, counts)
+    assert counts["path: partial"] > 4 and counts["path: whole"] > 1
+
+
 @pytest.mark.parametrize(("seed", "family"), [(1037, "general"), longer(596018, "total")])
 def test_games_that_once_found_a_fault(seed, family):
     play(seed, FAMILIES[family], 40, Counter())
@@ -62,8 +69,8 @@ def test_games_that_once_found_a_fault(seed, family):
 @settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 10**9),
-    family=st.sampled_from(list(FAMILIES)),
+    family=st.sampled_from([*FAMILIES.values(), SCARCE]),
     large=st.sampled_from([False] * 9 + [True]),
 )
 def test_more_random_rounds_are_right(seed, family, large):
-    play(seed, FAMILIES[family], 30, Counter(), large)
+    play(seed, family, 30, Counter(), large)
