@@ -110,14 +110,17 @@ def _running(job: SlurmJob, seen: Snapshot, world: World, down: set[str]) -> Ite
 def _start(job: SlurmJob, hosts: tuple[tuple[str, int], ...]) -> Action:
     """Return the action that starts a queued job on nodes."""
     change = [f"JobId={job.key}", f"AdminComment={job.marked(Mark.PLACED)}"]
-    names, each = ",".join(host for host, _ in hosts), hosts[0][1]
-    if job.mark is Mark.PLACED or not job.pinned:  # otherwise its user has chosen the nodes
+    names, each, shown = ",".join(host for host, _ in hosts), hosts[0][1], _shown(hosts)
+    if job.restricted:
+        change.append(f"NumNodes={len(hosts)}")
+        shown = f"{each} GPU{'s' if each != 1 else ''} on each of {len(hosts)} nodes that it permits"
+    elif job.mark is Mark.PLACED or not job.pinned:  # otherwise its user has chosen the nodes
         change += [f"NodeList={names}", f"NumNodes={len(hosts)}"]
     if is_flexible(job):
         change += _size(job, len(hosts), each)
     if job.restarts:
         change.append(f"StartTime=now+{_REVOKED_SECONDS}")
-    return Action(job, f"is released for {_shown(hosts)}", (("update", *change), *_release(job)))
+    return Action(job, f"is released for {shown}", (("update", *change), *_release(job)))
 
 
 def _size(job: SlurmJob, nodes: int, each: int) -> list[str]:

@@ -17,6 +17,7 @@ _SCHEDULE_EXAMPLES = """\b
 Examples:
   copter schedule --slurm --partition gpu --policy sia
   copter schedule --slurm --partition gpu --policy queue --set quotas=vision=8,speech=4
+  copter schedule --slurm --partition gpu --policy sia --dry-run
 """
 _WHY_EXAMPLES = """\b
 Examples:
@@ -66,6 +67,9 @@ def schedule(
             help="File that the scheduler locks; default: one for each partition and user, in /run for root."
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done now, do nothing, and end.")
+    ] = False,
 ) -> None:
     """Start and resize the held jobs of a Slurm partition as a policy decides.
 
@@ -79,11 +83,12 @@ def schedule(
         raise typer.BadParameter(
             "must be given: Slurm is the only source of jobs so far", param_hint="--slurm"
         )
-    scheduler = Scheduler(
-        partition, _decider(policy, sets, round_seconds), every=every, soon=soon_seconds, say=say
-    )
+    decider, tell = _decider(policy, sets, round_seconds), typer.echo if dry_run else say
+    scheduler = Scheduler(partition, decider, every=every, soon=soon_seconds, say=tell)
 
     async def run() -> None:
+        if dry_run:
+            return await scheduler.step(dry=True)
         await locked(lock or lock_path(partition), say)
         say(f"{policy} decides about partition {partition}")
         await scheduler.run()

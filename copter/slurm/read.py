@@ -72,6 +72,8 @@ class SlurmJob:
         Nodes with the GPUs that it has on each of them.
     pinned : tuple of str
         Nodes that it must have.
+    restricted : bool
+        True if it excludes nodes or needs features of nodes, so that Slurm chooses its nodes.
     node_count, tasks, cpus_per_task : int
         Nodes, tasks and processors for each task that it requests.
     submitted, eligible, began : float
@@ -100,6 +102,7 @@ class SlurmJob:
     gpu_type: str
     hosts: tuple[tuple[str, int], ...]
     pinned: tuple[str, ...]
+    restricted: bool
     node_count: int
     tasks: int
     cpus_per_task: int
@@ -230,6 +233,7 @@ def _job(fields: Mapping[str, Any], key: str, state: str) -> SlurmJob:
         gpu_type=next((type for type, _ in requests if type), ""),
         hosts=(),
         pinned=tuple(expanded(fields["required_nodes"])),
+        restricted=bool(fields["excluded_nodes"] or fields["features"]),
         node_count=int(_number(fields["node_count"]) or 1),
         tasks=int(_number(fields["tasks"]) or 1),
         cpus_per_task=int(_number(fields["cpus_per_task"]) or 1),

@@ -81,8 +81,8 @@ class Scheduler:
             began = True
             await asyncio.sleep(max(self._every - (time.monotonic() - begin), 0.0))
 
-    async def step(self) -> None:
-        """Read Slurm, ask the policy if a round begins, and act.
+    async def step(self, *, dry: bool = False) -> None:
+        """Read Slurm, ask the policy if a round begins, and act; with `dry` only say what would be done.
 
         Raises
         ------
@@ -98,7 +98,8 @@ class Scheduler:
             return
         for action in actions(seen, self._decider.world, self._waiting(seen)):
             try:
-                action.run()
+                if not dry:
+                    action.run()
             except SlurmError as error:  # the job has changed since it was read; the next pass sees it
                 self._say(f"job {action.job.key}: {error}")
             else:

@@ -12,6 +12,7 @@ from support.slurm_jobs import SECONDS, run, until
 
 pytestmark = pytest.mark.cluster
 
+SCHEDULE = (sys.executable, "-m", "copter", "schedule", "--slurm", "--partition=gpu")
 ADAPTIVE = "copter: gpus=1..4 kind=adaptive work=10000 restart_seconds=2"
 
 
@@ -57,6 +58,25 @@ def test_a_rigid_job_is_started_with_what_it_requests_or_waits(jobs, schedulers)
     until(lambda: ended(jobs, first, one, apart, none, waits), scheduler.log.read_text)
     assert [jobs.words(key) for key in (first, one, none, waits)] == [["start", "end"]] * 4
     assert jobs.said(waits)[0][0] > jobs.said(first)[-1][0], "it waits for GPUs of its type"
+
+
+def test_a_job_that_excludes_nodes_gets_others(jobs, schedulers):
+    one = jobs.submit(2, "--gres=gpu:1", "--exclude=a100-1")
+    flexible = jobs.submit(8, "--gres=gpu:1", "--exclude=a100-1,t4-1", comment=ADAPTIVE)
+    scheduler = schedulers.start()
+    until(lambda: ended(jobs, one, flexible), scheduler.log.read_text)
+    assert {words[3] for words in jobs.said(one) if words[2] == "start"} <= {"t4-1", "t4-2"}
+    assert {words[3] for words in jobs.said(flexible) if words[2] == "start"} == {"t4-2"}
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(jobs):
+    job, none = jobs.submit(2, "--gres=gpu:a100:2"), jobs.submit(1)
+    said = run(*SCHEDULE, "--policy=fcfs", "--dry-run").splitlines()
+    assert sorted(said) == sorted(
+        (f"job {job} is released for 2 GPUs of a100-1", f"job {none} needs no GPU and is released")
+    )
+    assert shown(job)["Priority"] == shown(none)["Priority"] == "0"
+    assert not jobs.said(job) and not jobs.said(none)
 
 
 def test_what_others_decided_is_left_alone(jobs, schedulers):

@@ -14,6 +14,8 @@ def job_fields(**changes):
         "current_working_directory": "/nowhere",
         "dependency": "",
         "eligible_time": 0,
+        "excluded_nodes": "",
+        "features": "",
         "gres_detail": [],
         "job_id": 1,
         "job_state": "PENDING",
