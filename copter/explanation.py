@@ -16,19 +16,16 @@ which is below it.
 
 No allocation has x_qj = v if the row of a resource excludes it. The row excludes it if v units, the least use
 by the request's other columns, and the least use by all other requests exceed the resource's upper bound.
-
-An increase that is enough can only be found by solving the changed program again.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +39,6 @@ from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.solution import Solution
     from copter.store.allocation import SparseX
 
 _HAS = 1e-6
@@ -51,33 +47,6 @@ _SLOPE_ERROR = 2.0**-40
 """Bound on the relative rounding error of a tangent's slope."""
 _CHUNK = 4096
 """Number of requests whose usage is read at once."""
-_TRIES, _BISECTIONS = 7, 8
-"""Numbers of solves to find an increase that is enough, and to narrow each of the two limits."""
-
-
-class Solves(Protocol):
-    """A solver, as :func:`explain` uses it."""
-
-    def solve(self, program: ContinualProgram) -> Solution:
-        """Solve a program."""
-
-
-@dataclass(frozen=True)
-class Increase:
-    """Increase of one resource, all else unchanged, after which a request that has nothing gets something.
-
-    Attributes
-    ----------
-    resource : Hashable
-    too_little, enough : float
-        Increases of the resource's upper bound, in its units. After `too_little` an optimal allocation, found
-        by solving again, gives the request nothing. After `enough` every optimal allocation gives it
-        something. `enough` is infinite if no such increase was found.
-    """
-
-    resource: Hashable
-    too_little: float
-    enough: float
 
 
 @dataclass(frozen=True)
@@ -149,8 +118,6 @@ class Explanation:
         For an integral request of which each column uses more of a resource than its upper bound: these
         columns, the first such resource of each, the use of a unit, and the bound. Such a request has nothing
         in any integral allocation, unless another request's use is negative.
-    increases : tuple of Increase
-        Increases found by solving again; empty if that was not asked for, or if the request has something.
     """
 
     request: Hashable
@@ -158,7 +125,6 @@ class Explanation:
     cost: float
     has_term: bool
     too_large: tuple[tuple[Hashable, Hashable, float, float], ...]
-    increases: tuple[Increase, ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -177,7 +143,6 @@ def explain(
     x: SparseX,
     y: NDArray[np.float64],
     request: Hashable,
-    solver: Solves | None = None,
 ) -> Explanation:
     """Explain an allocation x and dual prices y (row slots,) of a program for one request.
 
@@ -188,14 +153,9 @@ def explain(
     found = _Facts.of(program, x, y)
     one = _Request.of(program, found, program.slot_of[request])
     columns = tuple(one.reason(found, j) for j in range(one.cost.size))
-    increases: tuple[Increase, ...] = ()
-    if solver is not None and one.waits:
-        priced = dict.fromkeys(id for each in columns for id in each.prices)
-        found_by = (_increase(program, request, id, columns, solver) for id in priced)
-        increases = tuple(each for each in found_by if each is not None)
     cost = in_sense(float(one.cost @ one.value), program.sense)
     has_term = one.slot in program.store.terms.slots()
-    return Explanation(request, columns, cost, has_term, one.too_large(found), increases)
+    return Explanation(request, columns, cost, has_term, one.too_large(found))
 
 
 class _Facts(NamedTuple):
@@ -288,11 +248,6 @@ class _Request(NamedTuple):
             return self
         error = Fraction(_SLOPE_ERROR * abs(slope) * reach)
         return self._replace(p=p, least=sum((a * b for a, b in zip(p, z, strict=True)), error))
-
-    @property
-    def waits(self) -> bool:
-        """True if the request may have nothing, and has nothing."""
-        return not self.exact and bool(np.all(self.value <= _HAS * self.alone))
 
     def inside(self) -> list[Fraction]:
         """Return the request's values, moved within its bounds and its total."""
@@ -440,59 +395,6 @@ def _below(exact: Fraction) -> float:
     return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
 
 
-def _six_digits(value: float) -> float:
-    """Return a value as sentences print it."""
-    return float(f"{value:.6g}")
-
-
-def _increase(
-    program: ContinualProgram,
-    request: Hashable,
-    resource: Hashable,
-    columns: tuple[ColumnReason, ...],
-    solver: Solves,
-) -> Increase | None:
-    """Return the increase of a resource after which a request gets something, by solving a copy again.
-
-    Return None if an optimal allocation of the program as it is does not give the request nothing.
-    """
-    twin, upper = copy.copy(program), float(program.resources[resource].upper)
-    least = [each.increases[resource] for each in columns if resource in each.increases]
-    needs = [each.lacking[resource] for each in columns if resource in each.lacking]
-
-    def gets(more: float) -> bool | None:
-        """Return True if every optimum gives the request something, False if one does not, else None."""
-        twin.update_resources([resource], upper=[upper + more])
-        solution = solver.solve(twin)
-        if solution.status != "optimal":
-            return None
-        facts = _Facts.of(twin, solution.nonzeros, solution.y)
-        one, gap = _Request.of(twin, facts, twin.slot_of[request]), facts.gap
-        if one.waits:
-            return False
-        # Without anything, the request's part of the bound is 0.
-        return True if gap is not None and one.least is not None and -one.least > gap else None
-
-    tried: list[tuple[float, bool | None]] = [(0.0, gets(0.0))]
-    if tried[0][1] is not False:
-        return None
-    more = max([*least, *needs], default=0.0) or 1e-3 * max(1.0, abs(upper))
-    while len(tried) <= _TRIES and not tried[-1][1]:
-        more = _six_digits(more)
-        tried.append((more, gets(more)))
-        more *= 2.0
-    if not tried[-1][1]:
-        return Increase(resource, max(each for each, got in tried if got is False), math.inf)
-    for wanted in (True, False):
-        for _ in range(_BISECTIONS):
-            low = max(each for each, got in tried if got is False or (wanted and got is None))
-            high = min(each for each, got in tried if each > low)
-            more = _six_digits(0.5 * (low + high))
-            tried.append((more, gets(more)))
-    too_little = max(each for each, got in tried if got is False)
-    return Increase(resource, too_little, min(each for each, got in tried if got and each > too_little))
-
-
 # ---- sentences ---------------------------------------------------------------------------------------
 
 
@@ -510,8 +412,6 @@ def _sentences(one: Explanation) -> Iterator[str]:
     for each in one.columns:
         if each.value < (1.0 - _HAS) * each.most:
             yield from _column_sentences(each, besides)
-    for more in one.increases:
-        yield _increase_sentence(more)
 
 
 def _column_sentences(one: ColumnReason, besides: str) -> Iterator[str]:
@@ -547,13 +447,6 @@ def _column_sentences(one: ColumnReason, besides: str) -> Iterator[str]:
             f"If only {resource!r} is increased, no optimal allocation has {what} "
             f"before the increase is {rounded_down(more)}."
         )
-
-
-def _increase_sentence(one: Increase) -> str:
-    nothing = f"with {one.too_little:.6g} more of {one.resource!r} an optimal allocation gives it nothing"
-    if one.enough == math.inf:
-        return f"Solved again: {nothing}, and no increase that is enough was found."
-    return f"Solved again: {nothing}, and with {one.enough:.6g} more every optimal one gives it something."
 
 
 def rounded_down(value: float, digits: int = 6) -> str:

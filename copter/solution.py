@@ -22,7 +22,7 @@ from copter.store.allocation import NOTHING, SparseX, changes, row_activity
 from copter.store.reading import effective_costs, usage_columns
 
 if TYPE_CHECKING:
-    from copter.explanation import Explanation, Solves
+    from copter.explanation import Explanation
     from copter.program.names import FrozenNames
     from copter.program.program import ContinualProgram
     from copter.proof.integer import IntegerProof
@@ -572,17 +572,13 @@ class Solution:
         """Return whether the gap and the primal residual are within a relative tolerance."""
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # False for NaN
 
-    def explain(self, request: Hashable, *, solver: Solves | None = None) -> Explanation:
+    def explain(self, request: Hashable) -> Explanation:
         """Explain what a request has and why it has nothing else; ``print`` shows it as sentences.
 
         Parameters
         ----------
         request : Hashable
             Id of a request.
-        solver : Solver, optional
-            Solver that solves changed copies of the program, to find increases of single resources after
-            which a request that has nothing gets something. It takes up to 24 solves for each resource with a
-            price, and the solver forgets its last round.
 
         Returns
         -------
@@ -611,7 +607,7 @@ class Solution:
         """
         from copter.explanation import explain
 
-        return explain(self._unedited(), self.nonzeros, self.y, request, solver)
+        return explain(self._unedited(), self.nonzeros, self.y, request)
 
 
 def html_table(shown: Mapping[str, Any]) -> str:

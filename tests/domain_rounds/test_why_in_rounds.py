@@ -30,8 +30,6 @@ from support.why_judge import Judge, Sentences, check_prices, read
 
 LIFE = 20
 """Rounds of a domain before another one of another size begins."""
-SOLVED_AGAIN = 1e-9
-"""Tolerance of the solver that looks for increases that are enough."""
 
 
 class Jobs(SiaPolicy):
@@ -131,7 +129,7 @@ MUST_HAPPEN = {
 """Kinds of sentences and of requests that many rounds must have."""
 
 
-def judged_rounds(name, count, seed, asked=2, solved_again=0.1):
+def judged_rounds(name, count, seed, asked=2):
     """Play rounds until so many were explained, and check all sentences; return their counts by kind."""
     rng, counts, played = np.random.default_rng([seed, *name.encode()]), Counter(), 0
     while counts["rounds"] < count:
@@ -153,9 +151,7 @@ def judged_rounds(name, count, seed, asked=2, solved_again=0.1):
         ids = list(program.request_ids)
         for at in rng.permutation(len(ids))[:asked].tolist():
             judged = Sentences(judge, ids[at], counts)
-            again = rng.random() < solved_again
-            solver = make_solver("copter", tolerance=SOLVED_AGAIN) if again else None
-            why = solution.explain(ids[at], solver=solver)
+            why = solution.explain(ids[at])
             try:
                 judged.check(why.sentences)
             except AssertionError as false:

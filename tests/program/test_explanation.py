@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, LogTerm, ProximalPoint, make_solver
+from copter import ContinualProgram, LogTerm, ProximalPoint
 from copter.errors import CopterError, NoAllocationError, UnknownIdError
 from copter.solution import Start, Status, Timings, make_solution
 from copter.store.allocation import NOTHING
@@ -19,11 +19,11 @@ EXACT = 1e-9
 """Tolerance of the solver whose answers are explained here."""
 
 
-def check(program, solution, ids, seen, **how):
+def check(program, solution, ids, seen):
     """Judge all sentences about some requests; count them by kind."""
     judge = Judge(program, solution, seen)
     for id in ids:
-        Sentences(judge, id, seen).check(solution.explain(id, **how).sentences)
+        Sentences(judge, id, seen).check(solution.explain(id).sentences)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,17 +63,14 @@ def queue(seed, resources=3, requests=24):
     return program
 
 
-def test_requests_that_wait_and_increases_that_are_enough():
+def test_requests_that_wait():
     seen = Counter()
     for seed in range(6):
         program = queue(seed)
-        solution, solver = (
-            ProximalPoint(tolerance=EXACT).solve(program),
-            make_solver("copter", tolerance=EXACT),
-        )
+        solution = ProximalPoint(tolerance=EXACT).solve(program)
         waiting = [id for id in program.request_ids if not solution.x.nonzeros(id)[1].size]
-        check(program, solution, waiting[:4], seen, solver=solver)
-    assert not seen["has"] and min(seen[kind] for kind in ("enough", "increase", "too large")) > 3, seen
+        check(program, solution, waiting[:4], seen)
+    assert not seen["has"] and min(seen[kind] for kind in ("increase", "too large")) > 3, seen
 
 
 def test_a_sentence_rounds_its_bounds_down():
@@ -118,8 +115,7 @@ def test_a_generous_bound_and_small_units_hide_nothing():
         program.add_resource("r", upper=room)
         program.add_request("q", [1.0], {"r": 1.0}, upper=[upper])
         solution = ProximalPoint(tolerance=EXACT).solve(program)
-        why = solution.explain("q", solver=ProximalPoint(tolerance=EXACT))
-        assert f"has {room:.6g} of column 0" in why.sentences[0] and not why.increases
+        assert f"has {room:.6g} of column 0" in solution.explain("q").sentences[0]
 
 
 def test_nothing_is_claimed_of_a_solution_that_is_not_optimal():
@@ -137,8 +133,8 @@ def test_nothing_is_claimed_of_a_solution_that_is_not_optimal():
         timings=Timings(),
         warm=Start(False, "by the test"),
     )
-    why = nothing.explain(2, solver=make_solver("copter"))
-    assert "has nothing" in why.sentences[0] and not why.increases
+    why = nothing.explain(2)
+    assert "has nothing" in why.sentences[0]
     assert not why.columns[0].loss
 
 

@@ -122,13 +122,13 @@ class Judge:
         begin, image, kind, given = self.terms[k]
         return kind.value(float(image @ x[begin : begin + image.size]), *given)
 
-    def optimum(self, *, fixed=None, zero=(), cheaper=None, more=None):
+    def optimum(self, *, fixed=None, cheaper=None, more=None):
         """Return the least cost of the program with some changes; the changes are taken back afterwards.
 
-        `fixed`: values by column. `zero`: columns that must be 0. `cheaper`: what is subtracted from costs,
+        `fixed`: values by column. `cheaper`: what is subtracted from costs,
         by column. `more`: what is added to upper bounds of resources, by row.
         """
-        highs, fixed = self.highs, {**dict.fromkeys(zero, 0.0), **(fixed or {})}
+        highs, fixed = self.highs, fixed or {}
         for j, value in fixed.items():
             highs.changeColBounds(j, value, value)
         for j, less in (cheaper or {}).items():
@@ -219,10 +219,6 @@ _PATTERNS = {
     r"at the dual prices, the resources that it uses are worth (.+)\.",
     "increase": rf"If only (.+) is increased, no optimal allocation has {_OF} before the "
     rf"increase is {_NUMBER}\.",
-    "enough": rf"Solved again: with {_NUMBER} more of (.+) an optimal allocation gives it nothing, "
-    rf"and with {_NUMBER} more every optimal one gives it something\.",
-    "no increase": rf"Solved again: with {_NUMBER} more of (.+) an optimal allocation gives it nothing, "
-    r"and no increase that is enough was found\.",
 }
 KINDS = tuple(_PATTERNS)
 
@@ -380,25 +376,6 @@ class Sentences:
             self.counts["increase beyond HiGHS"] += 1
             by = 1e9
         self._not_optimal(j, most, more={row: by})
-
-    # ---- solved again ------------------------------------------------------------------------------
-
-    def _enough(self, little, resource, enough):
-        self._no_increase(little, resource)
-        judge, row = self.judge, self.row_of[resource]
-        without = judge.optimum(zero=judge.own(self.request), more={row: float(enough)})
-        assert without.high > judge.optimum(more={row: float(enough)}).low
-        resolved = without.low > judge.optimum(more={row: float(enough)}).high
-        self.counts["enough, resolved"] += resolved
-
-    def _no_increase(self, little, resource):
-        judge, row = self.judge, self.row_of[resource]
-        without = judge.optimum(zero=judge.own(self.request), more={row: float(little)})
-        free = judge.optimum(more={row: float(little)})
-        assert without.low <= free.high + self.allowed, (without, free, self.allowed)
-
-    allowed = 0.0
-    """Gap up to which the solver that solved again calls an allocation optimal."""
 
     # ---- what must be said -------------------------------------------------------------------------
 
