@@ -10,7 +10,6 @@ submit jobs and change the jobs of the same author, and the role ``read`` may on
 from __future__ import annotations
 
 import fnmatch
-import json
 import math
 import secrets
 from collections.abc import Sequence
@@ -70,13 +69,13 @@ class Admission:
             A name is taken or too long, there are too many jobs, the cluster cannot run the job, the array is
             too large, or the author may not submit jobs.
         """
-        stem, fields = file.name or _new_name(file), file.model_dump(mode="json")
+        stem, bytes_each = file.name or _new_name(file), len(file.model_dump_json())
         names = [stem] if array is None else [f"{stem}-{index}" for index in range(array)]
         if len(names[-1]) > LONGEST_NAME:
             raise RefusedError(
                 422, f"name = {stem!r}: {names[-1]!r} must have at most {LONGEST_NAME} characters"
             )
-        if len(names) * (bytes_each := len(json.dumps(fields))) > _MOST_ARRAY_BYTES:
+        if len(names) * bytes_each > _MOST_ARRAY_BYTES:
             raise RefusedError(
                 422,
                 f"array = {array}: {array} jobs of {bytes_each} bytes each must take at most "
@@ -89,7 +88,7 @@ class Admission:
                 Submitted(
                     time=now,
                     job=name,
-                    file=fields | {"name": name},
+                    file=file.model_copy(update={"name": name}),
                     author=author.name,
                     index=None if array is None else index,
                     contention=timer.contention,
@@ -118,7 +117,7 @@ class Admission:
             raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
         self._check_fields(file)
         policy, whole = self._rounds.policy, record.state.file.cluster()
-        job = LiveJob(file, names[0], state.timer, whole, policy.kind)
+        job = state.new_job(file, names[0])
         if not can_run(policy, job, whole):
             why = "no configuration of this cluster can run the job: see gpus, min_gpus and types"
             if fits(job, whole):
@@ -216,7 +215,7 @@ class Admission:
             raise RefusedError(410, f"run {number} of job {name!r} has ended")
         now = record.now()
         _count(job.run, report, now)
-        record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
+        record.write(Reported(time=now, job=name, number=number, report=report), durable=False)
         batch, chosen = None, job.batch(job.run.place)
         if chosen is not None and chosen != job.run.batch:
             batch = job.run.batch = chosen

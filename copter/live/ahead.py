@@ -14,17 +14,15 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from copter.live.policy_thread import described
-from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.simulation.ahead import Ahead
 from copter.problems.cluster.simulation.present import Present
-from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.cluster.workload import Scenario
 
 _LATE_SECONDS = 10
 """Seconds after the time for playing at which the process ends, also if no service is there to end it."""
@@ -40,10 +38,8 @@ class Question:
     ----------
     policy, settings, round_seconds : str, mapping, float or None
         Name and settings of the policy, and the length of its rounds; None for a policy without rounds.
-    cluster : Cluster
-        Nodes in use.
-    jobs, profiles : tuple of JobSubmission, mapping of str to Profile
-        Jobs, and what is known of each of them, by its name.
+    scenario : Scenario
+        Nodes in use, jobs, and what is known of each of them.
     present : Present
         State of the jobs.
     seconds : float
@@ -53,9 +49,7 @@ class Question:
     policy: str
     settings: Mapping[str, Any]
     round_seconds: float | None
-    cluster: Cluster
-    jobs: tuple[JobSubmission, ...]
-    profiles: Mapping[str, Profile]
+    scenario: Scenario
     present: Present
     seconds: float
 
@@ -66,11 +60,7 @@ def play(question: Question) -> dict[str, Any]:
     try:
         policy = make_policy(question.policy, **question.settings)
         ahead = Ahead(
-            Scenario(
-                question.cluster,
-                [replace(job, application=job.name) for job in question.jobs],
-                dict(question.profiles),
-            ),
+            question.scenario,
             policy,
             question.present,
             round_seconds=question.round_seconds,

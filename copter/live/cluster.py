@@ -31,7 +31,6 @@ from copter.live.events import (
 )
 from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import LiveJob
-from copter.live.training.plan import TrainingReport
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
@@ -131,8 +130,7 @@ class LiveCluster:
 
     def _open(self, event: Opened) -> None:
         """Give all jobs to a new policy; the cluster's file may have changed."""
-        file = ClusterFile.model_validate(dict(event.cluster))
-        self.file, self.cluster, self.policy_kind = file, file.cluster(), event.kind
+        self.file, self.cluster, self.policy_kind = event.cluster, event.cluster.cluster(), event.kind
         for job in self.jobs.values():
             job.adapt(event.kind, self.cluster)
         self._use_nodes()
@@ -159,13 +157,16 @@ class LiveCluster:
         if job.run is not None:
             self.leftover[job.name] = job
 
+    def new_job(self, file: JobFile, name: str) -> LiveJob:
+        """Return a job that is submitted now, and is not in the state yet."""
+        job = LiveJob(file, name, self.timer, self.cluster, self.policy_kind)
+        job.waits_for = {other for other in file.after if other in self.jobs}  # the others have completed
+        return job
+
     def _submit(self, event: Submitted) -> None:
-        file = JobFile.model_validate(dict(event.file))
-        job = LiveJob(
-            file, event.job, self.timer, self.cluster, self.policy_kind, owner=event.author, index=event.index
-        )
+        job = self.new_job(event.file, event.job)
+        job.owner, job.index = event.author, event.index
         job.enter(event.contention, event.weight)
-        job.waits_for = {name for name in file.after if name in self.jobs}  # the others have completed
         for name in job.waits_for:
             self.dependents.setdefault(name, {})[job.name] = None
         if job.eligible:
@@ -189,7 +190,7 @@ class LiveCluster:
         if isinstance(event, Told):
             job.tell()
         elif isinstance(event, Reported):
-            job.hear(TrainingReport.from_dict(event.report), learn=learn)
+            job.hear(event.report, learn=learn)
         else:
             failures, losses = self.after(job, event)
             job.failures, job.losses = failures, losses

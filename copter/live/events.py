@@ -7,10 +7,12 @@ after a restart, all requests that it acknowledged and all actions that it began
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from copter.extras import extra
+from copter.live.files import ClusterFile, JobFile
+from copter.live.training.plan import TrainingReport
 from copter.problems.cluster.workload import Kind
 
 with extra("live"):
@@ -30,10 +32,8 @@ class Event:
     time: Annotated[float, Field(allow_inf_nan=False)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields without the time."""
-        fields = asdict(self)
-        del fields["time"]
-        return fields
+        """Return the fields as values of JSON."""
+        return dict(_CHECKS[type(self).__name__].dump_python(self, mode="json"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ class Opened(Event):
     ----------
     policy, settings, kind : str, mapping, Kind
         Name of the policy, its settings, and the largest kind of adaptation that it makes.
-    cluster : mapping
-        The fields of the cluster's file.
+    cluster : ClusterFile
+        The cluster's file.
     began : float
         Time at which the service first began, in seconds since the epoch.
     """
@@ -61,7 +61,7 @@ class Opened(Event):
     settings: Mapping[str, Any]
     kind: Kind
     round_seconds: float | None
-    cluster: Mapping[str, Any]
+    cluster: ClusterFile
     began: Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -71,8 +71,8 @@ class Submitted(JobEvent):
 
     Attributes
     ----------
-    file : mapping
-        The fields of its :class:`.files.JobFile`.
+    file : JobFile
+        The job as its user submitted it.
     author : str
         Name of the token of the request; the owner of the job.
     index : int or None
@@ -81,7 +81,7 @@ class Submitted(JobEvent):
         Sums of :class:`~copter.problems.cluster.jobs.Timer` at this time.
     """
 
-    file: Mapping[str, Any]
+    file: JobFile
     author: str = "admin"
     index: int | None = None
     contention: float = 0.0
@@ -164,10 +164,10 @@ class Ended(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Reported(JobEvent):
-    """A run reported its progress; `report` has the fields of a :class:`.training.plan.TrainingReport`."""
+    """A run reported its progress."""
 
     number: int
-    report: Mapping[str, Any]
+    report: TrainingReport
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,11 +37,10 @@ from copter.live.policy_thread import described
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.problems.cluster.policy import Placement
-from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.simulation.ahead import Ending
 from copter.problems.cluster.simulation.present import Present, PresentJob
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.workload import Scenario
 
 _log = logging.getLogger("copter.live")
 
@@ -133,8 +132,6 @@ class Forecasts:
         except TimeoutError:
             return Forecast(self._record.now(), error="other estimates take all the time")
         try:
-            if self._record.state.find(job.name) is not None:
-                return Forecast(self._record.now(), error="a job of this name was submitted in the meantime")
             return await self._make(job)
         finally:
             self._turn.release()
@@ -193,66 +190,46 @@ class Forecasts:
 def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) -> Question:
     """Return the present of a service as a question for :mod:`.ahead`; `new` is a job without GPUs."""
     state, now = record.state, record.now()
-    lag = now - state.timer.time
-    submissions: list[JobSubmission] = []
-    profiles: dict[str, Profile] = {}
-    there: dict[str, PresentJob] = {}
-    after: dict[str, tuple[str, ...]] = {}
-    for job in (*state.jobs.values(), *(() if new is None else (new,))):
-        others = job.waits_for
-        if new is not None and job is new:
-            others = {name for name in job.file.after if name in state.jobs}
-        submissions.append(job.submission)
-        profiles[job.name] = job.seen if job.file.elastic else _rigid(job, now, lag)
-        if others:
-            after[job.name] = tuple(others)
-        else:
-            there[job.name] = _state(job, lag)
+    jobs = [*state.jobs.values(), *(() if new is None else (new,))]
+    profiles = {job.name: job.seen if job.file.elastic else _rigid(job) for job in jobs}
+    present = Present(
+        now,
+        {job.name: _state(job) for job in jobs if job.eligible},
+        asks=max(now, rounds.next_round),
+        after={job.name: tuple(job.waits_for) for job in jobs if not job.eligible},
+        down=EligibleJobs(state).down,
+    )
     return Question(
-        policy=rounds.policy_name,
-        settings=rounds.settings,
-        round_seconds=rounds.round_seconds,
-        cluster=state.cluster.copy(),
-        jobs=tuple(submissions),
-        profiles=profiles,
-        present=Present(
-            now, there, asks=max(now, rounds.next_round), after=after, down=EligibleJobs(state).down
-        ),
-        seconds=PLAY_SECONDS,
+        rounds.policy_name,
+        rounds.settings,
+        rounds.round_seconds,
+        # The profile of a job is that of its application.
+        Scenario(state.cluster, [replace(job.submission, application=job.name) for job in jobs], profiles),
+        present,
+        PLAY_SECONDS,
     )
 
 
-def _rigid(job: LiveJob, now: float, lag: float) -> CountProfile:
+def _rigid(job: LiveJob) -> CountProfile:
     """Return a profile with the seconds that a rigid job is assumed to run after its start."""
-    ran, limit = _run_seconds(job, lag), job.file.time_limit_seconds
+    ran, limit = job.present_seconds, job.file.time_limit_seconds
     left = job.file.seconds - ran if ran < job.file.seconds else ran
     if limit is not None:
-        left = min(left, limit - job.used_seconds(now))
+        left = min(left, limit - job.used_seconds)
     seconds, gpus = ran + max(left, _LEAST_LEFT), [job.least_gpus]
     return CountProfile("rigid", 0.0, seconds, gpus, {type: [1.0] for type in job.types})
 
 
-def _state(job: LiveJob, lag: float) -> PresentJob:
-    """Return the present state of a job; `lag`: seconds by which the timer of the state is behind."""
-    if math.isnan(job.started):
-        return PresentJob(since=job.since)
-    elastic, ran, held = job.file.elastic, _run_seconds(job, lag), None
-    if job.allocation is not None and job.place is not None:
-        held = Placement(job.allocation.type, job.place)
+def _state(job: LiveJob) -> PresentJob:
+    """Return the present state of a job."""
+    elastic = job.file.elastic
     return PresentJob(
-        progress=min(job.progress, math.nextafter(job.seen.work, 0.0)) if elastic else ran,
-        held=held,
+        progress=min(job.progress, math.nextafter(job.seen.work, 0.0)) if elastic else job.present_seconds,
+        held=None if job.target is None else Placement(*job.target),
         since=job.since,
         restart_until=job.restart_until if elastic else -math.inf,
         started=job.started,
         restarts=job.restarts,
-        run_seconds=ran,
-        gpu_seconds=job.gpu_seconds + (0.0 if held is None else lag * held.configuration.gpus),
+        run_seconds=job.run_seconds,
+        gpu_seconds=job.gpu_seconds,
     )
-
-
-def _run_seconds(job: LiveJob, lag: float) -> float:
-    """Return the running time of a job in seconds; for a rigid job, that of its present run until now."""
-    if job.file.elastic:
-        return job.run_seconds
-    return job.present_seconds + (0.0 if job.run is None else lag)

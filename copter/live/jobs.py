@@ -143,9 +143,6 @@ class LiveJob(Job):
         timer: Timer,
         cluster: Cluster,
         policy_kind: Kind,
-        *,
-        owner: str = ADMIN.name,
-        index: int | None = None,
     ) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
@@ -153,7 +150,8 @@ class LiveJob(Job):
         self._types = dict.fromkeys(cluster.names)  # also those that the cluster has no more
         prior = _prior(file, name, self.types)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
-        self.owner, self.index = owner, index
+        self.owner = ADMIN.name
+        self.index: int | None = None
         self._prior = prior
         self.waits_for = set[str]()
         self.eligible_since = math.nan
@@ -195,7 +193,7 @@ class LiveJob(Job):
     def run_seconds(self) -> float:
         """Running time in seconds, as reported; for a rigid job, the time since its launches."""
         if not self.file.elastic:
-            return self.used_seconds(self._timer.time)
+            return self.used_seconds
         return self._run_seconds + (0.0 if self.run is None else self.run.running_seconds)
 
     @property
@@ -203,9 +201,10 @@ class LiveJob(Job):
         """Time since the launch of the run; 0 without one.  A restart loses the work of a rigid job."""
         return 0.0 if self.run is None else self._timer.time - self.run.launched
 
-    def used_seconds(self, now: float) -> float:
-        """Return the seconds of all runs from their launches until now, which the time limit bounds."""
-        return self._used_seconds + (0.0 if self.run is None else now - self.run.launched)
+    @property
+    def used_seconds(self) -> float:
+        """Seconds of all runs from their launches until now, which the time limit bounds."""
+        return self._used_seconds + self.present_seconds
 
     @property
     def gpu_seconds(self) -> float:
@@ -305,7 +304,7 @@ class LiveJob(Job):
 
     def end_run(self) -> None:
         """Note that the run has ended."""
-        self._run_seconds, self._used_seconds = self.run_seconds, self.used_seconds(self._timer.time)
+        self._run_seconds, self._used_seconds = self.run_seconds, self.used_seconds
         self.run = None
 
     def hear(self, report: TrainingReport, *, learn: bool = True) -> None:

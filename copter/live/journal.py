@@ -68,6 +68,7 @@ class LiveJournal(Log):
             self.last += 1
             fields = event.as_dict()
             job = fields.pop("job", None)
+            del fields["time"]
             text = json.dumps(fields, separators=(",", ":"))
             self._waiting.append((self.last, event.time, type(event).__name__, job, text))
         if durable and self._waiting:

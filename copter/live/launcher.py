@@ -167,7 +167,7 @@ class Launcher:
     def _limit(self, job: LiveJob) -> None:
         """Write that a job failed at its time limit."""
         now = self._record.now()
-        if job.closed is None and (reason := _used_up(job, now)):
+        if job.closed is None and (reason := _used_up(job)):
             # As for a job that was cancelled, its run is stopped, then killed.
             self._record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
 
@@ -184,7 +184,7 @@ class Launcher:
                 try:
                     self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
                 except sqlite3.Error:
-                    if job.closed is None and not _used_up(job, self._record.now()):
+                    if job.closed is None and not _used_up(job):
                         raise
             await self._ask(self._backend.stop, run)
             active.stopped = self._record.now()  # not reached if the call fails; the next tick repeats it
@@ -202,7 +202,7 @@ class Launcher:
 
     def _is_to_leave(self, job: LiveJob, run: ActiveRun) -> bool:
         """Return whether a run is to end because its job is to run elsewhere, or nowhere."""
-        return job.target != run.place or bool(_used_up(job, self._record.now()))
+        return job.target != run.place or bool(_used_up(job))
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState, *, final: bool = False) -> None:
         """Write that a run ended and, in the same transaction, that its job ended if it did.
@@ -234,7 +234,7 @@ class Launcher:
         """Return how a job ends with its run, and why; None if it does not."""
         if ended.outcome == "completed":
             return "completed", ""
-        if limit := _used_up(job, ended.time):
+        if limit := _used_up(job):
             return "failed", limit
         failures, losses = self._record.state.after(job, ended)
         if failures > job.file.retries:
@@ -389,7 +389,7 @@ def _remove(folder: Path) -> None:
         _log.warning("%s: too deeply nested to be removed", folder)
 
 
-def _used_up(job: LiveJob, now: float) -> str:
+def _used_up(job: LiveJob) -> str:
     """Return the reason why a job that has used up its time limit fails; empty if it has time left."""
     limit = job.file.time_limit_seconds
-    return f"time limit of {limit:.0f} s" if limit is not None and job.used_seconds(now) >= limit else ""
+    return f"time limit of {limit:.0f} s" if limit is not None and job.used_seconds >= limit else ""

@@ -63,8 +63,13 @@ class ServiceRecord:
         self._continue_times()
 
     def now(self) -> float:
-        """Return the seconds since the service first began; never less than the time of the last event."""
-        return max(self.clock() - self.began + self._offset, self.state.timer.time)
+        """Return the seconds since the service first began, to which the timer of the state is set.
+
+        They are never less than the time of the last event.
+        """
+        timer = self.state.timer
+        timer.time = max(self.clock() - self.began + self._offset, timer.time)
+        return timer.time
 
     def write(self, *events: Event, durable: bool = True) -> None:
         """Write events to the journal and apply them.

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from copter.extras import extra
 from copter.live.files import Strict
-from copter.live.training.plan import TrainingReport
+from copter.live.training.plan import StepTimes, TrainingReport
 
 with extra("live"):
     from pydantic import Field
@@ -43,4 +43,5 @@ class ReportBody(Strict):
 
     def report(self) -> TrainingReport:
         """Return the body as a report."""
-        return TrainingReport.from_dict(self.model_dump())
+        times = tuple(StepTimes(**dict(one)) for one in self.times)
+        return TrainingReport(**{**dict(self), "times": times})

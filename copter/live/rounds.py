@@ -287,7 +287,7 @@ class LiveRounds:
                 settings=self.settings,
                 kind=rounds.policy.kind,
                 round_seconds=self._given_seconds,
-                cluster=file.model_dump(mode="json"),
+                cluster=file,
                 began=self._record.began,
             )
         )

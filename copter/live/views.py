@@ -97,7 +97,7 @@ def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
                 runs[event.number] |= own | {"ended": event.time}
     return _job(job) | {
         "run_seconds": job.run_seconds,
-        "used_seconds": job.used_seconds(record.now()),
+        "used_seconds": job.used_seconds,
         "restart_seconds": job.profile.restart_seconds,
         "noise": _finite(job.noise),
         "file": job.file.model_dump(mode="json"),

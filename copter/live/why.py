@@ -76,8 +76,7 @@ async def would_run(
     record: ServiceRecord, rounds: LiveRounds, job: LiveJob, forecasts: Forecasts
 ) -> list[str]:
     """Return sentences about whether a job that is not submitted could start now, and when it would start."""
-    state = record.state
-    waits = _names([name for name in job.file.after if name in state.jobs])
+    state, waits = record.state, _names(sorted(job.waits_for))
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
@@ -148,7 +147,7 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
         yield from _loss(job)
     limit = job.file.time_limit_seconds
     if limit is not None:
-        yield f"It has run for {job.used_seconds(now):.0f} s of its time limit of {limit:.0f} s."
+        yield f"It has run for {job.used_seconds:.0f} s of its time limit of {limit:.0f} s."
     if job.retry_at > now:
         failed = f"Its last run failed or was lost ({job.failures + job.losses} in a row)"
         yield f"{failed}; the next one starts in {job.retry_at - now:.0f} s at the earliest."
@@ -202,22 +201,19 @@ def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator
 
 def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
     """Return a sentence about the GPUs that a job needs, and the free ones of each type that can run it."""
-    least = job.least_gpus
-    own = job.types
-    types = [type for type in state.cluster.names if type in own]
+    least, types = job.least_gpus, [type for type in state.cluster.names if type in job.types]
     if not types:
         return "The cluster has none of the types that it may use.", {}
     usable = {type: state.cluster.capacity[type] for type in types}
-    given = state.given()
     need = f"It needs {'' if job.gpus is not None else 'at least '}{_gpus(least)} of one type"
-    free = {type: usable[type] - given[type] for type in types}
-    can = {type: gpus for type, gpus in free.items() if _can_run(policy, state.cluster, job, type)}
+    given = state.given()
+    can = {
+        type: gpus - given[type]
+        for type, gpus in usable.items()
+        if _can_run(policy, state.cluster, job, type)
+    }
     if can:
-        others = [type for type in types if type not in can and usable[type] >= least]
-        shown = {type: gpus for type, gpus in free.items() if type not in others}
-        names = ", ".join(others)
-        never = f" The policy {policy.name!r} cannot run it on {names}." if others else ""
-        return f"{need}; not given to any job: {_counts(shown)}.{never}", can
+        return f"{need}; not given to any job: {_counts(can)}.", can
     gone = [f"{type}-{node} ({why})" for (type, node), why in state.unusable.items() if type in types]
     out = f" Nodes out of use: {', '.join(gone)}." if gone else ""
     if all(gpus < least for gpus in usable.values()):

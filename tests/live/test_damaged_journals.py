@@ -90,7 +90,7 @@ def test_a_damaged_event_is_named(folder, kind, edit, text, says):
         ("Launched", "runs", {"place": None}, "place: Input should be"),
         ("Launched", "runs", {"place": ["a100", 3]}, "place.1: Input should be"),
         ("Launched", "runs", {"devices": 3}, "devices: Input should be"),
-        ("Reported", "learns", {"report": {}}, "Error"),
+        ("Reported", "learns", {"report": {}}, "report.progress: Field required"),
         ("Opened", None, {"cluster": {}}, "gpus"),
         ("Decided", None, {"places": 5}, "places: Input should be"),
         ("Drained", None, {"type": ["t4"]}, "type: Input should be"),

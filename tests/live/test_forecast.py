@@ -239,7 +239,10 @@ def test_run_times_are_what_the_service_knows(made):
     service.rounds.next_round = began + 430.0
     question = question_of(service.record, service.rounds, None)
     assert question.present.asks == began + 430.0
-    left = {name: question.profiles[name].work - job.progress for name, job in question.present.jobs.items()}
+    left = {
+        name: question.scenario.profiles[name].work - job.progress
+        for name, job in question.present.jobs.items()
+    }
     assert question.present.time == began + 400.0
     assert left == pytest.approx(
         {"declared": 4600.0, "default": 3200.0, "late": 400.0, "limited": 300.0, "waits": 3600.0}

@@ -184,5 +184,5 @@ def test_reports_of_ended_jobs_and_old_rounds_are_not_read(tmp_path, monkeypatch
     assert kinds == ["Opened", "Submitted", "Decided", "Launched", "Reported", "Decided"] + [
         "Ended", "Closed", "Opened"
     ]  # fmt: skip
-    assert applied[4].report["progress"] == 4.0
+    assert applied[4].report.progress == 4.0
     assert jobs_view(later.record, True, 9)[0]["figure"] == 4.0

@@ -224,7 +224,7 @@ def check_events(service):
     for event in events(service):
         seen[type(event)] += 1
         if isinstance(event, Submitted):
-            after[event.job] = event.file["after"]
+            after[event.job] = event.file.after
         elif isinstance(event, Closed):
             ending[event.job] = event.ending
         elif isinstance(event, Launched):

@@ -2,7 +2,6 @@
 
 from copter.live.cluster import LiveCluster
 from copter.live.events import Decided, Opened
-from copter.live.files import ClusterFile
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.policy_thread import NO_DECISION
 from copter.live.rounds import look_at, make_rounds
@@ -22,7 +21,7 @@ def play_again(folder):
     asked = {event.seen: event.asked for event in decisions}
     silent = {event.seen for event in decisions if event.error.startswith(NO_DECISION)}
     opened = events[0][1]
-    state = LiveCluster(ClusterFile.model_validate(dict(opened.cluster)), opened.kind)
+    state = LiveCluster(opened.cluster, opened.kind)
     rounds, decision, different = _rounds(opened, state), None, []
     for number, event in events:
         if isinstance(event, Decided):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
@@ -150,15 +149,6 @@ class TrainingReport:
     batch_size: int
     saved_progress: float
     figure: float | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields for the body of the request."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the report of a dictionary from :meth:`as_dict`."""
-        return cls(**{**fields, "times": tuple(StepTimes(**one) for one in fields["times"])})
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from copter.live.training.plan import Batch, Orders, StepTimes, TrainingPlan, TrainingReport
 
@@ -104,7 +104,7 @@ class Reporter:
                 return None
 
         headers = {"Authorization": f"Bearer {self._plan.token}", "Content-Type": "application/json"}
-        body = json.dumps(report.as_dict(), allow_nan=False).encode()
+        body = json.dumps(asdict(report), allow_nan=False).encode()
         try:
             request = Request(self._plan.url, body, headers)
             with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=_POST_SECONDS) as answer:
