@@ -228,7 +228,7 @@ def run_of(job: ComparedJob, folder: Path, type: str, host: str, number: int = 1
         hosts=(host,),
         gpus=(job.gpus,),
         environment=ENVIRONMENT,
-        training=plan.as_dict(),
+        training=asdict(plan),
     )
 
 

@@ -197,7 +197,7 @@ class Admission:
         """
         check_role(author, "drain nodes", "admin")
         record = self._record
-        if (type, node) not in {(one, number) for one, number, _ in record.state.nodes()}:
+        if (type, node) not in {(one, number) for one, number, _ in record.state.file.all_nodes}:
             raise RefusedError(404, f"there is no node {node} of type {type!r}")
         record.write(Drained(time=record.now(), type=type, node=node, back=back, author=author.name))
 

@@ -229,7 +229,7 @@ class LiveCluster:
 
         If a node has fewer GPUs than before, the jobs that were submitted first keep theirs.
         """
-        there = {(type, node): gpus for type, node, gpus in self.nodes()}
+        there = {(type, node): gpus for type, node, gpus in self.file.all_nodes}
         reasons = {node: why for node, why in self.failed.items() if node in there}
         for node in self.drained & there.keys():
             reasons.setdefault(node, "it is drained")
@@ -253,10 +253,6 @@ class LiveCluster:
                 there[name, at] -= gpus
 
     # ---- runs and nodes --------------------------------------------------------------------------
-
-    def nodes(self) -> list[tuple[str, int, int]]:
-        """Return type, number and number of GPUs of every node, including nodes that are not in use."""
-        return [(one.type, node, one.gpus_per_node) for one in self.file.gpus for node in range(one.nodes)]
 
     def host(self, type: str, node: int) -> str:
         """Return the backend's name of a node."""
@@ -284,7 +280,7 @@ class LiveCluster:
         """Return the numbers of the GPUs that no run holds, for each node in use."""
         free = {
             (type, node): list(range(gpus))
-            for type, node, gpus in self.nodes()
+            for type, node, gpus in self.file.all_nodes
             if (type, node) not in self.unusable
         }
         for job in self.running():
@@ -331,21 +327,16 @@ class EligibleJobs:
         return arrived, tuple(job for name, job in before.items() if self._known.get(name) is not job)
 
     def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job gets its first GPUs."""
-        self._change(job, new)
+        """Note that a job gets its first GPUs, or others."""
+        assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
+        nodes = tuple((int(node), int(gpus)) for node, gpus in new.nodes)  # not of numpy, because of JSON
+        self._state.changes[job.name] = str(new.type), nodes
 
-    def resize(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job gets other GPUs."""
-        self._change(job, new)
+    resize = start
 
     def stop(self, job: LiveJob, now: ClusterState) -> None:
         """Note that a job loses its GPUs."""
         self._state.changes[job.name] = None
-
-    def _change(self, job: LiveJob, new: Allocation) -> None:
-        assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        nodes = tuple((int(node), int(gpus)) for node, gpus in new.nodes)  # not of numpy, because of JSON
-        self._state.changes[job.name] = str(new.type), nodes
 
 
 class ReportedSpeeds(Estimator):

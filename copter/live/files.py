@@ -10,7 +10,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -197,18 +197,19 @@ class ClusterFile(Strict):
         return self
 
     @property
+    def all_nodes(self) -> list[tuple[str, int, int]]:
+        """Type, number and number of GPUs of every node."""
+        return [(one.type, node, one.gpus_per_node) for one in self.gpus for node in range(one.nodes)]
+
+    @property
     def hosts(self) -> list[str]:
         """Names of all nodes."""
         return [one.host(node) for one in self.gpus for node in range(one.nodes)]
 
     def first_gpu(self, type: str, node: int) -> int:
         """Return the number of a node's first GPU if all nodes are on one machine, in their order."""
-        before = 0
-        for one in self.gpus:
-            if one.type == type:
-                return before + node * one.gpus_per_node
-            before += one.nodes * one.gpus_per_node
-        return 0  # the cluster has the type no more
+        before = takewhile(lambda one: one[:2] != (type, node), self.all_nodes)
+        return sum(gpus for _, _, gpus in before)
 
     def cluster(self) -> Cluster:
         """Return the nodes as a cluster for policies."""

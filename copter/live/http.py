@@ -18,6 +18,7 @@ import sqlite3
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -256,9 +257,7 @@ async def report(
     """Accept the report of a run, and return the orders for the run."""
     if not hmac.compare_digest(_token(request).encode(), run_token(service.token, name, number).encode()):
         raise _unauthorized(request)
-    orders = service.admission.report(name, number, body.report())
-    batch = None if orders.batch is None else orders.batch._asdict()
-    return {"lease_seconds": orders.lease_seconds, "stop": orders.stop, "batch": batch}
+    return asdict(service.admission.report(name, number, body.report()))
 
 
 async def health(service: OfService, request: Request) -> Response:

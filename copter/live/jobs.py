@@ -40,7 +40,7 @@ Three sizes separate the cost of a pass from the cost of each example."""
 _MOST_FITTED = 256
 """Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type.
 
-A further combination replaces the one that was reported longest ago."""
+A further combination replaces the one whose first report is the oldest."""
 _LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
 
@@ -169,8 +169,6 @@ class LiveJob(Job):
         self.failed_runs, self.ended_gpu_seconds = 0, 0.0
         self.taken_in: Decided | None = None
         self._stale: dict[str, None] = {}
-        # The combinations whose times are fitted on each type, in the order of their last reports.
-        self._recent: dict[str, dict[tuple[int, int, int], None]] = {}
         self._run_seconds = self._gpu_seconds = self._used_seconds = 0.0
         self._since = timer.time
         self._waits_since = math.nan
@@ -324,16 +322,11 @@ class LiveJob(Job):
             return
         for times in report.times:
             held = Placement(*run.place).configuration
-            combination = held.nodes, held.gpus, times.local_batch
-            recent = self._recent.setdefault(held.type, {})
-            recent.pop(combination, None)
-            recent[combination] = None
-            if len(recent) > _MOST_FITTED:
-                oldest = next(iter(recent))
-                del recent[oldest]
-                self.learned.reports[held.type].forget(*oldest)
             if self.learned.report(held, times.local_batch, times.log_seconds, times.count):
                 self._stale[held.type] = None
+            reports = self.learned.reports[held.type]
+            if len(reports.keys) > _MOST_FITTED:
+                reports.forget(*next(iter(reports.keys)))
         if report.squared_norm is not None and report.variance is not None:
             self._hear_noise(report.squared_norm, report.variance)
         if learn:

@@ -17,8 +17,12 @@ from typing import Any
 
 from copter.durable.log import Log
 from copter.errors import FileError
+from copter.extras import extra
 from copter.live.events import KINDS, Ending, Event, made
 from copter.live.files import UNKNOWN, ValidationError, describe
+
+with extra("live"):
+    from pydantic import TypeAdapter
 
 _SCHEMA = """
 CREATE TABLE events (
@@ -44,6 +48,7 @@ _VERSION = 4
 _COLUMNS = "SELECT id, time, kind, job, fields FROM events"
 _OTHER_VERSION = "the journal was written by another version of copter"
 _NO_KIND = f"there is no event of this kind; {_OTHER_VERSION}"
+_OBJECT = TypeAdapter(dict[str, Any])
 JOURNAL = "journal.sqlite"
 """Name of the journal in a service's folder."""
 
@@ -102,7 +107,7 @@ class LiveJournal(Log):
         """
         round = "SELECT max(id) FROM events WHERE kind = 'Decided'"
         last = "SELECT max(id) FROM events WHERE job = one.job AND kind = 'Reported'"
-        yield from self._numbered(
+        return self._numbered(
             f"""
             {_COLUMNS} AS one WHERE kind != 'Noted' AND (
                 kind != 'Reported' OR id = ({last})
@@ -138,7 +143,7 @@ class LiveJournal(Log):
         """Yield events with their numbers, in order."""
         wanted = {column: value for column, value in (("kind", kind), ("job", job)) if value is not None}
         where = " AND ".join(("TRUE", *(f"{column} = ?" for column in wanted)))
-        yield from self._numbered(f"{_COLUMNS} WHERE {where} ORDER BY id", [*wanted.values()])
+        return self._numbered(f"{_COLUMNS} WHERE {where} ORDER BY id", [*wanted.values()])
 
     def last_time(self) -> float:
         """Return the time of the last event; 0 without events."""
@@ -185,11 +190,9 @@ class LiveJournal(Log):
         try:
             if kind not in KINDS:
                 raise ValueError(_NO_KIND)
-            fields = json.loads(text)
-            if not isinstance(fields, dict):
-                raise ValueError(f"fields = {text!r}: must be a JSON object")
+            fields = _OBJECT.validate_json(text)
             return made(kind, {"time": time} | ({} if job is None else {"job": job}) | fields)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise self._wrong(number, kind, error) from error
 
     def _wrong(self, number: int, kind: object, error: Exception) -> FileError:
@@ -198,12 +201,8 @@ class LiveJournal(Log):
             said = describe(error.errors())
             if any(one["type"] in UNKNOWN for one in error.errors()):
                 said += f"; {_OTHER_VERSION}"
-        elif isinstance(error, json.JSONDecodeError):
-            said = f"must be JSON: {error}"
-        elif isinstance(error, ValueError):
-            said = str(error)
         else:
-            said = f"{type(error).__name__}: {error}"
+            said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         return FileError(self.path, f"event {number} ({kind}): {said}")
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -127,7 +127,7 @@ class Launcher:
     async def _look_at_nodes(self) -> None:
         """Write an event if the set of failed nodes has changed."""
         reasons, record, state = await self._ask(self._backend.down), self._record, self._record.state
-        hosts = {state.host(type, node): (type, node) for type, node, _ in state.nodes()}
+        hosts = {state.host(type, node): (type, node) for type, node, _ in state.file.all_nodes}
         down = tuple(sorted((*hosts[host], why) for host, why in reasons.items() if host in hosts))
         if {one[:2] for one in down} != set(state.failed):
             record.write(NodesChanged(time=record.now(), down=down))
@@ -155,21 +155,17 @@ class Launcher:
                 if state.outcome is not None:
                     self._end(job, active, state)
                     continue
-                with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
-                    self._limit(job)
+                if job.closed is None and (reason := _used_up(job)):
+                    with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
+                        # As for a job that was cancelled, its run is stopped, then killed.
+                        now = self._record.now()
+                        self._record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
                 await self._end_if_wanted(job, active, run)
             except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
                 continue
             except UntrustedFileError as error:  # it concerns the folder of this run only
                 active.killed = active.killed or str(error)
                 await self._ask(self._backend.kill, run)
-
-    def _limit(self, job: LiveJob) -> None:
-        """Write that a job failed at its time limit."""
-        now = self._record.now()
-        if job.closed is None and (reason := _used_up(job)):
-            # As for a job that was cancelled, its run is stopped, then killed.
-            self._record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
 
     async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, run: Run) -> None:
         """Kill a run if there is a reason, or stop a run whose job is to run elsewhere or has ended."""
@@ -179,7 +175,7 @@ class Launcher:
                 active.killed = why
                 self._record.note(f"run {run.number} is killed: {why}", job.name)
             await self._ask(self._backend.kill, run)
-        elif self._is_to_leave(job, active) and math.isnan(active.stopped):
+        elif (job.target != active.place or _used_up(job)) and math.isnan(active.stopped):
             if math.isnan(active.told):
                 try:
                     self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
@@ -199,10 +195,6 @@ class Launcher:
         if job.file.elastic and now - heard > job.file.silence_seconds:
             return f"no report for {job.file.silence_seconds:g} s"
         return ""
-
-    def _is_to_leave(self, job: LiveJob, run: ActiveRun) -> bool:
-        """Return whether a run is to end because its job is to run elsewhere, or nowhere."""
-        return job.target != run.place or bool(_used_up(job))
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState, *, final: bool = False) -> None:
         """Write that a run ended and, in the same transaction, that its job ended if it did.
@@ -295,7 +287,7 @@ class Launcher:
         try:
             if job.file.elastic:
                 active.batch = job.batch(active.place)
-                run = replace(run, training=self._plan(job, active).as_dict())
+                run = replace(run, training=asdict(self._plan(job, active)))
             await self._ask(_begin, self._backend, run)
         except UntrustedFileError as error:
             self._end(job, active, RunState("failed", f"cannot be started: {error}"))
@@ -333,9 +325,9 @@ class Launcher:
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
         type, nodes = run.place
-        pairs = zip(nodes, run.devices, strict=True)
+        first = [self._file.first_gpu(type, node) for node, _ in nodes]
         return tuple(
-            tuple(self._file.first_gpu(type, node) + gpu for gpu in gpus) for (node, _), gpus in pairs
+            tuple(begin + gpu for gpu in gpus) for begin, gpus in zip(first, run.devices, strict=True)
         )
 
     def _plan(self, job: LiveJob, run: ActiveRun) -> TrainingPlan:

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from copter.live import ENDINGS
@@ -79,11 +80,8 @@ class ServiceRecord:
         no effect.
         """
         events = (*events, *self._cancelled_with(events))
-        try:
+        with self._writing():
             self.journal.add(*events, durable=durable)
-        except sqlite3.Error as error:
-            self._cannot_write(error)
-            raise
         if durable:
             self.trouble = ""
         for event in events:
@@ -113,19 +111,21 @@ class ServiceRecord:
         if not self.trouble:
             return
         note = Noted(time=self.now(), text=f"the journal is written again; before: {self.trouble}")
-        try:
-            self.journal.add(note)
-        except sqlite3.Error as error:
-            self._cannot_write(error)
-        else:
+        with suppress(sqlite3.Error):
+            self.write(note)
             _log.warning("the journal is written again")
-            self.trouble = ""
             self.changed.set()
 
-    def _cannot_write(self, error: sqlite3.Error) -> None:
-        if not self.trouble:
-            _log.error("the journal cannot be written: %s", error)
-        self.trouble = f"the journal cannot be written: {error}"
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Keep the reason if the journal cannot be written, and log it the first time."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if not self.trouble:
+                _log.error("the journal cannot be written: %s", error)
+            self.trouble = f"the journal cannot be written: {error}"
+            raise
 
     def oldest(self, keep: int) -> str | None:
         """Return the job that ended first; None if at most `keep` jobs have ended, or its run has not."""
@@ -136,11 +136,8 @@ class ServiceRecord:
         """Drop the job that ended first; its number and GPU seconds stay as sums by owner."""
         name, job = next(iter(self.state.ended.items()))
         assert job.closed is not None
-        try:
+        with self._writing():
             self.journal.drop(name, job.owner, job.closed.ending, job.ended_gpu_seconds)
-        except sqlite3.Error as error:
-            self._cannot_write(error)
-            raise
         del self.state.ended[name]
 
     def _recover(self) -> None:
@@ -171,9 +168,8 @@ class ServiceRecord:
 
     def _continue_times(self) -> None:
         """Make times continue from the last event if the clock is behind it."""
-        behind = max(self.state.timer.time, self.journal.last_time()) - (self.clock() - self.began)
-        if behind > 0:
-            self._offset = behind
+        behind = self.state.timer.time - (self.clock() - self.began)
+        self._offset = max(behind, 0.0)
         if behind > _NOTED_SECONDS:
             self.note(
                 f"the clock was set back by at least {behind:.0f} s while the service was down; "

@@ -39,7 +39,6 @@ class ReportBody(Strict):
     variance: Annotated[float, Field(ge=0, le=1e300, allow_inf_nan=False)] | None = None
     batch_size: Annotated[int, Field(ge=0, le=2**31)]
     saved_progress: _Share
-    figure: _Finite | None = None
 
     def report(self) -> TrainingReport:
         """Return the body as a report."""

@@ -61,7 +61,6 @@ def _job(job: LiveJob) -> dict[str, Any]:
         "progress": 1.0 if done else job.progress / job.work,
         "goodput": _finite(job.predicted_goodput()),
         "batch_size": None if report is None else report.batch_size,
-        "figure": None if report is None else report.figure,
         "restarts": job.restarts,
         "runs": job.runs,
         "failures": job.failed_runs,
@@ -117,7 +116,7 @@ def cluster_view(service: OfService) -> dict[str, Any]:
             "unusable": state.unusable.get((type, node), ""),
             "drained": (type, node) in state.drained,
         }
-        for type, node, gpus in state.nodes()
+        for type, node, gpus in state.file.all_nodes
     ]
     return {
         "time": record.now(),

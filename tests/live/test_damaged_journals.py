@@ -53,8 +53,8 @@ def refused(folder):
 @pytest.mark.parametrize(
     ("edit", "text", "says"),
     [
-        ("fields = ?", "{", "must be JSON"),
-        ("fields = ?", "[1]", "must be a JSON object"),
+        ("fields = ?", "{", "Invalid JSON"),
+        ("fields = ?", "[1]", "Input should be an object"),
         (
             "fields = json_set(fields, '$.novel', ?)",
             1,
@@ -108,7 +108,7 @@ def test_an_event_that_cannot_be_applied_is_named(folder, kind, job, changes, sa
 def test_the_end_of_a_job_that_is_no_json_is_named(folder):
     (number,) = numbers(folder, "Closed", "over")
     changed(folder, "UPDATE events SET fields = '{' WHERE kind = 'Closed'")
-    assert f"event {number} (Closed): must be JSON" in refused(folder)
+    assert f"event {number} (Closed): Invalid JSON" in refused(folder)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def _something_happens(rng, service, cluster, deaf):
         host = rng.choice([one.host(node) for one in cluster.gpus for node in range(one.nodes)])
         backend.broken.pop(host) if host in backend.broken else backend.broken.update({host: "off"})
     elif dice < 0.3:
-        type, node, _ = rng.choice(service.record.state.nodes())
+        type, node, _ = rng.choice(service.record.state.file.all_nodes)
         service.admission.drain(type, node, back=rng.random() < 0.6)
     elif dice < 0.45 and service.record.state.jobs:
         running = [job.name for job in service.record.state.jobs.values() if job.run is not None]
@@ -170,7 +170,7 @@ def test_reports_of_ended_jobs_and_old_rounds_are_not_read(tmp_path, monkeypatch
     clock, backend = service.record.clock, service.backend
     begin(service, ELASTIC, "over", max_gpus=1)
     for number in range(5):
-        service.admission.report("over", 1, report(float(number), figure=float(number)))
+        service.admission.report("over", 1, report(float(number), batch_size=number))
         step(service, 60.0)
     backend.end("over.1")
     look(service)
@@ -185,4 +185,4 @@ def test_reports_of_ended_jobs_and_old_rounds_are_not_read(tmp_path, monkeypatch
         "Ended", "Closed", "Opened"
     ]  # fmt: skip
     assert applied[4].report.progress == 4.0
-    assert jobs_view(later.record, True, 9)[0]["figure"] == 4.0
+    assert jobs_view(later.record, True, 9)[0]["batch_size"] == 4

@@ -89,7 +89,7 @@ def test_the_token_is_not_sent_to_another_address(service):
 @pytest.mark.parametrize(
     "answer",
     [(401, {}), (422, {}), (302, {}), (200, {}), (200, []), (200, orders(lease_seconds="soon"))]
-    + [(200, orders(batch={"local_batch": 0, "accumulation": 0, "learning_rate_factor": 1.0}))],
+    + [(200, orders(batch=[0, 0, 1.0]))],
 )
 def test_answers_without_sense_are_none(service, answer, capsys):
     service.answer = lambda posts: answer
@@ -99,7 +99,7 @@ def test_answers_without_sense_are_none(service, answer, capsys):
     reporter.post()
     assert not reporter.stop and reporter.ordered_batch() is None
     assert capsys.readouterr().err.count("reports fail") == 1
-    service.answer = lambda posts: (200, orders(batch=Batch(2, 1, 1.5)._asdict()))
+    service.answer = lambda posts: (200, orders(batch=Batch(2, 1, 1.5)))
     reporter.post()
     assert service.reports[-1]["times"][0]["count"] == 1
     assert "reports succeed again" in capsys.readouterr().err

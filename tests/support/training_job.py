@@ -53,7 +53,6 @@ def main(folder, seconds=0.0):
                 step.add(gradient(w, x[indices], y[indices]))
             mean = step.gradient()
             w -= RATE * step.learning_rate_factor * mean
-            step.figure(float(np.abs(mean).max()))
             line = {
                 "step": step.number,
                 "seen": seen,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,7 @@ class Job:
             hosts=tuple(f"node-{i}" for i in range(len(gpus))),
             gpus=tuple(gpus),
             environment={"OPENBLAS_NUM_THREADS": "1"},
-            training=training.as_dict(),
+            training=asdict(training),
         )
         self.run.write()
         command = [sys.executable, "-I", "-S", agent.__file__, str(self.run.folder)]

@@ -258,7 +258,6 @@ export class Detail {
       ["Goodput", number(job.goodput)],
       ["Batch size", count(job.batch_size)],
       ["Noise scale", "noise" in job ? number(job.noise) : null],
-      ["Figure", job.figure === null ? null : number(job.figure)],
       ["Application", job.application],
       ["Kind", job.file?.kind ?? job.kind],
       ["Owner", job.owner],

@@ -73,18 +73,17 @@ class CheckpointTimer:
     The age of a checkpoint is the time from the state that it saves until the next checkpoint is on disk.  A
     checkpoint is due if it would be too old after one more step and one more write, each 1.5 times as long as
     the longest recent one.  So the limit is exceeded only if a step or a write takes longer than that, and
-    only by the difference.  Before the first write, its duration is assumed to be a tenth of `seconds`.
+    only by the difference.  At first, a write is assumed to take a tenth of `seconds`.
     """
 
     _MARGIN = 1.5
     _FORGET = 0.98
-    """Factor by which the longest step's duration decays after each step."""
+    """Factor by which the longest duration of a step or a write decays after each of them."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._held = self._stepped = clock()
         self._longest, self._writing = 0.0, seconds / 10
-        self._first = True
 
     def step(self) -> bool:
         """Note the end of a step; return whether a checkpoint must be written now."""
@@ -96,6 +95,4 @@ class CheckpointTimer:
     def written(self, began: float) -> None:
         """Note that a checkpoint of the state at time `began` is on disk."""
         self._held, self._stepped = began, self._clock()
-        took = self._stepped - began
-        self._writing = took if self._first else max(took, self._FORGET * self._writing)
-        self._first = False
+        self._writing = max(self._stepped - began, self._FORGET * self._writing)

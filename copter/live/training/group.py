@@ -29,8 +29,6 @@ from copter.errors import CopterError
 from copter.live.backends.agent import identity
 from copter.live.backends.base import begun
 
-JOIN_SECONDS = 300.0
-"""Seconds for which processes wait for each other at the start."""
 SILENCE_SECONDS = 300.0
 """Seconds for which a process waits for a message of another one, or for its message to be received."""
 _CREDENTIALS = struct.Struct("iII")
@@ -95,24 +93,19 @@ class ProcessGroup:
 def join(folder: Path, rank: int, ranks: int) -> ProcessGroup:
     """Connect with all other processes of the run that has this folder.
 
-    Raises PeerError if a process does not connect in time, or the first one is on another machine.
+    The service ends a run whose processes do not find each other, because it sends no reports.  Raises
+    PeerError if the first process is on another machine, or belongs to another user.
     """
     if ranks == 1:
         return ProcessGroup()
-    name, deadline = local_name(folder), time.monotonic() + JOIN_SECONDS
     if rank:
-        return ProcessGroup(rank, {0: _find_first(folder, name, rank, deadline)})
+        return ProcessGroup(rank, {0: _find_first(folder, rank)})
     joined: dict[int, Connection] = {}
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(name)
+        listener.bind(local_name(folder))
         listener.listen(ranks)
         while len(joined) < ranks - 1:
-            listener.settimeout(max(deadline - time.monotonic(), 0.001))
-            try:
-                peer = _connection(listener.accept()[0])
-            except TimeoutError:
-                missing = ", ".join(str(each) for each in range(1, ranks) if each not in joined)
-                raise PeerError(f"processes {missing} did not connect within {JOIN_SECONDS:g} s") from None
+            peer = _connection(listener.accept()[0])
             if peer is None:
                 continue
             try:
@@ -127,15 +120,15 @@ def local_name(folder: Path) -> str:
     return "\0copter-" + hashlib.sha256(os.fsencode(folder)).hexdigest()
 
 
-def _find_first(folder: Path, name: str, rank: int, deadline: float) -> Connection:
+def _find_first(folder: Path, rank: int) -> Connection:
     here = identity(os.getpid())["boot"]
-    while time.monotonic() < deadline:
+    while True:
         first = begun(folder, 0)
         if first and first.get("boot") != here:
             raise PeerError("process 0 is on another machine: jobs on several machines need TorchTraining")
         found = socket.socket(socket.AF_UNIX)
         try:
-            found.connect(name)
+            found.connect(local_name(folder))
         except ConnectionRefusedError:  # process 0 does not listen yet
             found.close()
             time.sleep(0.02)
@@ -145,7 +138,6 @@ def _find_first(folder: Path, name: str, rank: int, deadline: float) -> Connecti
             raise PeerError("a process of another user listens at the address of process 0")
         peer.send_bytes(rank.to_bytes(4, "little"))
         return peer
-    raise PeerError(f"process 0 was not found on this machine within {JOIN_SECONDS:g} s")
 
 
 def _connection(connected: socket.socket) -> Connection | None:
@@ -154,7 +146,6 @@ def _connection(connected: socket.socket) -> Connection | None:
     if _CREDENTIALS.unpack(credentials)[1] != os.geteuid():
         connected.close()
         return None
-    connected.setblocking(True)
     limit = struct.pack("ll", int(SILENCE_SECONDS), int(SILENCE_SECONDS % 1 * 1e6))
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)

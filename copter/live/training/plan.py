@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 
@@ -68,14 +68,10 @@ class TrainingPlan:
     report_seconds: float = 30.0
     lease_seconds: float = 600.0
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as they are in ``run.json``."""
-        return asdict(self) | {"batch": self.batch._asdict()}
-
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Return the plan of a dictionary from :meth:`as_dict`."""
-        return cls(**fields | {"batch": Batch(**fields["batch"])})
+        """Return the plan of its fields as they are in ``run.json``."""
+        return cls(**fields | {"batch": Batch(*fields["batch"])})
 
 
 @dataclass(frozen=True)
@@ -136,8 +132,6 @@ class TrainingReport:
         Number of examples of the last step, over all processes.
     saved_progress : float
         Progress at the last checkpoint.
-    figure : float or None
-        A number that the training script reports, such as its loss.
     """
 
     progress: float
@@ -148,7 +142,6 @@ class TrainingReport:
     variance: float | None
     batch_size: int
     saved_progress: float
-    figure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +161,6 @@ class Orders:
         if not isinstance(fields, dict):
             raise TypeError(f"orders = {fields!r}: must be a mapping of names to values")
         if (batch := fields.get("batch")) is not None:
-            batch = Batch(**batch)
+            batch = Batch(*batch)
             batch.check()
         return cls(float(fields["lease_seconds"]), bool(fields["stop"]), batch)

@@ -190,10 +190,6 @@ class TorchStep:
             group["lr"] = rate
         training.optimizer.zero_grad()
 
-    def figure(self, value: float) -> None:
-        """Report a number of the script's own, such as the loss; only the first process's number is used."""
-        self._step.figure(value)
-
 
 class TorchTraining:
     """A job that trains a PyTorch model; see the module's example.

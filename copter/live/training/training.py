@@ -205,13 +205,17 @@ class TrainingStep:
                 f"step {self.number}: {self._added} gradients: must be {len(self._parts)}, one a pass"
             )
         total = self._total
-        self._agree(self._squares, lambda: float(total @ total), lambda: total, total)
+        self.agree(self._squares, lambda: float(total @ total), lambda: total, total)
         return self._layout.unpack(total)
 
     def agree(
-        self, squares: float, square_of_mean: Callable[[], float], mean: Callable[[], NDArray[Any]]
+        self,
+        squares: float,
+        square_of_mean: Callable[[], float],
+        mean: Callable[[], NDArray[Any]],
+        total: NDArray[Any] | None = None,
     ) -> None:
-        """End a step whose gradients were averaged by other means than :meth:`gradient`.
+        """End a step: average the `total`, unless other means have done so, and agree on the next step.
 
         Parameters
         ----------
@@ -220,30 +224,19 @@ class TrainingStep:
         square_of_mean, mean : callable
             Functions without arguments that return the squared norm of the mean gradient over all processes
             and passes, and its flat vector.  The first process calls them if needed.
+        total : array, optional
+            Sum of this process's gradients, which becomes the mean gradient.
         """
-        self._agree(squares, square_of_mean, mean, np.empty(0))
-
-    def figure(self, value: float) -> None:
-        """Report a number of the script's own, such as the loss; only the first process's number is used."""
-        self._training._figure = float(value) if math.isfinite(value) else None
-
-    def _agree(
-        self,
-        squares: float,
-        square_of_mean: Callable[[], float],
-        mean: Callable[[], NDArray[Any]],
-        total: NDArray[Any],
-    ) -> None:
         if self._decision is not None:
             raise TrainingError(f"step {self.number}: the gradient must be averaged once only")
-        training = self._training
+        training, vector = self._training, np.empty(0) if total is None else total
 
         def decide(notes: list[bytes]) -> bytes:
-            total[...] /= training._gradient_count
+            vector[...] /= training._gradient_count
             heard = [_Note(*_NOTE.unpack(note)) for note in notes]
             return _DECISION.pack(*training._decide(heard, square_of_mean, mean))
 
-        decision = training._group.reduce(total, _NOTE.pack(training._told, squares), decide)
+        decision = training._group.reduce(vector, _NOTE.pack(training._told, squares), decide)
         self._decision = _Decision(*_DECISION.unpack(decision))
 
 
@@ -307,7 +300,6 @@ class Training:
         self._scaling = _Scaling(cast(ScalingRule, plan.rule), plan.initial_batch)
         self.step_count, self.progress, self._saved_progress = 0, 0.0, 0.0
         self._batch, self._last_batch_size = plan.batch, 0
-        self._figure: float | None = None
         self._began: float | None = None
         self._told = False
         self._checkpoints: Checkpoints | None = None
@@ -490,7 +482,6 @@ class Training:
             variance=self._noise.variance if known else None,
             batch_size=self._last_batch_size,
             saved_progress=self._saved_progress,
-            figure=self._figure,
         )
 
     # ---- checkpoints ----------------------------------------------------------------------------

@@ -124,7 +124,6 @@ def main() -> None:
         rate = arguments.learning_rate * step.learning_rate_factor
         for name, weights in model.items():
             weights -= rate * mean[name]
-        step.figure(loss)
         if training.rank == 0 and step.number % arguments.say_every == 0:
             print(
                 f"step {step.number}: loss {loss:.4f}, batch {step.batch_size} in {training.ranks} processes,"

@@ -48,7 +48,6 @@ def main() -> None:
             loss = torch.nn.functional.cross_entropy(model(x[indices]), y[indices])
             step.backward(loss)
         step.update()
-        step.figure(loss.item())
         if training.rank == 0 and step.number % arguments.say_every == 0:
             print(
                 f"step {step.number}: loss {loss.item():.4f}, batch {step.batch_size} in {training.ranks}"
