@@ -139,7 +139,7 @@ def test_runs_continue_if_the_next_service_has_the_agent_elsewhere(backend, tmp_
 
 def test_a_run_that_no_agent_began_is_lost(backend, tmp_path):
     never = run_of(tmp_path, "true")
-    assert state(backend, never) == RunState("lost", "no agent began it")
+    assert state(backend, never) == RunState("lost", "it was ended before it began")
     backend.start(never)
     assert until_ended(backend, never).outcome == "lost"
 

@@ -40,6 +40,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 _GRACE_SECONDS = 5.0
@@ -56,8 +57,10 @@ STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
 SCAN_SECONDS = 0.01
 """Time between two searches for processes that are left."""
-_KILLED_SECONDS = 2.0
-"""Time that :func:`kill_part` waits for the end of the processes that it kills."""
+_KILLED_SECONDS = 0.2
+"""Time that :func:`kill_part` waits for the end of the processes that it kills.
+
+A process that waits for a device can take minutes; the next call finds it again."""
 _AGAIN_SECONDS = 1.0
 """Time between two attempts to write how the run ended, on a full disk."""
 _LOG_SECONDS = 1.0
@@ -95,23 +98,23 @@ def main(folder: str, node: int) -> int:
     if not claim(folder, node, identity(os.getpid())):
         print(f"{run['job']}.{run['number']}: another agent has claimed this part", file=sys.stderr)
         return 1
-    began, over, limiter = time.time(), threading.Event(), None
+    began, log = time.time(), None
     try:
-        with open(os.path.join(folder, f"log-{node}.txt"), "a+b", buffering=0, opener=_private) as log:
-            for process in start(run, folder, node, log, cgroup):
-                processes.append(process)
-                if told:  # a signal arrived while the processes were being started
-                    terminate(process, run["once"])
-            limiter = start_limiter(os.dup(log.fileno()), run["log_bytes"], over)
+        log = open(os.path.join(folder, f"log-{node}.txt"), "a+b", buffering=0, opener=_private)
+        for process in start(run, folder, node, log, cgroup):
+            processes.append(process)
+            if told:  # a signal arrived while the processes were being started
+                terminate(process, run["once"])
+        limit_log(log.fileno(), run["log_bytes"])
         outcome = wait(processes, told)
     except OSError as error:
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
     _end_the_rest(folder, node, cgroup)
     if outcome["reason"] and (kills := _memory_kills(cgroup)):
         outcome["reason"] = _memory_reason(run, node, kills)
-    if limiter is not None:
-        over.set()
-        limiter.join()
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    if log is not None:
+        try_to_cut(log.fileno(), run["log_bytes"])
     write_when_possible(
         os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()}
     )
@@ -198,8 +201,8 @@ def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
     if process.returncode is not None:
         return
     for pid in _below(process.pid, _living()) if all_of_it else ():
-        _send(pid, signal.SIGTERM)
-    _send(process.pid, signal.SIGTERM)
+        send(pid, signal.SIGTERM)
+    send(process.pid, signal.SIGTERM)
 
 
 def part_processes(folder: str, node: int, agent: int | None = None) -> list[int]:
@@ -209,7 +212,7 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
     """
     marks = {os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, RUN_FILE)}"), f"COPTER_NODE={node}".encode()}
     living = _living()
-    found = set() if agent is None else {pid for pid in _below(agent, living) if _send(pid, 0)}
+    found = set() if agent is None else {pid for pid in _below(agent, living) if send(pid, 0)}
     for pid in living.keys() - found - {agent, os.getpid()}:
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
@@ -221,22 +224,20 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
     return sorted(found)
 
 
-def kill_part(
-    folder: str, node: int, agent: int | None, seconds: float = _KILLED_SECONDS, *, cgroup: str = ""
-) -> bool:
+def kill_part(folder: str, node: int, agent: int | None, *, cgroup: str = "") -> bool:
     """Kill the processes of a node's part and then its agent, if any; return whether none is left.
 
     The agent is paused first.  It remains the parent of orphans, which can be found until they have ended.
     """
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + _KILLED_SECONDS
     if agent is not None:
-        _send(agent, signal.SIGSTOP)
+        send(agent, signal.SIGSTOP)
     while _kill_once(folder, node, agent, cgroup):
         if time.monotonic() > deadline:
             return False
         time.sleep(SCAN_SECONDS)
     if agent is not None:
-        _send(agent, signal.SIGKILL)
+        send(agent, signal.SIGKILL)
     return True
 
 
@@ -260,7 +261,7 @@ def _kill_once(folder: str, node: int, agent: int | None, cgroup: str) -> bool:
         return True
     left = part_processes(folder, node, agent)
     for pid in left:
-        _send(pid, signal.SIGKILL)
+        send(pid, signal.SIGKILL)
     return bool(left)
 
 
@@ -272,7 +273,7 @@ def kill_cgroup(cgroup: str) -> bool:
         put(f"{cgroup}/cgroup.kill", "1")
     except FileNotFoundError:  # before Linux 5.14
         for pid in _read(f"{cgroup}/cgroup.procs").split():
-            _send(int(pid), signal.SIGKILL)
+            send(int(pid), signal.SIGKILL)
     return True
 
 
@@ -343,7 +344,7 @@ def _below(pid: int, parents: dict[int, int]) -> set[int]:
     return found
 
 
-def _send(pid: int, number: int) -> bool:
+def send(pid: int, number: int) -> bool:
     """Send a signal to a process; return False if it has ended, or belongs to another user."""
     try:
         os.kill(pid, number)
@@ -359,28 +360,16 @@ def die_with(parent: int, number: int = signal.SIGKILL) -> None:
         os._exit(1)
 
 
-def start_limiter(log: int, most: int, over: threading.Event) -> threading.Thread:
-    """Start the thread that limits a log; all signals go to the main thread, whose wait they interrupt."""
-    limiter = threading.Thread(target=limit_log, args=(log, most, over), daemon=True)
-    former = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    limiter.start()
-    signal.pthread_sigmask(signal.SIG_SETMASK, former)
-    return limiter
+def limit_log(log: int, most: int) -> None:
+    """Cut a log every second if it takes more than `most` bytes, in the handler of a timer's signal."""
+    signal.signal(signal.SIGALRM, lambda *_: try_to_cut(log, most))
+    signal.setitimer(signal.ITIMER_REAL, _LOG_SECONDS, _LOG_SECONDS)
 
 
-def limit_log(log: int, most: int, over: threading.Event) -> None:
-    """Cut a log every second if it takes more than `most` bytes, and once more when its run is `over`."""
-    last = ""
-    while True:
-        is_last = over.wait(_LOG_SECONDS)
-        try:
-            cut_log(log, most)
-        except OSError as error:  # such as a full disk; the next check may succeed
-            if str(error) != last:
-                print(f"the log cannot be cut: {error}", file=sys.stderr, flush=True)
-            last = str(error)
-        if is_last:
-            return
+def try_to_cut(log: int, most: int) -> None:
+    """Cut a log that takes too much; after an error, such as a full disk, a later attempt may succeed."""
+    with suppress(OSError):
+        cut_log(log, most)
 
 
 def cut_log(log: int, most: int) -> None:

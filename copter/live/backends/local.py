@@ -41,12 +41,8 @@ from copter.live.backends.base import (
 from copter.live.backends.cgroups import AUTO, find_cgroups
 from copter.live.untrusted import UntrustedFileError, open_to_append
 
-_BEGIN_SECONDS = 20.0
-"""Seconds after its start by which an agent has claimed its part; an agent that has not never will."""
 _AGENT = os.fsencode(os.path.basename(agent.__file__))
 _MOST_PIDS = 2**31
-_CLAIMED_SECONDS = 2.0
-"""Seconds after its claim by which an agent has written its process number."""
 
 
 class LocalBackend:
@@ -70,9 +66,6 @@ class LocalBackend:
         self._failed, self._passed = folder / "failed", passed_on(environment)
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
-        self._asked: dict[str, float] = {}
-        self._resisting: set[tuple[str, int]] = set()
-        self._begun: set[tuple[str, int]] = set()  # parts whose agents have noted their start
         self._cgroups, self.notice = find_cgroups(cgroup, folder)
         self.limits = () if self._cgroups is None else self._cgroups.limits
 
@@ -89,7 +82,6 @@ class LocalBackend:
         gone = [host for host in run.hosts if host in down]
         if gone:
             raise BackendError(f"run {run.id}: node {gone[0]}: {down[gone[0]]}")
-        self._asked[run.id] = time.monotonic()
         cgroups = [self._cgroups.make(run, node) for node in range(len(run.hosts))] if self._cgroups else []
         for node in range(len(run.hosts)):
             inside = {agent.CGROUP: str(cgroups[node])} if cgroups else {}
@@ -115,8 +107,8 @@ class LocalBackend:
     def stop(self, run: Run) -> None:
         """Send SIGTERM to the agents, which forward it; a part that has not begun will never begin."""
         for node in range(len(run.hosts)):
-            if not claim(run.folder, node):
-                self._terminate(run, node)
+            if not claim(run.folder, node) and (pid := self._agent(run, node)) is not None:
+                agent.send(pid, signal.SIGTERM)
 
     def kill(self, run: Run) -> None:
         """Kill the processes of the run, also those in other sessions, and then the agents."""
@@ -126,13 +118,15 @@ class LocalBackend:
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """Return the states that follow from the folders and the process table."""
-        self._reap()
+        self.close()
         down = self.down()
         return {run.id: self._state_of(run, down) for run in runs}
 
     def close(self) -> None:
         """Collect the exit codes of agents that have ended; the other agents continue."""
-        self._reap()
+        for key, child in list(self._children.items()):
+            if child.poll() is not None:
+                del self._children[key]
 
     def _state_of(self, run: Run, down: Mapping[str, str]) -> RunState:
         try:
@@ -149,22 +143,16 @@ class LocalBackend:
         # An agent leaves processes behind only if it was killed, or if the job wrote the file of its end.
         if not all([self._end(run, node) for node in range(len(run.hosts))]):
             return RunState()
-        self._asked.pop(run.id, None)
         for node in range(len(run.hosts)):
             self._since.pop((run.id, node), None)
-            self._begun.discard((run.id, node))
         return state
 
     def _end(self, run: Run, node: int) -> bool:
         """Kill what is left of a part; return whether nothing is left."""
-        key, found = (run.id, node), self._agent(run, node)
-        # Wait for the end of processes once only, because a process that waits for a device can take minutes.
-        waits = {"seconds": 0.0} if key in self._resisting else {}
         cgroup = str(self._cgroups.path(run, node)) if self._cgroups else ""
-        ended = agent.kill_part(str(run.folder), node, found, cgroup=cgroup, **waits)
+        ended = agent.kill_part(str(run.folder), node, self._agent(run, node), cgroup=cgroup)
         if ended and self._cgroups:
             self._cgroups.remove(run, node)
-        (self._resisting.discard if ended else self._resisting.add)(key)
         return ended
 
     def _state(self, run: Run, node: int) -> RunState:
@@ -173,34 +161,18 @@ class LocalBackend:
         if state is not None:
             if not agent_lives:
                 return state
-            if self._seen_for(run, node) < LATE_SECONDS:
+            now = time.monotonic()
+            if now - self._since.setdefault((run.id, node), now) < LATE_SECONDS:
                 return RunState()  # an agent writes this file shortly before it ends
             raise UntrustedFileError(f"ended-{node}.json: reports an end, but the agent still runs")
         noted = begun(run.folder, node)
-        if noted:
-            self._begun.add((run.id, node))
-        if noted is None:
-            if (run.id, node) in self._begun:
-                raise UntrustedFileError(f"begun-{node}.json: was removed while the run was going on")
-            asked = self._asked.get(run.id)
-            if asked is not None and time.monotonic() - asked < _BEGIN_SECONDS:
-                return RunState(waiting=True)
-            if claim(run.folder, node):
-                return RunState("lost", "no agent began it")
-            return RunState(waiting=True)  # an agent claimed it in the meantime
-        if not noted:  # claimed by kill, or by an agent that has not written its process number yet
-            if self._seen_for(run, node) < _CLAIMED_SECONDS:
-                return RunState(waiting=True)
-            return RunState("lost", "it was ended before it began")
         if agent_lives:
-            self._since.pop((run.id, node), None)
-            return RunState()
-        return ended(run.folder, node) or RunState("lost", "its agent was killed", by_itself=True)
-
-    def _seen_for(self, run: Run, node: int) -> float:
-        """Return for how many seconds a part has been in a temporary state."""
-        now = time.monotonic()
-        return now - self._since.setdefault((run.id, node), now)
+            return RunState(waiting=not noted)
+        if noted:
+            return ended(run.folder, node) or RunState("lost", "its agent was killed", by_itself=True)
+        if noted is None and not claim(run.folder, node):
+            return RunState(waiting=True)  # an agent has claimed it in the meantime
+        return RunState("lost", "it was ended before it began")
 
     def _agent(self, run: Run, node: int) -> int | None:
         """Return the process number of a part's agent, or None if the agent does not run.
@@ -217,20 +189,6 @@ class LocalBackend:
         likely = [said] if type(said) is int and 0 < said < _MOST_PIDS else []
         others = (int(name) for name in os.listdir("/proc") if name.isdecimal())
         return next((pid for pid in chain(likely, others) if _is_agent(pid, run, node)), None)
-
-    def _terminate(self, run: Run, node: int) -> None:
-        pid = self._agent(run, node)
-        if pid is None:
-            return
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            return  # the agent has just ended
-
-    def _reap(self) -> None:
-        for key, child in list(self._children.items()):
-            if child.poll() is not None:
-                del self._children[key]
 
 
 def visible_devices() -> list[str] | None:
