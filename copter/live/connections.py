@@ -40,9 +40,8 @@ def raise_file_limit() -> int:
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket for a server; raises CopterError if the address cannot be used."""
     try:
-        if host == "::":  # also for IPv4
-            return socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
     except OSError as error:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error  # not that of a lookup
         raise CopterError(f"address {host}:{port}: {why}") from None

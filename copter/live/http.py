@@ -94,7 +94,7 @@ _RUN = HTTPBearer(scheme_name="run", description="The token of the run.", auto_e
 
 def _authorize(request: Request, service: OfService) -> Author:
     """Return the author of a request."""
-    author = service.author(_token(request))
+    author = service.tokens.author(_token(request))
     if author is None:
         raise _unauthorized(request)
     return author
@@ -114,24 +114,15 @@ def make_app(service: Service) -> FastAPI:
         task.cancel()
         await asyncio.wait([task])
 
-    app = FastAPI(title="copter", version="1", lifespan=running, docs_url=None, redoc_url=None)
-
+    app = FastAPI(
+        title="copter",
+        version="1",
+        lifespan=running,
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers=_ANSWERS,
+    )
     app.add_middleware(_Limited)
-
-    @app.exception_handler(RefusedError)
-    @app.exception_handler(sqlite3.Error)
-    @app.exception_handler(HTTPException)
-    @app.exception_handler(RequestValidationError)
-    async def failed(_: Request, error: Exception) -> Response:
-        match error:
-            case RefusedError():
-                return _refused(error.status, str(error))
-            case HTTPException():
-                return _refused(error.status_code, str(error.detail), error.headers)
-            case RequestValidationError():
-                return _refused(422, describe(error.errors()))
-        return _refused(503, f"the journal cannot be written: {error}")
-
     app.state.service = service
     users = APIRouter(dependencies=[Security(_USER), Depends(_authorize)], responses=_REFUSALS)
     for name, route in ROUTES.items():
@@ -241,13 +232,14 @@ async def drain(
 
 async def metrics(service: OfService) -> Response:
     """Return the metrics in Prometheus' text format."""
-    return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
+    text = service.record.metrics.text(service.record, silent=bool(service.launcher.silent))
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-_WRITES = (submit, dry_run, cancel, drain)
-_READS = (jobs_view, job_view, why_view, log, cluster_view, usage_view, metrics)
+_CALLED = (submit, dry_run, cancel, log, drain, metrics)
+_VIEWS = (jobs_view, job_view, why_view, cluster_view, usage_view)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    one.__name__.removesuffix("_view"): one for one in (*_WRITES, *_READS)
+    one.__name__.removesuffix("_view"): one for one in (*_CALLED, *_VIEWS)
 }
 
 
@@ -265,7 +257,7 @@ async def health(service: OfService, request: Request) -> Response:
     trouble = service.trouble
     if trouble:
         # The details may have paths of the service's machine.
-        known = service.author(_token(request)) is not None
+        known = service.tokens.author(_token(request)) is not None
         return _refused(503, trouble if known else trouble.partition(":")[0])
     return JSONResponse({"status": "well"})
 
@@ -318,6 +310,15 @@ def _unauthorized(request: Request) -> HTTPException:
 
 def _refused(status: int, why: str, headers: Any = None) -> Response:
     return JSONResponse({"error": why}, status, headers=headers)
+
+
+_ANSWERS: dict[Any, Any] = {
+    RefusedError: lambda _, error: _refused(error.status, str(error)),
+    sqlite3.Error: lambda _, error: _refused(503, f"the journal cannot be written: {error}"),
+    HTTPException: lambda _, error: _refused(error.status_code, str(error.detail), error.headers),
+    RequestValidationError: lambda _, error: _refused(422, describe(error.errors())),
+}
+"""Responses to requests that raise an exception."""
 
 
 def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int, bool]:

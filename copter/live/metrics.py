@@ -7,8 +7,8 @@ its own series.
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from copter.extras import extra
 
@@ -87,15 +87,17 @@ def _families(record: ServiceRecord, silent: bool) -> Iterator[Metric]:
     yield _gauge("journal_bytes", "Bytes of the journal", {(): record.journal.bytes})
 
 
-def _gauge(name: str, text: str, values: Mapping[tuple[str, ...], float], *labels: str) -> Metric:
-    family = GaugeMetricFamily(f"copter_live_{name}", text, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, value)
-    return family
+def _gauge(name: str, text: str, values: Mapping[Any, float], *labels: str) -> Any:
+    return _family(GaugeMetricFamily, name, text, values, labels)
 
 
-def _counter(name: str, text: str, values: Mapping[str, float], label: str) -> Metric:
-    family = CounterMetricFamily(f"copter_live_{name}", text, labels=[label])
+def _counter(name: str, text: str, values: Mapping[str, float], label: str) -> Any:
+    return _family(CounterMetricFamily, name, text, values, (label,))
+
+
+def _family(make: Any, name: str, text: str, values: Mapping[Any, float], labels: Sequence[str]) -> Any:
+    """Return a metric with its values by a label, or by a tuple of labels."""
+    family = make(f"copter_live_{name}", text, labels=labels)
     for key, value in values.items():
-        family.add_metric([key], value)
+        family.add_metric((key,) if isinstance(key, str) else key, value)
     return family

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -54,15 +54,6 @@ _LEAST_DECISION_SECONDS, _DECISION_ROUNDS = 60.0, 10.0
 _CLOSE_SECONDS = 1.0
 """Longest time in seconds for which the end of the service waits for the policy."""
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """A decision with the rest of a policy's answer, checked in the policy's thread."""
-
-    decision: Decision
-    figures: dict[str, float]
-    wakes: float
 
 
 class LiveRounds:
@@ -155,18 +146,14 @@ class LiveRounds:
         If the journal cannot be written, nothing changes, and a new policy is asked later.
         """
         timer = self._record.state.timer
+        sums = timer.contention, timer.weight
         try:
-            if self._lost and not await self._replace():
-                return self._record.now() + _AGAIN_SECONDS
-            sums = timer.contention, timer.weight
-            try:
+            if not self._lost or await self._replace():
                 return await self._round()
-            except sqlite3.Error:  # as if this round had not been
-                timer.contention, timer.weight = sums
-                raise
-        except sqlite3.Error:  # the record has the reason
+        except sqlite3.Error:  # the record has the reason; as if this round had not been
+            timer.contention, timer.weight = sums
             self._lost = True
-            return self._record.now() + _AGAIN_SECONDS
+        return self._record.now() + _AGAIN_SECONDS
 
     async def _round(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again."""
@@ -179,9 +166,9 @@ class LiveRounds:
         seen = record.journal.last
         self.deciding, error = True, ""
         try:
-            answer = await self._answer(now)
-            self._rounds.carry_out(answer.decision)
-            self.unplaced = frozenset(answer.decision.placed.evicted)
+            decision, figures, wakes = await self._answer(now)
+            self._rounds.carry_out(decision)
+            self.unplaced = frozenset(decision.placed.evicted)
         except PolicyFailedError as failed:  # all jobs keep their places
             error = str(failed)
         except Exception as raised:  # a place in the decision does not exist
@@ -207,8 +194,8 @@ class LiveRounds:
             return record.now() + _AGAIN_SECONDS
         decided = replace(
             decided,
-            figures=answer.figures,
-            policy_seconds=answer.decision.policy_seconds,
+            figures=figures,
+            policy_seconds=decision.policy_seconds,
             seconds=time.perf_counter() - began,
         )
         record.write(decided)
@@ -216,7 +203,7 @@ class LiveRounds:
         step = self.round_seconds
         if step is not None and decided.seconds > step:
             record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")
-        return answer.wakes
+        return wakes
 
     async def explain(self, job: str) -> list[str]:
         """Return the policy's sentences about a job in its last round; empty while it decides.
@@ -234,15 +221,18 @@ class LiveRounds:
             if thread.name == THREAD:
                 thread.join(_CLOSE_SECONDS)
 
-    async def _answer(self, now: ClusterState) -> _Answer:
-        """Return the answer of the policy; raise PolicyFailedError if it failed."""
+    async def _answer(self, now: ClusterState) -> tuple[Decision, dict[str, float], float]:
+        """Return the policy's decision, its finite figures, and when it wants to be asked again.
+
+        Raises PolicyFailedError if the policy failed.
+        """
         rounds = self._rounds
 
-        def answer() -> _Answer:
+        def answer() -> tuple[Decision, dict[str, float], float]:
             decision = rounds.decide(now)
             figures = {words(str(key)): float(value) for key, value in decision.figures.items()}
             finite = {key: value for key, value in figures.items() if math.isfinite(value)}
-            return _Answer(decision, finite, float(min(now.wakes, default=math.inf)))
+            return decision, finite, float(min(now.wakes, default=math.inf))
 
         return await self._call(answer)
 

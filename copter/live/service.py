@@ -35,7 +35,7 @@ from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
 from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
-from copter.live.tokens import Author, Tokens
+from copter.live.tokens import Tokens
 
 _log = logging.getLogger("copter.live")
 
@@ -72,6 +72,8 @@ class Service:
     ----------
     token : str
         The generated token.
+    tokens : Tokens
+        This token and those of the file.
     record : ServiceRecord
         Journal and state.
     admission : Admission
@@ -106,7 +108,7 @@ class Service:
         try:
             journal = _journal(folder)
             self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
-            self._tokens = Tokens(self.token, tokens)
+            self.tokens = Tokens(self.token, tokens)
             self.record = ServiceRecord(journal, cluster, clock or steady_clock())
             _check_folders(self.record, folder / JOBS)
             self.launcher = Launcher(self.record, self.folder, cluster, backend, url=url, token=self.token)
@@ -150,14 +152,6 @@ class Service:
         if not self.rounds.trouble:
             return ""
         return f"the policy failed: {self.rounds.trouble}"
-
-    def author(self, token: str) -> Author | None:
-        """Return the author of requests with a token; None if the token is invalid."""
-        return self._tokens.author(token)
-
-    def figures(self) -> str:
-        """Return the metrics in Prometheus' text format."""
-        return self.record.metrics.text(self.record, silent=bool(self.launcher.silent))
 
     def close(self) -> None:
         """Release everything; jobs continue.

@@ -58,7 +58,7 @@ def test_the_latest_jobs_are_kept_and_the_others_are_sums(few):
         assert known(service) == ["never", "bad"] and usage_view(service.record) == usage
         assert service.record.state.endings() == {"completed": 4, "failed": 1, "cancelled": 1}
         assert [path.name for path in (service.folder / "jobs").iterdir()] == ["bad"]
-        text = service.figures()
+        text = service.record.metrics.text(service.record, silent=False)
         assert 'copter_live_gpu_seconds_total{owner="alice"} 200.0' in text
         assert 'copter_live_jobs_over_total{ending="completed"} 4.0' in text
         with pytest.raises(RefusedError, match="no job 'job-0'"):

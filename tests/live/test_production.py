@@ -51,7 +51,7 @@ def test_the_dashboard_shows_all_metrics_and_no_others(tmp_path):
     dashboard = json.loads((ROOT / "docs/examples/grafana.json").read_text())
     service = make_service(tmp_path / "live")
     begin(service, RIGID, "first", gpus=1)
-    text = service.figures()
+    text = service.record.metrics.text(service.record, silent=False)
     service.close()
     families = list(text_string_to_metric_families(text))
     samples = {sample.name: family for family in families for sample in family.samples}
