@@ -17,7 +17,6 @@ from pathlib import Path
 
 from copter.errors import CopterError
 from copter.live import ENDINGS
-from copter.live.backends.base import Backend
 from copter.live.events import Closed, Drained, Reported, Submitted
 from copter.live.files import LONGEST_NAME, JobFile
 from copter.live.jobs import ActiveRun, LiveJob
@@ -54,8 +53,8 @@ class RefusedError(CopterError, ValueError):
 class Admission:
     """Checks of the requests of users and runs."""
 
-    def __init__(self, record: ServiceRecord, rounds: LiveRounds, backend: Backend) -> None:
-        self._record, self._rounds, self._backend = record, rounds, backend
+    def __init__(self, record: ServiceRecord, rounds: LiveRounds) -> None:
+        self._record, self._rounds = record, rounds
 
     def submit(self, file: JobFile, author: Author = ADMIN, array: int | None = None) -> list[str]:
         """Accept a job and return its name; it is in the journal then.
@@ -233,13 +232,6 @@ class Admission:
         unknown = [type for type in file.types if type not in types]
         if unknown:
             raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
-        unenforced = [name for name in file.limits if name not in self._backend.limits]
-        if unenforced:
-            raise RefusedError(
-                422,
-                f"{unenforced[0]}: the backend {self._backend.name!r} of this service cannot enforce this"
-                " limit: omit it",
-            )
 
 
 def known_job(record: ServiceRecord, name: str) -> LiveJob:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from copter.errors import CopterError
 from copter.extras import extra
-from copter.live.backends.base import CPUS, LOG_BYTES, MEMORY
+from copter.live.backends.base import LOG_BYTES
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.workload import JobSubmission, Kind
 
@@ -84,8 +84,6 @@ class JobFile(Strict):
     after: Annotated[tuple[Name, ...], Field(max_length=1000, strict=False)] = ()
     time_limit_seconds: Annotated[float | None, Field(gt=0, le=1e9)] = None
     retries: Annotated[int, Field(ge=0, le=1000)] = 3
-    memory_gb_per_gpu: Annotated[float | None, Field(ge=0.01, le=1e6, allow_inf_nan=False)] = None
-    cpus_per_gpu: Annotated[int | None, Field(ge=1, le=4096)] = None
 
     @model_validator(mode="after")
     def _belongs(self) -> Self:
@@ -126,12 +124,6 @@ class JobFile(Strict):
     def elastic(self) -> bool:
         """True if the job trains with :mod:`copter.live.training`."""
         return self.kind != "rigid"
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """Limits of the job's runs, as in :class:`.backends.base.Run`."""
-        given = {MEMORY: self.memory_gb_per_gpu, CPUS: self.cpus_per_gpu}
-        return {name: value for name, value in given.items() if value is not None}
 
     def submission(self, name: str, time: float) -> JobSubmission:
         """Return the job as a submission for policies."""

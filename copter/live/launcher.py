@@ -25,7 +25,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
+from copter.live.backends.base import Backend, BackendError, Run, RunState
 from copter.live.events import Closed, Ended, Ending, Launched, NodesChanged, Told
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
@@ -291,8 +291,6 @@ class Launcher:
             await self._ask(_begin, self._backend, run)
         except UntrustedFileError as error:
             self._end(job, active, RunState("failed", f"cannot be started: {error}"))
-        except RunRefusedError as error:
-            self._end(job, active, RunState("failed", str(error)), final=True)
         except BackendError as error:  # the next tick finds the run lost, unless the backend has it
             self._record.note(f"run {active.number} was not started: {error}", job.name)
         except Exception as error:  # an error of this job must not end the service
@@ -318,7 +316,6 @@ class Launcher:
                 once=not file.elastic,
                 environment=file.environment | index,
                 log_bytes=self._file.log_bytes,
-                limits=file.limits,
             )
         return active.run
 
@@ -352,9 +349,6 @@ class Launcher:
 def _begin(backend: Backend, run: Run) -> None:
     """Write a run's file and start it; the folder of the run must be new."""
     home, jobs = run.folder.parents[1:3]
-    for name in run.limits:  # the backend may have lost it since the job was submitted
-        if name not in backend.limits:
-            raise RunRefusedError(f"{name}: the backend {backend.name!r} cannot enforce this limit any more")
     try:
         jobs.mkdir(mode=0o700, exist_ok=True)
         with blamed_on(run.folder):

@@ -121,7 +121,7 @@ class Service:
                 soon_seconds=soon_seconds,
             )
             self.forecasts = Forecasts(self.record, self.rounds)
-            self.admission = Admission(self.record, self.rounds, backend)
+            self.admission = Admission(self.record, self.rounds)
         except BaseException as error:
             os.close(self._lock)
             if isinstance(error, sqlite3.Error):

@@ -133,10 +133,6 @@ def test_a_run_shows_its_own_token_and_no_other(service, http):
         ({"types": ["h100"]}, ("types", "h100")),
         ({"gpus": 1000}, ("no configuration",)),
         ({"seconds": 0}, ("seconds",)),
-        ({"memory_gb_per_gpu": 0.001}, ("memory_gb_per_gpu",)),
-        ({"memory_gb_per_gpu": "1"}, ("memory_gb_per_gpu",)),
-        ({"cpus_per_gpu": 0}, ("cpus_per_gpu",)),
-        ({"cpus_per_gpu": 1.5}, ("cpus_per_gpu",)),
     ],
 )
 def test_a_job_that_is_wrong_is_refused_with_the_field(service, http, wrong, words):

@@ -51,8 +51,6 @@ DEVICES = "COPTER_DEVICES"
 """Variable of an agent with the names of its GPUs; jobs do not get it."""
 CGROUP = "COPTER_CGROUP"
 """Variable of an agent with the folder of the cgroup for its processes; jobs do not get it."""
-MEMORY, CPUS = "memory_gb_per_gpu", "cpus_per_gpu"
-"""Names of the limits of a run, as in the job's file."""
 STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
 SCAN_SECONDS = 0.01
@@ -110,8 +108,6 @@ def main(folder: str, node: int) -> int:
     except OSError as error:
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
     _end_the_rest(folder, node, cgroup)
-    if outcome["reason"] and (kills := _memory_kills(cgroup)):
-        outcome["reason"] = _memory_reason(run, node, kills)
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     if log is not None:
         try_to_cut(log.fileno(), run["log_bytes"])
@@ -275,21 +271,6 @@ def kill_cgroup(cgroup: str) -> bool:
         for pid in _read(f"{cgroup}/cgroup.procs").split():
             send(int(pid), signal.SIGKILL)
     return True
-
-
-def _memory_kills(cgroup: str) -> dict[str, int]:
-    """Return the events of a cgroup's memory by name if the kernel killed processes; empty otherwise."""
-    text = _read(f"{cgroup}/memory.events") if cgroup else ""
-    events = {name: int(count) for name, count in map(str.split, text.splitlines())}
-    return events if events.get("oom_kill") else {}
-
-
-def _memory_reason(run: dict[str, Any], node: int, events: dict[str, int]) -> str:
-    """Return why the kernel killed processes of a run for their memory."""
-    each = run["limits"].get(MEMORY)
-    if each is None or not events.get("oom"):  # the run was not at its own limit
-        return "the kernel killed it, because the machine had no memory left"
-    return f"exceeded its memory limit of {each * run['gpus'][node]:g} GB"
 
 
 def _read(path: str) -> str:

@@ -24,7 +24,7 @@ from copter.errors import CopterError
 from copter.live.backends import agent
 from copter.live.untrusted import UntrustedFileError, blamed_on, read_record, words
 
-STOPPED, MEMORY, CPUS = agent.STOPPED, agent.MEMORY, agent.CPUS
+STOPPED = agent.STOPPED
 _UNTOLD = f"exit code {STOPPED} without a stop signal"
 LATE_SECONDS = 5.0
 """Largest delay, in seconds, between the end of a process on a node and the visibility of its files."""
@@ -52,10 +52,6 @@ class BackendError(CopterError, RuntimeError):
 
 class BackendSettingError(CopterError, ValueError):
     """A backend does not exist, or does not have the given option."""
-
-
-class RunRefusedError(BackendError):
-    """A backend will never start this run, for example because it cannot enforce a limit of the run."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +82,6 @@ class Run:
         Variables in addition to the node's own.
     log_bytes : int
         Largest number of bytes that the log of a node may take; the agent cuts a larger log.
-    limits : mapping of str to float
-        Limits of the processes on a node for each of its GPUs in the run: :data:`MEMORY` in GB and
-        :data:`CPUS`.  Without an entry there is no limit, or the default of the backend.
     training : mapping
         Data for the training script; :mod:`copter.live.training.plan` reads it.
     """
@@ -105,7 +98,6 @@ class Run:
     once: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     log_bytes: int = LOG_BYTES
-    limits: Mapping[str, float] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -160,28 +152,19 @@ class Backend(Protocol):
         Name of the backend, as in :data:`.registry.BACKENDS`.
     picks_devices : bool
         True if the backend chooses the GPUs of a run on each node.  Otherwise the run names them.
-    limits : tuple of str
-        Limits of a job that the backend enforces, from :data:`MEMORY` and :data:`CPUS`.
     notice : str
         What an operator should know about the backend, for the log at the start; empty if nothing.
     """
 
     name: str
     picks_devices: bool
-    limits: tuple[str, ...]
     notice: str
 
     def down(self) -> Mapping[str, str]:
         """Return the reason why each failed host does not work; working hosts are left out."""
 
     def start(self, run: Run) -> None:
-        """Start a run whose file has been written; the run may wait for its nodes before it begins.
-
-        Raises
-        ------
-        RunRefusedError
-            If the backend will never start the run.
-        """
+        """Start a run whose file has been written; the run may wait for its nodes before it begins."""
 
     def stop(self, run: Run) -> None:
         """Tell the processes of a run to write a checkpoint and end (SIGTERM)."""

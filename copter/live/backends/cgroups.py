@@ -2,12 +2,9 @@
 
 A process cannot leave its cgroup by a fork or a new session, and all processes in a cgroup are killed at
 once.  The agent starts the processes of its part inside the cgroup (:mod:`.agent`) and stays outside.  This
-module finds the folder in which the service may make cgroups, makes them with limits, and removes them.
+module finds the folder in which the service may make cgroups, makes them, and removes them.
 
-Without a setting the folder is the service's own cgroup, if it is delegated to the service.  Limits need
-controllers in ``cgroup.subtree_control`` of the folder, and then no process may be in the folder itself.
-They are enabled only in a folder that the setting names.  In the service's own cgroup they would prevent
-systemd from starting the service again in this cgroup while runs are left.
+Without a setting the folder is the service's own cgroup, if it is delegated to the service.
 
 Reference: Linux, Documentation/admin-guide/cgroup-v2.rst.
 """
@@ -25,18 +22,12 @@ from pathlib import Path
 from copter.durable.files import lock_file
 from copter.errors import CopterError
 from copter.live.backends import agent
-from copter.live.backends.base import CPUS, MEMORY, BackendError, BackendSettingError, Run
+from copter.live.backends.base import BackendError, BackendSettingError, Run
 from copter.live.folder import open_private, service_id
 
 _log = logging.getLogger("copter.live")
 
 AUTO, OFF = "auto", "off"
-_CONTROLLERS = {MEMORY: "memory", CPUS: "cpu"}
-"""Controller that enforces each limit."""
-_MOST_PROCESSES = 32_768
-"""Largest number of processes and threads of a part; less if the machine has less than twice as many."""
-_PERIOD = 100_000
-"""Microseconds for which ``cpu.max`` gives a time of the processors."""
 _REMOVE_SECONDS = 2.0
 """Time in which the processes of a cgroup that was left must have ended."""
 _MARKS = ("trusted.delegate", "user.delegate")
@@ -52,44 +43,21 @@ class RunCgroups:
         Folder of a cgroup.
     service : str
         Id of the service.  Cgroups with other names in the folder are left alone.
-    enable : bool
-        Enable the controllers that limits need.
-
-    Attributes
-    ----------
-    limits : tuple of str
-        Limits of runs that can be enforced.
-    why : str
-        Why a controller is not enabled; empty if all are.
     """
 
-    def __init__(self, folder: Path, service: str, *, enable: bool) -> None:
+    def __init__(self, folder: Path, service: str) -> None:
         self.folder, self._prefix = folder, f"copter-{service}-"
-        self.why = self._enable() if enable else "limits need a folder of their own: see the option cgroup"
-        self._enabled = (folder / "cgroup.subtree_control").read_text().split()
-        self.limits = tuple(name for name, needed in _CONTROLLERS.items() if needed in self._enabled)
 
     def path(self, run: Run, node: int) -> Path:
         """Return the folder of the cgroup of a part."""
         return self.folder / f"{self._prefix}{run.id}.{node}"
 
     def make(self, run: Run, node: int) -> Path:
-        """Make the cgroup of a part with the limits of the run; raise BackendError if it cannot be made."""
-        path, gpus = self.path(run, node), run.gpus[node]
+        """Make the cgroup of a part; raise BackendError if it cannot be made."""
+        path = self.path(run, node)
         try:
             path.mkdir(mode=0o755, exist_ok=True)
-            if "memory" in self._enabled:
-                agent.put(f"{path}/memory.oom.group", "1")
-            if MEMORY in run.limits:
-                agent.put(f"{path}/memory.max", str(int(run.limits[MEMORY] * gpus * 1e9)))
-                if (path / "memory.swap.max").exists():
-                    agent.put(f"{path}/memory.swap.max", "0")
-            if CPUS in run.limits:
-                agent.put(f"{path}/cpu.max", f"{int(run.limits[CPUS] * gpus * _PERIOD)} {_PERIOD}")
-            if "pids" in self._enabled:
-                agent.put(f"{path}/pids.max", str(_most_processes()))
         except OSError as error:
-            _remove(path)
             raise BackendError(f"run {run.id}: its cgroup cannot be made: {error}") from error
         return path
 
@@ -125,19 +93,6 @@ class RunCgroups:
             process.communicate()
             _remove(path)
 
-    def _enable(self) -> str:
-        """Enable controllers in the folder; return why one of them could not be enabled."""
-        there, why = (self.folder / "cgroup.controllers").read_text().split(), ""
-        for name in ("cpu", "memory", "pids"):
-            if name not in there:
-                why = why or f"there is no controller {name!r} in {self.folder}"
-                continue
-            try:
-                agent.put(f"{self.folder}/cgroup.subtree_control", f"+{name}")
-            except OSError as error:
-                why = why or f"the controller {name!r} cannot be enabled: {error}"
-        return why
-
 
 def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     """Return the cgroups of a service's runs, and a notice for the operator.
@@ -154,7 +109,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     RunCgroups or None
         None without cgroups.
     str
-        What runs have, and what they lack.
+        Where the cgroups are, or why there are none.
 
     Raises
     ------
@@ -170,7 +125,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
         if not (folder.is_absolute() and (folder / "cgroup.controllers").is_file()):
             raise OSError("must be auto, off or the absolute path of a cgroup of version 2")
         folder = folder.resolve()  # agents of an earlier service have this path, however it was written
-        found = RunCgroups(folder, service_id(service), enable=setting != AUTO)
+        found = RunCgroups(folder, service_id(service))
         found.check()
     except OSError as error:
         if setting != AUTO:
@@ -183,8 +138,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
             found.remove_left()
         finally:
             os.close(lock)
-    limits = f"with the limits {', '.join(found.limits)}" if found.limits else "without limits"
-    return found, f"runs have cgroups in {folder}, {limits}" + (f"; {found.why}" if found.why else "")
+    return found, f"runs have cgroups in {folder}"
 
 
 def kill_all(path: Path) -> bool:
@@ -240,7 +194,3 @@ def _used() -> set[str]:
             continue
         found |= {os.fsdecode(one.removeprefix(mark)) for one in variables if one.startswith(mark)}
     return found
-
-
-def _most_processes() -> int:
-    return min(_MOST_PROCESSES, int(Path("/proc/sys/kernel/pid_max").read_text()) // 2)

@@ -56,7 +56,7 @@ class LocalBackend:
         Names of variables of the service that jobs get in addition to :data:`.base.PASSED_ON`.
     cgroup : str
         ``"auto"`` for the service's own cgroup, if it is delegated; the absolute path of the folder of a
-        cgroup, which gives limits too; or ``"off"``.
+        cgroup; or ``"off"``.
     """
 
     name = "local"
@@ -67,7 +67,6 @@ class LocalBackend:
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._cgroups, self.notice = find_cgroups(cgroup, folder)
-        self.limits = () if self._cgroups is None else self._cgroups.limits
 
     def down(self) -> Mapping[str, str]:
         """Return the nodes whose failure is simulated."""

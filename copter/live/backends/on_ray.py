@@ -116,7 +116,6 @@ class RayBackend:
 
     name = "ray"
     picks_devices = True
-    limits: tuple[str, ...] = ()
     notice = ""
 
     def __init__(
