@@ -41,7 +41,7 @@ TRAINING_JOB = Path(__file__).parent / "support" / "training_job.py"
 
 
 class Local:
-    """Nodes of the local backend: a file says which have failed.
+    """Nodes of the local backend, which do not fail.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Local:
         Between two kills.
     """
 
-    kinds = {"service": 1, "process": 3, "agent": 2, "node": 1}
+    kinds = {"service": 1, "process": 3, "agent": 2}
     seconds = (0.3, 1.2)
 
     def __init__(self, folder):
@@ -64,14 +64,6 @@ class Local:
 
     def __exit__(self, *_):
         pass
-
-    def fail(self, kind, rng):
-        """Let something of the backend's own fail; returns what mends it, and after how many seconds."""
-        assert kind == "node"
-        (self.folder / "failed").mkdir(exist_ok=True)
-        mark = self.folder / "failed" / rng.choice(sum(self.hosts.values(), []))
-        mark.touch()
-        return lambda: mark.unlink(missing_ok=True), rng.uniform(0.5, 3.0)
 
 
 class OnRay(Local):
@@ -107,6 +99,7 @@ class OnRay(Local):
         )
 
     def fail(self, kind, rng):
+        """Let something of the backend's own fail; returns what mends it, and after how many seconds."""
         if kind == "worker":
             above = [one for pid in processes(self.folder, "agent") if (one := parent(pid)) is not None]
             if not above:

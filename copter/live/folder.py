@@ -15,7 +15,7 @@ from copter.errors import CopterError
 from copter.live.journal import JOURNAL
 
 TOKEN, JOBS, LOG = "token", "jobs", "service.log"
-_OWN = (TOKEN, JOBS, LOG, "failed", "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-wal")
+_OWN = (TOKEN, JOBS, LOG, "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-wal")
 
 
 def make_folder(folder: Path) -> None:

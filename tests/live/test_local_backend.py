@@ -11,11 +11,11 @@ import time
 
 import pytest
 from backend_contract import EveryBackend
-from live_runs import STUBBORN, Runs, run_of, state, until, until_ended, until_printed
+from live_runs import Runs, run_of, state, until, until_ended, until_printed
 
 from copter.live.backends import agent
 from copter.live.backends.agent import cut_log
-from copter.live.backends.base import BackendError, RunState, begun, claim
+from copter.live.backends.base import RunState, begun, claim
 from copter.live.backends.local import LocalBackend
 from support.training_runs import alive
 
@@ -142,19 +142,6 @@ def test_a_run_that_no_agent_began_is_lost(backend, tmp_path):
     assert state(backend, never) == RunState("lost", "it was ended before it began")
     backend.start(never)
     assert until_ended(backend, never).outcome == "lost"
-
-
-def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
-    run = run_of(tmp_path, sys.executable, "-c", STUBBORN, gpus=(1, 1))
-    backend.start(run)
-    until_printed(run, "begun", 0), until_printed(run, "begun", 1)
-    (tmp_path / "failed").mkdir()
-    (tmp_path / "failed" / "t4-1").touch()
-    assert set(backend.down()) == {"t4-1"}
-    now = state(backend, run)
-    assert now.outcome == "lost" and "t4-1" in now.reason
-    with pytest.raises(BackendError, match="t4-1"):
-        backend.start(run_of(tmp_path, "true", number=2, gpus=(1, 1)))
 
 
 def test_what_a_command_leaves_behind_ends_with_it(backend, tmp_path):

@@ -8,9 +8,6 @@ A run has ended when its agents and all other processes of the run have ended.  
 backend finds the processes that are left by their environment (:func:`.agent.kill_part`), and kills them.
 Where the service may make cgroups (:mod:`.cgroups`), each part of a run has one, and the processes in it are
 killed at once.
-
-To simulate a node failure, create a file with the node's name in ``failed/`` below the service's folder.  The
-node then counts as failed, and its runs are killed.
 """
 
 from __future__ import annotations
@@ -27,7 +24,6 @@ from pathlib import Path
 from copter.live.backends import agent
 from copter.live.backends.base import (
     LATE_SECONDS,
-    BackendError,
     Run,
     RunState,
     begun,
@@ -63,24 +59,17 @@ class LocalBackend:
     picks_devices = False
 
     def __init__(self, folder: Path, *, environment: Sequence[str] = (), cgroup: str = AUTO) -> None:
-        self._failed, self._passed = folder / "failed", passed_on(environment)
+        self._passed = passed_on(environment)
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._cgroups, self.notice = find_cgroups(cgroup, folder)
 
     def down(self) -> Mapping[str, str]:
-        """Return the nodes whose failure is simulated."""
-        try:
-            return {name: "its failure is simulated" for name in os.listdir(self._failed)}
-        except FileNotFoundError:
-            return {}
+        """Return no node: all are this machine."""
+        return {}
 
     def start(self, run: Run) -> None:
         """Start an agent for each node."""
-        down = self.down()
-        gone = [host for host in run.hosts if host in down]
-        if gone:
-            raise BackendError(f"run {run.id}: node {gone[0]}: {down[gone[0]]}")
         cgroups = [self._cgroups.make(run, node) for node in range(len(run.hosts))] if self._cgroups else []
         for node in range(len(run.hosts)):
             inside = {agent.CGROUP: str(cgroups[node])} if cgroups else {}
@@ -118,23 +107,17 @@ class LocalBackend:
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """Return the states that follow from the folders and the process table."""
         self.close()
-        down = self.down()
-        return {run.id: self._state_of(run, down) for run in runs}
+        return {run.id: self._state_of(run) for run in runs}
 
     def close(self) -> None:
         """Collect the exit codes of agents that have ended; the other agents continue."""
-        for key, child in list(self._children.items()):
-            if child.poll() is not None:
-                del self._children[key]
+        self._children = {key: child for key, child in self._children.items() if child.poll() is None}
 
-    def _state_of(self, run: Run, down: Mapping[str, str]) -> RunState:
+    def _state_of(self, run: Run) -> RunState:
         try:
             state = merged([self._state(run, node) for node in range(len(run.hosts))])
         except UntrustedFileError as error:
             state = RunState("failed", str(error))
-        failed = [host for host in run.hosts if host in down]
-        if failed and state.outcome is None:
-            state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
         if state.outcome is None:
             return state
         if state.outcome in ("failed", "lost"):  # kill its parts on other nodes too
