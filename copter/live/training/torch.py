@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,48 +101,23 @@ def _tensor(content: bytes) -> Any:
     return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
 
-class _TorchRun(Training):
-    """Training whose processes find each other by torch.distributed, through a file in the run's folder."""
-
-    def _meet(self, place: ProcessPlace) -> ProcessGroup:
-        if self.ranks == 1:
-            return ProcessGroup()
-        # No handler in Python runs while torch waits.  A process that dies of SIGTERM counts as stopped.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with _of_peers():
-            torch.distributed.init_process_group(
-                "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
-                store=torch.distributed.FileStore(str(Path(place.folder) / "torch-store"), self.ranks),
-                rank=self.rank,
-                world_size=self.ranks,
-                timeout=timedelta(seconds=SILENCE_SECONDS),
-            )
-        return _TorchGroup(self.rank)
-
-
-class TorchStep:
+class TorchStep(TrainingStep):
     """One step of training; made by :meth:`TorchTraining.steps`.
 
     Attributes
     ----------
-    number : int
-        Number of the job's step, from 0.
-    batch_size : int
-        Examples of the whole batch, over all processes and passes.
+    number, batch_size : int
+        As in :class:`copter.live.training.training.TrainingStep`.
     learning_rate_factor : float
         Factor on the learning rate for the initial batch size; :meth:`update` applies it.
     """
 
-    def __init__(self, training: TorchTraining, step: TrainingStep) -> None:
-        self.number, self.batch_size = step.number, step.batch_size
-        self.learning_rate_factor = step.learning_rate_factor
-        self._training, self._step = training, step
-        self._total: Any = None
-        self._squares, self._added = 0.0, 0
+    _training: TorchTraining
+    _total: Any
 
     def passes(self) -> Iterator[Any]:
         """Yield the indices of this process's examples in each pass, as int64 tensors on the CPU."""
-        for indices in self._step.passes():
+        for indices in super().passes():
             yield torch.from_numpy(indices)
 
     def backward(self, loss: Any) -> None:
@@ -153,7 +128,7 @@ class TorchStep:
         loss.backward()
         parts = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
         vector = torch.cat([part.detach().reshape(-1) for part in parts])
-        self._total = vector if self._total is None else self._total.add_(vector)
+        self._total = vector if self._added == 0 else self._total.add_(vector)
         self._squares += float(vector.dot(vector))
         self._added += 1
 
@@ -167,7 +142,7 @@ class TorchStep:
         PeerError
             If another process has ended.
         """
-        training, count = self._training, self._step.pass_count
+        training, count = self._training, len(self._parts)
         if self._added != count:
             raise TrainingError(f"step {self.number}: {self._added} losses: must be {count}, one a pass")
         mean = self._total
@@ -175,7 +150,7 @@ class TorchStep:
             with _of_peers():
                 torch.distributed.all_reduce(mean)
         mean /= count * training.ranks
-        self._step.agree(self._squares, lambda: float(mean.dot(mean)), lambda: mean.cpu().numpy())
+        self.agree(self._squares, lambda: float(mean.dot(mean)), lambda: mean.cpu().numpy())
         start = 0
         for each in training.parameters:
             part = mean[start : start + each.numel()]
@@ -191,7 +166,7 @@ class TorchStep:
         training.optimizer.zero_grad()
 
 
-class TorchTraining:
+class TorchTraining(Training):
     """A job that trains a PyTorch model; see the module's example.
 
     Parameters
@@ -205,7 +180,7 @@ class TorchTraining:
 
     Attributes
     ----------
-    rank, ranks, local_rank : int
+    rank, ranks, local_rank, step_count, progress
         As in :class:`copter.live.training.training.Training`.
     parameters : list of torch.nn.Parameter
         Parameters that are trained.
@@ -218,6 +193,8 @@ class TorchTraining:
         As in :class:`copter.live.training.training.Training`.
     """
 
+    _step = TorchStep
+
     def __init__(
         self, model: Any, optimizer: Any, *, examples: int, initial_batch: int, work: float, seed: int = 0
     ) -> None:
@@ -225,23 +202,25 @@ class TorchTraining:
         if not self.parameters:
             raise ValueError("model: must have parameters with requires_grad")
         self.optimizer = optimizer
-        device = self.parameters[0].device
-        state = _TorchState(model, optimizer, device)
-        self.training = _TorchRun(state, examples=examples, initial_batch=initial_batch, work=work, seed=seed)
-        self.rank, self.ranks = self.training.rank, self.training.ranks
-        self.local_rank = self.training.local_rank
-
-    @property
-    def progress(self) -> float:
-        """Progress of the job, in steps at the initial batch size."""
-        return self.training.progress
-
-    @property
-    def work(self) -> float:
-        """Number of steps at the initial batch size until the job is complete."""
-        return self.training.work
+        state = _TorchState(model, optimizer, self.parameters[0].device)
+        super().__init__(state, examples=examples, initial_batch=initial_batch, work=work, seed=seed)
 
     def steps(self) -> Iterator[TorchStep]:
         """Yield steps as :meth:`copter.live.training.training.Training.steps` does."""
-        for step in self.training.steps():
-            yield TorchStep(self, step)
+        return cast(Iterator[TorchStep], super().steps())
+
+    def _meet(self, place: ProcessPlace) -> ProcessGroup:
+        """Let the processes find each other by torch.distributed, through a file in the run's folder."""
+        if self.ranks == 1:
+            return ProcessGroup()
+        # No handler in Python runs while torch waits.  A process that dies of SIGTERM counts as stopped.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with _of_peers():
+            torch.distributed.init_process_group(
+                "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
+                store=torch.distributed.FileStore(str(Path(place.folder) / "torch-store"), self.ranks),
+                rank=self.rank,
+                world_size=self.ranks,
+                timeout=timedelta(seconds=SILENCE_SECONDS),
+            )
+        return _TorchGroup(self.rank)

@@ -162,11 +162,6 @@ class TrainingStep:
         self._last_pass_began = time.monotonic()
         self._decision: _Decision | None = None
 
-    @property
-    def pass_count(self) -> int:
-        """Number of passes, including the last."""
-        return len(self._parts)
-
     def passes(self) -> Iterator[NDArray[np.int64]]:
         """Yield the indices of this process's examples in each pass; every process has equally many."""
         for part in self._parts:
@@ -279,6 +274,8 @@ class Training:
     SystemExit
         If the run gets the stop signal before it begins.
     """
+
+    _step: type[TrainingStep] = TrainingStep
 
     def __init__(
         self,
@@ -435,7 +432,7 @@ class Training:
             self._timer = CheckpointTimer(self._plan.checkpoint_seconds)
         batch = self._loader.take(self.batch_size)
         parts = batch.reshape(self._batch.accumulation + 1, self.ranks, self._local)
-        return TrainingStep(self, parts[:, self.rank], factor)
+        return self._step(self, parts[:, self.rank], factor)
 
     def _decide(
         self, notes: list[_Note], square_of_mean: Callable[[], float], mean: Callable[[], NDArray[Any]]
