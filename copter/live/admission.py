@@ -165,12 +165,10 @@ class Admission:
         jobs = self._record.state.jobs
         can_change = [name for name, job in jobs.items() if patterns and _may_change(author, job.owner)]
         for name in names:
-            if not _is_pattern(name):
+            found = fnmatch.filter(can_change, name) if _is_pattern(name) else [name]
+            if found == [name]:
                 self._check_change(name, author)
-                chosen[name] = None
-                continue
-            found = fnmatch.filter(can_change, name)
-            if not found:
+            elif not found:
                 who = repr(author.name)
                 raise RefusedError(404, f"there is no job that {who} can cancel and that matches {name!r}")
             chosen |= dict.fromkeys(found)

@@ -43,6 +43,9 @@ _TokenFile: TypeAlias = Annotated[
     typer.Option(help=f"File with the service's token; the variable {_TOKEN_VARIABLE} takes precedence."),
 ]
 
+_Type: TypeAlias = Annotated[str, typer.Argument(help="GPU type of the node.")]
+_Number: TypeAlias = Annotated[int, typer.Argument(min=0, help="Number of the node, from 0.")]
+
 
 def register(app: typer.Typer) -> None:
     """Add the service's commands to an application."""
@@ -185,8 +188,6 @@ def serve(
             uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
         )
         server.run([listening])
-        if not server.started:
-            raise typer.Exit(3)
     except KeyboardInterrupt:  # the server has shut down
         pass
     finally:
@@ -354,8 +355,8 @@ def logs(
 
 def drain(
     client: Any,
-    type: Annotated[str, typer.Argument(help="GPU type of the node.")],
-    node: Annotated[int, typer.Argument(min=0, help="Number of the node, from 0.")],
+    type: _Type,
+    node: _Number,
 ) -> None:
     """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted.
 
@@ -368,8 +369,8 @@ def drain(
 
 def undrain(
     client: Any,
-    type: Annotated[str, typer.Argument(help="GPU type of the node.")],
-    node: Annotated[int, typer.Argument(min=0, help="Number of the node, from 0.")],
+    type: _Type,
+    node: _Number,
 ) -> None:
     """Put a drained node back into use."""
     client.drain(type, node, back=True)

@@ -30,6 +30,7 @@ from copter.live.events import Closed, Ended, Ending, Launched, NodesChanged, To
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
 from copter.live.jobs import ActiveRun, LiveJob
+from copter.live.policy_thread import described
 from copter.live.record import ServiceRecord
 from copter.live.training.plan import TrainingPlan
 from copter.live.untrusted import UntrustedFileError, blamed_on, check_shared
@@ -196,12 +197,8 @@ class Launcher:
             return f"no report for {job.file.silence_seconds:g} s"
         return ""
 
-    def _end(self, job: LiveJob, run: ActiveRun, state: RunState, *, final: bool = False) -> None:
-        """Write that a run ended and, in the same transaction, that its job ended if it did.
-
-        The job is complete, has used up its time, was tried too often, or is given up because this run is the
-        `final` one.
-        """
+    def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
+        """Write that a run ended and, in the same transaction, that its job ended if it did."""
         assert state.outcome is not None
         outcome, reason = state.outcome, state.reason
         if run.killed and outcome in ("lost", "failed"):
@@ -216,7 +213,7 @@ class Launcher:
             reason=reason,
             exit_code=state.exit_code,
         )
-        ending, why = ("failed", reason) if final else self._ending(job, ended)
+        ending, why = self._ending(job, ended)
         if ending is None or job.closed is not None:
             self._record.write(ended)
         else:
@@ -289,14 +286,12 @@ class Launcher:
                 active.batch = job.batch(active.place)
                 run = replace(run, training=asdict(self._plan(job, active)))
             await self._ask(_begin, self._backend, run)
-        except UntrustedFileError as error:
-            self._end(job, active, RunState("failed", f"cannot be started: {error}"))
         except BackendError as error:  # the next tick finds the run lost, unless the backend has it
             self._record.note(f"run {active.number} was not started: {error}", job.name)
         except Exception as error:  # an error of this job must not end the service
             _log.exception("job %s", job.name)
-            why = f"cannot be started: {type(error).__name__}: {error}"
-            self._end(job, active, RunState("failed", why), final=True)
+            why = str(error) if isinstance(error, UntrustedFileError) else described(error)
+            self._end(job, active, RunState("failed", f"cannot be started: {why}"))
 
     def _run_of(self, job: LiveJob, active: ActiveRun) -> Run:
         """Return a job's present run for the backend."""

@@ -8,7 +8,7 @@ import pytest
 
 from copter.live.training import Training, TrainingError
 from copter.live.training.layout import GradientLayout
-from copter.live.training.plan import Batch
+from copter.live.training.plan import Batch, Orders
 from copter.live.training.training import ArrayState, _Scaling
 from support.paced_digits import EXAMPLES
 from support.training_job import generate
@@ -118,4 +118,4 @@ def test_a_step_is_worth_what_the_noise_says():
 def test_batches_without_examples_are_refused():
     for wrong in (Batch(0, 0, 1.0), Batch(1, -1, 1.0), Batch(1, 0, 0.0), Batch(1, 0, float("nan"))):
         with pytest.raises(ValueError, match="local_batch must be at least 1"):
-            wrong.check()
+            Orders.from_dict({"lease_seconds": 1.0, "stop": False, "batch": list(wrong)})

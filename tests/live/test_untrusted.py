@@ -190,7 +190,7 @@ def test_no_process_of_others_is_signalled_by_what_a_run_says(tmp_path):
     backend, run = LocalBackend(tmp_path), run_of(tmp_path, "true")
     other = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
-        (run.folder / "begun-0.json").write_text(json.dumps(agent.identity(other.pid)))
+        (run.folder / "begun-0.json").write_text(json.dumps(agent.identity() | {"pid": other.pid}))
         backend.stop(run)
         backend.kill(run)
         assert backend.states([run])[run.id].outcome == "lost"

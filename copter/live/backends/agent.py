@@ -93,7 +93,7 @@ def main(folder: str, node: int) -> int:
     signal.signal(signal.SIGTERM, hand_on)
     signal.signal(signal.SIGUSR2, end_now)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if not claim(folder, node, identity(os.getpid())):
+    if not claim(folder, node, identity()):
         print(f"{run['job']}.{run['number']}: another agent has claimed this part", file=sys.stderr)
         return 1
     began, log = time.time(), None
@@ -134,10 +134,10 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def identity(pid: int) -> dict[str, Any]:
-    """Return the number of a process of this machine since its last start."""
+def identity() -> dict[str, Any]:
+    """Return the number of this process, and an id of this machine since its last start."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return {"pid": pid, "boot": file.read().strip()}
+        return {"pid": os.getpid(), "boot": file.read().strip()}
 
 
 def start(

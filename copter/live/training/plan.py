@@ -22,11 +22,6 @@ class Batch(NamedTuple):
     accumulation: int
     learning_rate_factor: float
 
-    def check(self) -> None:
-        """Raise ValueError for an invalid batch."""
-        if self.local_batch < 1 or self.accumulation < 0 or not 0 < self.learning_rate_factor < math.inf:
-            raise ValueError(f"{self}: local_batch must be at least 1, and the factor positive")
-
 
 @dataclass(frozen=True)
 class TrainingPlan:
@@ -161,6 +156,7 @@ class Orders:
         if not isinstance(fields, dict):
             raise TypeError(f"orders = {fields!r}: must be a mapping of names to values")
         if (batch := fields.get("batch")) is not None:
-            batch = Batch(*batch)
-            batch.check()
+            local_batch, accumulation, factor = batch = Batch(*batch)
+            if local_batch < 1 or accumulation < 0 or not 0 < factor < math.inf:
+                raise ValueError(f"{batch}: local_batch must be at least 1, and the factor positive")
         return cls(float(fields["lease_seconds"]), bool(fields["stop"]), batch)

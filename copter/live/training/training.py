@@ -34,12 +34,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast, get_args
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError, choices
+from copter.errors import CopterError
 from copter.live.backends.base import STOPPED
 from copter.live.training.checkpoints import Checkpoints, CheckpointTimer
 from copter.live.training.group import ProcessGroup, join
@@ -369,9 +369,6 @@ class Training:
             raise ValueError(f"work = {plan.work}: must be positive")
         if plan.initial_batch < 1:
             raise ValueError(f"initial_batch = {plan.initial_batch}: must be at least 1")
-        if plan.rule not in get_args(ScalingRule):
-            raise ValueError(f"rule = {plan.rule!r}: {choices(plan.rule, get_args(ScalingRule))}")
-        plan.batch.check()
 
     def _join(self, place: ProcessPlace) -> None:
         """Connect with the other processes of a run, and restore its checkpoint."""
