@@ -94,7 +94,7 @@ class Forecasts:
     def __init__(self, record: ServiceRecord, rounds: LiveRounds) -> None:
         self._record, self._rounds, self._turn = record, rounds, asyncio.Lock()
         self._kept: Forecast | None = None
-        self._task: asyncio.Task[Forecast] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def about(self, job: str, seconds: float) -> Forecast | None:
         """Return a forecast that has a job; an older one, or None without one, if it takes too long.
@@ -108,19 +108,13 @@ class Forecasts:
         seconds : float
             Longest wait.  The forecast is made all the same, for later calls.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while (kept := self._kept) is None or not self._is_valid(kept):
+        if not self._is_valid():
             if self._task is None or self._task.done():
-                self._task = loop.create_task(self._renew())
-            task = self._task
-            done, _ = await asyncio.wait({task}, timeout=max(deadline - loop.time(), 0.0))
-            if not done:
-                return kept if kept is not None and job in kept.jobs else None
-            kept = task.result()
-            if job in kept.jobs or kept.error:
-                return kept  # it is as recent as can be, also if a further event has changed the record
-        return kept
+                self._task = asyncio.create_task(self._renew())
+            await asyncio.wait({self._task}, timeout=seconds)
+        kept = self._kept
+        # After a further event, a forecast with the job is as recent as can be.
+        return kept if kept is not None and (job in kept.jobs or kept.error or self._is_valid()) else None
 
     async def with_new(self, job: LiveJob) -> Forecast:
         """Return a forecast with a job that is not submitted; it is not kept.
@@ -136,14 +130,15 @@ class Forecasts:
         finally:
             self._turn.release()
 
-    def _is_valid(self, forecast: Forecast) -> bool:
-        recent = self._record.now() - forecast.time < _KEPT_SECONDS
-        return recent and forecast.changes == self._record.changes
+    def _is_valid(self) -> bool:
+        kept, record = self._kept, self._record
+        if kept is None or kept.changes != record.changes:
+            return False
+        return record.now() - kept.time < _KEPT_SECONDS
 
-    async def _renew(self) -> Forecast:
+    async def _renew(self) -> None:
         async with self._turn:
             self._kept = await self._make(None)
-        return self._kept
 
     async def _make(self, new: LiveJob | None) -> Forecast:
         """Return a forecast of the present, or the reason why there is none; the caller has the turn."""

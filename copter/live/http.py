@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import functools
 import hmac
 import inspect
 import math
@@ -142,10 +143,10 @@ def _on_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
         return function
 
+    @functools.wraps(function)
     async def call(**given: Any) -> Any:
         return function(**given)
 
-    call.__name__, call.__doc__ = function.__name__, function.__doc__
     call.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
     return call
 

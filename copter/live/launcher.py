@@ -255,18 +255,14 @@ class Launcher:
             type, nodes = target
             if any(len(free.get((type, node), ())) < gpus for node, gpus in nodes):
                 continue
-            devices = []
-            for node, gpus in nodes:
-                there = free[type, node]
-                devices.append(tuple(there[:gpus]))
-                del there[:gpus]
+            devices = tuple(tuple(free[type, node].pop(0) for _ in range(gpus)) for node, gpus in nodes)
             event = Launched(
                 time=now,
                 job=job.name,
                 number=job.runs + 1,
                 place=target,
                 hosts=tuple(state.host(type, node) for node, _ in nodes),
-                devices=tuple(devices),
+                devices=devices,
             )
             launched.append((job, event))
         if not launched:

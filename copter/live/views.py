@@ -42,17 +42,17 @@ def jobs_view(
     return [_job(job) for job in islice(chain(record.state.jobs.values(), past), limit)]
 
 
+_AS_THEY_ARE = ("name", "status", "owner", "submitted", "restarts", "runs", "exit_code")
+_NOT_YET = {"told": None, "ended": None, "outcome": None, "exit_code": None, "reason": ""}
+
+
 def _job(job: LiveJob) -> dict[str, Any]:
     held, report, end = job.allocation, job.report, job.closed
     done = end is not None and end.ending == "completed"
     waits = f"after {', '.join(sorted(job.waits_for))}" if job.waits_for else ""
-    return {
-        "name": job.name,
-        "status": job.status,
+    return {name: getattr(job, name) for name in _AS_THEY_ARE} | {
         "application": job.submission.application,
         "kind": job.file.kind,
-        "owner": job.owner,
-        "submitted": job.submitted,
         "started": _finite(job.started),
         "finished": None if end is None else end.time,
         "type": None if job.target is None else job.target[0],
@@ -61,10 +61,7 @@ def _job(job: LiveJob) -> dict[str, Any]:
         "progress": 1.0 if done else job.progress / job.work,
         "goodput": _finite(job.predicted_goodput()),
         "batch_size": None if report is None else report.batch_size,
-        "restarts": job.restarts,
-        "runs": job.runs,
         "failures": job.failed_runs,
-        "exit_code": job.exit_code,
         "gpu_seconds": job.gpu_seconds if end is None else job.ended_gpu_seconds,
         "reason": waits if end is None else end.reason,
     }
@@ -83,12 +80,7 @@ def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
                     "type": type,
                     "nodes": [list(one) for one in nodes],
                     "began": event.time,
-                    "told": None,
-                    "ended": None,
-                    "outcome": None,
-                    "exit_code": None,
-                    "reason": "",
-                }
+                } | _NOT_YET
             elif isinstance(event, Told):
                 runs[event.number]["told"] = event.time
             elif isinstance(event, Ended):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from live_runs import run_of, state, until, until_ended, until_printed
 
-from copter.durable.files import lock_file
 from copter.live.backends import agent, cgroups
 from copter.live.backends.base import BackendError, BackendSettingError, RunState, begun
 from copter.live.backends.cgroups import RunCgroups, find_cgroups
@@ -116,26 +115,6 @@ def test_all_processes_are_gone_when_a_run_has_ended(cgroup, tmp_path, how):
 
 
 @pytest.mark.cluster
-def test_cgroups_that_a_former_service_left_are_removed_at_the_start(cgroup, tmp_path):
-    backend = LocalBackend(tmp_path, cgroup=str(cgroup))
-    run = run_of(tmp_path, "sh", "-c", "echo begun; sleep 600")
-    started(backend, run)
-    left = cgroup / f"copter-{service_id(tmp_path)}-other.7.0"
-    (left / "inner").mkdir(parents=True)
-    other = cgroup / "copter-ffffff-other.7.0"
-    other.mkdir()
-    sleeper = subprocess.Popen(["sleep", "600"])
-    (left / "inner" / "cgroup.procs").write_text(str(sleeper.pid))
-    later = LocalBackend(tmp_path, cgroup=f"{cgroup.parent}/../{cgroup.parent.name}/{cgroup.name}")
-    assert sleeper.wait(30.0) == -signal.SIGKILL
-    assert set(children(cgroup)) == {other.name, f"copter-{service_id(tmp_path)}-job.1.0"}
-    assert state(later, run) == RunState()
-    later.kill(run)
-    until_ended(later, run)
-    assert children(cgroup) == [other.name]
-
-
-@pytest.mark.cluster
 def test_a_run_whose_cgroup_has_gone_cannot_be_started(cgroup, tmp_path):
     run = run_of(tmp_path, "true")
     environment = os.environ | {agent.CGROUP: str(cgroup / "missing")}
@@ -190,21 +169,3 @@ def test_the_own_cgroup_is_used_if_it_is_delegated(cgroup, tmp_path, delegated):
     else:
         assert said == f"runs have no cgroups: the cgroup of the service, {cgroup}, is not delegated to it\n"
     assert children(cgroup) == []
-
-
-def test_a_second_service_of_the_folder_removes_no_cgroup(tmp_path, monkeypatch):
-    """Between the creation of a cgroup and the start of its agent, no process uses the cgroup."""
-    monkeypatch.setattr(RunCgroups, "check", lambda self: None)
-    home, folder = tmp_path / "live", tmp_path / "cgroup"
-    for one in (home, folder):
-        one.mkdir()
-    (folder / "cgroup.controllers").touch()
-    left = folder / f"copter-{service_id(home)}-job.1.0"
-    left.mkdir()
-    lock = lock_file(home / "lock", "")
-    find_cgroups(str(folder), home)
-    assert left.exists()
-    os.close(lock)
-    find_cgroups(str(folder), home)
-    assert not left.exists()
-    os.close(lock_file(home / "lock", "it is free again"))

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -194,14 +193,6 @@ def claim(folder: Path, node: int) -> bool:
         return agent.claim(str(folder), node, {})
 
 
-def claim_to_kill(folder: Path, node: int) -> bool:
-    """Claim a part of a run in order to kill it; return False if an agent may have begun it."""
-    try:
-        return claim(folder, node)
-    except UntrustedFileError:  # no agent can begin in this folder, but one may have begun before
-        return False
-
-
 def begun(folder: Path, node: int) -> dict[str, Any] | None:
     """Return the notes of an agent's start; empty if the part was only claimed, None if it has not begun."""
     return read_record(folder / f"begun-{node}.json", unfinished=True)
@@ -210,30 +201,6 @@ def begun(folder: Path, node: int) -> dict[str, Any] | None:
 def has_begun(run: Run) -> bool:
     """Return whether an agent has claimed a part of a run."""
     return any(begun(run.folder, node) for node in range(len(run.hosts)))
-
-
-def may_have_begun(run: Run) -> bool:
-    """Return whether an agent may have claimed a part of a run; True if the folder is damaged."""
-    try:
-        return has_begun(run)
-    except UntrustedFileError:
-        return True
-
-
-class Missing:
-    """Runs that the backend does not list any more, but whose files may still arrive."""
-
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
-
-    def may_be_late(self, run: Run) -> bool:
-        """Return whether files of a run that is missing may still arrive."""
-        since = self._since.setdefault(run.id, time.monotonic())
-        return has_begun(run) and time.monotonic() - since < LATE_SECONDS
-
-    def found(self, run: Run) -> None:
-        """Note that a run is not missing."""
-        self._since.pop(run.id, None)
 
 
 def ended(folder: Path, node: int) -> RunState | None:
@@ -254,23 +221,6 @@ def ended(folder: Path, node: int) -> RunState | None:
     if code == STOPPED:
         return RunState("stopped", "" if outcome.get("told", True) else _UNTOLD, exit_code=code)
     return RunState("failed", words(reason) or f"exit code {code}", exit_code=code)
-
-
-def isolated(
-    runs: Sequence[Run], look: Callable[[Run], RunState], end: Callable[[Run], None]
-) -> dict[str, RunState]:
-    """Return the states of runs by id; a run whose files are damaged fails, and the others are unaffected.
-
-    `look` returns the state of a run or raises UntrustedFileError; `end` ends the remaining parts of a run.
-    """
-    states = {}
-    for run in runs:
-        try:
-            states[run.id] = look(run)
-        except UntrustedFileError as error:
-            end(run)
-            states[run.id] = RunState("failed", str(error))
-    return states
 
 
 def merged(parts: Sequence[RunState]) -> RunState:

@@ -16,14 +16,11 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
-from copter.durable.files import lock_file
-from copter.errors import CopterError
 from copter.live.backends import agent
 from copter.live.backends.base import BackendError, BackendSettingError, Run
-from copter.live.folder import open_private, service_id
+from copter.live.folder import service_id
 
 _log = logging.getLogger("copter.live")
 
@@ -64,18 +61,6 @@ class RunCgroups:
     def remove(self, run: Run, node: int) -> None:
         """Remove the cgroup of a part whose processes have ended, if there is one."""
         _remove(self.path(run, node))
-
-    def remove_left(self) -> None:
-        """Kill the processes in cgroups of runs without an agent, and remove these cgroups.
-
-        A service that was killed can leave them behind.
-        """
-        left = [path for path in self.folder.glob(f"{self._prefix}*") if path.is_dir()]
-        used = _used() if left else set()
-        for path in left:
-            if str(path) not in used:
-                kill_all(path)
-                _remove(path)
 
     def check(self) -> None:
         """Raise OSError unless a process can be moved to a cgroup of the folder, and killed in it."""
@@ -131,13 +116,6 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
         if setting != AUTO:
             raise BackendSettingError(f"options: cgroup = {setting!r}: {error}") from error
         return None, f"runs have no cgroups: {error}"
-    os.close(open_private(service / "lock"))
-    with suppress(CopterError):  # a running service has this folder, and may just have made a cgroup
-        lock = lock_file(service / "lock", "")
-        try:
-            found.remove_left()
-        finally:
-            os.close(lock)
     return found, f"runs have cgroups in {folder}"
 
 
@@ -180,17 +158,3 @@ def _own() -> tuple[Path | None, str]:
         except OSError:  # there is no such attribute, or no such folder
             continue
     return None, f"the cgroup of the service, {folder}, is not delegated to it"
-
-
-def _used() -> set[str]:
-    """Return the folders of the cgroups of agents that run, which this process's user has started."""
-    found, mark = set[str](), os.fsencode(f"{agent.CGROUP}=")
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if process.stat().st_uid != os.geteuid():
-                continue
-            variables = (process / "environ").read_bytes().split(b"\0")
-        except OSError:  # it has ended
-            continue
-        found |= {os.fsdecode(one.removeprefix(mark)) for one in variables if one.startswith(mark)}
-    return found

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -28,7 +29,6 @@ from copter.live.backends.base import (
     RunState,
     begun,
     claim,
-    claim_to_kill,
     ended,
     environment_of,
     merged,
@@ -101,7 +101,8 @@ class LocalBackend:
     def kill(self, run: Run) -> None:
         """Kill the processes of the run, also those in other sessions, and then the agents."""
         for node in range(len(run.hosts)):
-            claim_to_kill(run.folder, node)
+            with suppress(UntrustedFileError):  # no agent can begin in this folder, but one may have begun
+                claim(run.folder, node)
             self._end(run, node)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:

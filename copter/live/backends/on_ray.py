@@ -15,28 +15,27 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from copter.extras import extra
 from copter.live.backends import agent
 from copter.live.backends.base import (
+    LATE_SECONDS,
     BackendError,
-    Missing,
     Run,
     RunState,
     begun,
     claim,
-    claim_to_kill,
     ended,
     environment_of,
     has_begun,
-    isolated,
-    may_have_begun,
     merged,
     passed_on,
 )
+from copter.live.untrusted import UntrustedFileError
 from copter.ray.session import NoClusterError, Session, probe
 
 with extra("ray"):
@@ -132,20 +131,27 @@ class RayBackend:
         self._passed = passed_on(environment)
         self._cluster, self._hosts, self._address = cluster, tuple(hosts), address
         self._resources, self._cpus, self._python = dict(resources or {}), cpus_per_gpu, python
-        self._missing = Missing()
+        self._missing: dict[str, float] = {}  # when the actors of a run were first found to be missing
         self._session: Session | None = None
         with self._answering():
             pass
 
     def down(self) -> Mapping[str, str]:
         """Return the nodes that Ray lost or never had, with the reason."""
+        why = {}
         with self._answering():
-            return self._down()
+            nodes = _nodes()
+        for host in self._hosts:
+            if host not in nodes:
+                why[host] = "unknown to Ray"
+            elif not nodes[host]["Alive"]:
+                why[host] = f"Ray lost it: {nodes[host]['DeathReasonMessage'] or 'no reason is known'}"
+        return why
 
     def start(self, run: Run) -> None:
         """Request a placement group and actors in it; Ray starts them when there is room."""
         with self._answering():
-            down, nodes = self._down(), _nodes()
+            down, nodes = self.down(), _nodes()
             resource = self._resources.get(run.type, "GPU")
             for host, count in zip(run.hosts, run.gpus, strict=True):
                 if host in down or host not in nodes:
@@ -161,7 +167,7 @@ class RayBackend:
             for node in range(len(run.hosts)):
                 claim(run.folder, node)
             if not has_begun(run):
-                self._kill(run)
+                self.kill(run)
                 return
             for node in range(len(run.hosts)):
                 if begun(run.folder, node) and (actor := self._actor(run, node)):
@@ -170,13 +176,35 @@ class RayBackend:
     def kill(self, run: Run) -> None:
         """Let the actors kill the processes of the run and the agents, and then kill the actors."""
         with self._answering():
-            self._kill(run)
+            nodes = range(len(run.hosts))
+            for node in nodes:
+                with suppress(UntrustedFileError):  # no agent can begin in this folder
+                    claim(run.folder, node)
+            actors = [actor for node in nodes if (actor := self._actor(run, node))]
+            begins = True
+            with suppress(UntrustedFileError):
+                begins = has_begun(run)
+            if actors and begins:
+                told = [actor.signal.remote(signal.SIGKILL) for actor in actors]
+                ray.wait(told, num_returns=len(told), timeout=_KILL_SECONDS)
+            for actor in actors:
+                ray.kill(actor)
+            group = _groups().get(self._name(run))
+            if group is not None:
+                remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group))))
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """Return the states that follow from the folders and from the actors of Ray."""
         with self._answering():
-            down, actors, groups = self._down(), _actors(), _groups()
-            return isolated(runs, lambda run: self._state(run, down, actors, groups), self._kill)
+            down, actors, groups = self.down(), _actors(), _groups()
+            states = {}
+            for run in runs:
+                try:
+                    states[run.id] = self._state(run, down, actors, groups)
+                except UntrustedFileError as error:  # the other runs are unaffected
+                    self.kill(run)
+                    states[run.id] = RunState("failed", str(error))
+            return states
 
     def close(self) -> None:
         """Disconnect from Ray; the actors continue."""
@@ -195,16 +223,20 @@ class RayBackend:
             if failed:
                 state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
             elif all(self._name(run, node) in actors for node in left):
-                self._missing.found(run)
+                self._missing.pop(run.id, None)
                 return RunState(waiting=not has_begun(run))
-            elif self._missing.may_be_late(run):
+            elif has_begun(run) and self._missing_for(run) < LATE_SECONDS:  # its files may still arrive
                 return RunState()
             else:
                 why = "its actor ended or never existed"
                 state = RunState("lost", why, by_itself=has_begun(run))
         if self._name(run) in groups or any(self._name(run, n) in actors for n in range(len(run.hosts))):
-            self._kill(run)  # end the remaining parts and free the GPUs
+            self.kill(run)  # end the remaining parts and free the GPUs
         return state
+
+    def _missing_for(self, run: Run) -> float:
+        now = time.monotonic()
+        return now - self._missing.setdefault(run.id, now)
 
     def _create(self, run: Run, addresses: Sequence[str], resource: str) -> None:
         bundles: list[dict[str, float]] = [
@@ -230,20 +262,6 @@ class RayBackend:
                 **own,
             ).remote(str(run.folder), node, self._python, self._passed)
 
-    def _kill(self, run: Run) -> None:
-        nodes = range(len(run.hosts))
-        for node in nodes:
-            claim_to_kill(run.folder, node)
-        actors = [actor for node in nodes if (actor := self._actor(run, node))]
-        if actors and may_have_begun(run):
-            told = [actor.signal.remote(signal.SIGKILL) for actor in actors]
-            ray.wait(told, num_returns=len(told), timeout=_KILL_SECONDS)
-        for actor in actors:
-            ray.kill(actor)
-        group = _groups().get(self._name(run))
-        if group is not None:
-            remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group))))
-
     def _actor(self, run: Run, node: int) -> Any:
         try:
             return ray.get_actor(self._name(run, node), namespace=_NAMESPACE)
@@ -252,16 +270,6 @@ class RayBackend:
 
     def _name(self, run: Run, node: int | None = None) -> str:
         return f"copter-{self._cluster}-{run.id}" + ("" if node is None else f"-{node}")
-
-    def _down(self) -> dict[str, str]:
-        nodes = _nodes()
-        why = {}
-        for host in self._hosts:
-            if host not in nodes:
-                why[host] = "unknown to Ray"
-            elif not nodes[host]["Alive"]:
-                why[host] = f"Ray lost it: {nodes[host]['DeathReasonMessage'] or 'no reason is known'}"
-        return why
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

@@ -72,27 +72,24 @@ class CheckpointTimer:
 
     The age of a checkpoint is the time from the state that it saves until the next checkpoint is on disk.  A
     checkpoint is due if it would be too old after one more step and one more write, each 1.5 times as long as
-    the longest recent one.  So the limit is exceeded only if a step or a write takes longer than that, and
+    the last one.  So the limit is exceeded only if a step or a write takes longer than that, and
     only by the difference.  At first, a write is assumed to take a tenth of `seconds`.
     """
 
     _MARGIN = 1.5
-    _FORGET = 0.98
-    """Factor by which the longest duration of a step or a write decays after each of them."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._held = self._stepped = clock()
-        self._longest, self._writing = 0.0, seconds / 10
+        self._writing = seconds / 10
 
     def step(self) -> bool:
         """Note the end of a step; return whether a checkpoint must be written now."""
         now = self._clock()
-        self._longest = max(now - self._stepped, self._FORGET * self._longest)
-        self._stepped = now
-        return now - self._held + self._MARGIN * (self._longest + self._writing) >= self._seconds
+        took, self._stepped = now - self._stepped, now
+        return now - self._held + self._MARGIN * (took + self._writing) >= self._seconds
 
     def written(self, began: float) -> None:
         """Note that a checkpoint of the state at time `began` is on disk."""
         self._held, self._stepped = began, self._clock()
-        self._writing = max(self._stepped - began, self._FORGET * self._writing)
+        self._writing = self._stepped - began
