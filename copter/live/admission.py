@@ -105,17 +105,25 @@ class Admission:
     def _checked(self, file: JobFile, names: Sequence[str], author: Author) -> LiveJob:
         """Return the first of new jobs with a file; raise RefusedError as `submit` does."""
         check_role(author, "submit jobs", "admin", "user")
-        record, most = self._record, self._record.state.file.max_jobs
+        state = self._record.state
+        most = state.file.max_jobs
         for name in names:
-            if record.state.find(name) is not None:
+            if state.find(name) is not None:
                 raise RefusedError(
                     409, f"name = {name!r}: must be new; there is a job of this name, which may have ended"
                 )
-        state = record.state
         if len(state.jobs) + len(names) > most:
             raise RefusedError(503, f"the service has at most {most} jobs (max_jobs): submit the job later")
-        self._check_fields(file)
-        policy, whole = self._rounds.policy, record.state.file.cluster()
+        types = [one.type for one in state.file.gpus]
+        for other in file.after:
+            if (job := state.find(other)) is None:
+                raise RefusedError(422, f"after = {other!r}: there is no job of this name")
+            if (end := job.closed) is not None and end.ending != "completed":
+                raise RefusedError(409, f"after = {other!r}: must complete first, but {ENDINGS[end.ending]}")
+        unknown = [type for type in file.types if type not in types]
+        if unknown:
+            raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
+        policy, whole = self._rounds.policy, state.file.cluster()
         job = state.new_job(file, names[0])
         if not can_run(policy, job, whole):
             why = "no configuration of this cluster can run the job: see gpus, min_gpus and types"
@@ -218,18 +226,6 @@ class Admission:
             batch = job.run.batch = chosen
         stop = not math.isnan(job.run.told)
         return Orders(record.state.file.lease_seconds, stop, batch)
-
-    def _check_fields(self, file: JobFile) -> None:
-        """Raise RefusedError if the file of a job names an unknown job, type or application."""
-        record, types = self._record, [one.type for one in self._record.state.file.gpus]
-        for name in file.after:
-            if (job := record.state.find(name)) is None:
-                raise RefusedError(422, f"after = {name!r}: there is no job of this name")
-            if (end := job.closed) is not None and end.ending != "completed":
-                raise RefusedError(409, f"after = {name!r}: must complete first, but {ENDINGS[end.ending]}")
-        unknown = [type for type in file.types if type not in types]
-        if unknown:
-            raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {types}")
 
 
 def known_job(record: ServiceRecord, name: str) -> LiveJob:

@@ -139,7 +139,7 @@ def serve(
     """
     from copter.extras import extra
     from copter.live.backends.registry import make_backend
-    from copter.live.connections import bound_socket, connection_limits, raise_file_limit
+    from copter.live.connections import bound_socket, connection_limits
     from copter.live.files import ClusterFile, read_toml
     from copter.live.folder import TOKEN, make_folder
     from copter.live.http import make_app
@@ -183,7 +183,7 @@ def serve(
             say(service.backend.notice)
         say(f"page: {address}/")
         say(f"token: cat {folder / TOKEN}")
-        limits = connection_limits(raise_file_limit())
+        limits = connection_limits()
         server = uvicorn.Server(
             uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
         )

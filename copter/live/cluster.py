@@ -119,8 +119,12 @@ class LiveCluster:
                 self._submit(event)
             case Decided():
                 self._decide(event)
-            case NodesChanged() | Drained():
-                self._change_nodes(event)
+            case NodesChanged():
+                self.failed = {(type, node): why for type, node, why in event.down}
+                self._use_nodes()
+            case Drained():
+                (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
+                self._use_nodes()
             case Closed():
                 self._close(event)
             case Launched():
@@ -133,13 +137,6 @@ class LiveCluster:
         self.file, self.cluster, self.policy_kind = event.cluster, event.cluster.cluster(), event.kind
         for job in self.jobs.values():
             job.adapt(event.kind, self.cluster)
-        self._use_nodes()
-
-    def _change_nodes(self, event: NodesChanged | Drained) -> None:
-        if isinstance(event, NodesChanged):
-            self.failed = {(type, node): why for type, node, why in event.down}
-        else:
-            (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
         self._use_nodes()
 
     def _close(self, event: Closed) -> None:

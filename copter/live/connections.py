@@ -21,20 +21,8 @@ with extra("live"):
 
 IDLE_SECONDS = 10.0
 """Seconds within which a request must be complete."""
-_MOST_FILES = 65_536
-"""Soft limit of descriptors that is sufficient; some programs take long if the limit is a billion."""
 _MOST_WAITING = 1024
 """Largest number of connections that wait."""
-
-
-def raise_file_limit() -> int:
-    """Raise the soft limit of open files to the hard limit, at most 65,536, and return the limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        return wanted
-    return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -47,12 +35,14 @@ def bound_socket(host: str, port: int) -> socket.socket:
         raise CopterError(f"address {host}:{port}: {why}") from None
 
 
-def connection_limits(files: int) -> dict[str, Any]:
-    """Return uvicorn's settings for a process that may open so many `files`.
+def connection_limits() -> dict[str, Any]:
+    """Return uvicorn's settings for this process, which may open a limited number of files.
 
     A quarter of the files is for connections that wait.  The server accepts at most a sixteenth at once.
     """
-    waiting = max(min(files // 4, _MOST_WAITING), 8)
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_WAITING if files == resource.RLIM_INFINITY else min(files // 4, _MOST_WAITING)
+    waiting = max(most, 8)
     return {"http": limited_protocol(waiting, IDLE_SECONDS), "backlog": max(waiting // 4, 2), "ws": "none"}
 
 

@@ -61,7 +61,6 @@ class ServiceRecord:
         self.changed, self.changes = asyncio.Event(), 0
         self._offset = 0.0
         self._recover()
-        self._continue_times()
 
     def now(self) -> float:
         """Return the seconds since the service first began, to which the timer of the state is set.
@@ -141,7 +140,7 @@ class ServiceRecord:
         del self.state.ended[name]
 
     def _recover(self) -> None:
-        """Recover the state from the journal."""
+        """Recover the state from the journal; times continue from the last event if the clock is behind."""
         self.journal.check()
         for number, event in self.journal.history():
             with self.journal.applying(number, event):
@@ -153,6 +152,13 @@ class ServiceRecord:
             self.state.over[owner, ending] += jobs
             self.state.gpu_seconds[owner] += gpu_seconds
         self.state.timer.time = max(self.state.timer.time, self.journal.last_time())
+        behind = self.state.timer.time - (self.clock() - self.began)
+        self._offset = max(behind, 0.0)
+        if behind > _NOTED_SECONDS:
+            self.note(
+                f"the clock was set back by at least {behind:.0f} s while the service was down; "
+                "times continue from the last event"
+            )
 
     def _check_order(self, number: int, event: Event) -> None:
         """Raise ValueError if an event comes before the event that it needs."""
@@ -165,16 +171,6 @@ class ServiceRecord:
             raise ValueError(f"job {event.job!r} was not submitted before")
         if isinstance(event, Told | Ended | Reported) and event.number > job.runs:
             raise ValueError(f"run {event.number} of job {event.job!r} was not launched before")
-
-    def _continue_times(self) -> None:
-        """Make times continue from the last event if the clock is behind it."""
-        behind = self.state.timer.time - (self.clock() - self.began)
-        self._offset = max(behind, 0.0)
-        if behind > _NOTED_SECONDS:
-            self.note(
-                f"the clock was set back by at least {behind:.0f} s while the service was down; "
-                "times continue from the last event"
-            )
 
     def _apply(self, event: Event, *, learn: bool = True) -> None:
         """Make the state follow from an event; see :meth:`LiveCluster.apply` for `learn`."""

@@ -80,17 +80,7 @@ async def would_run(
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
-    need, free = _fit(rounds.policy, state, job)
-    sentences.append(need)
-    if free:
-        if any(gpus >= job.least_gpus for gpus in free.values()):
-            sentences.append("Enough GPUs are free now; the policy decides which jobs get them.")
-        else:
-            sentences.append(
-                "Not enough GPUs of one type are free: it would wait, or take those of other jobs."
-            )
-    before = len(_queue(state))
-    sentences.append(f"Before it there are {before} queued jobs, in the order of their submission.")
+    sentences.append(_fit(rounds.policy, state, job)[0])
     forecast = await forecasts.with_new(job)
     sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
     return sentences

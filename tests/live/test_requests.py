@@ -184,9 +184,8 @@ def test_a_job_that_would_wait(service):
     given = service.record.state.given()
     assert sum(given.values()) == 12
     text = said(service, gpus=1, after=["big-0", "queued"])
-    assert "not given to any job: 0 a100, 0 t4. Not enough GPUs of one type are free" in text
+    assert "not given to any job: 0 a100, 0 t4." in text
     assert "It would start after these jobs have completed: big-0, queued." in text
-    assert "Before it there are 1 queued jobs" in text
 
 
 @pytest.mark.parametrize(
