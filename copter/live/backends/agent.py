@@ -55,7 +55,7 @@ STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
 SCAN_SECONDS = 0.01
 """Time between two searches for processes that are left."""
-_KILLED_SECONDS = 0.2
+_KILLED_SECONDS = 2.0
 """Time that :func:`kill_part` waits for the end of the processes that it kills.
 
 A process that waits for a device can take minutes; the next call finds it again."""
