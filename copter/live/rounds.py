@@ -150,7 +150,7 @@ class LiveRounds:
         for job in state.eligible.values():
             if job.learn():  # reports that were read from the journal
                 await asyncio.sleep(0)
-        state.timer.time = asked = record.now()
+        asked = record.now()
         now = self._copied(look_at(self._rounds))
         seen = record.journal.last
         self.deciding, error = True, ""
