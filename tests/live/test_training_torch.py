@@ -62,7 +62,7 @@ def test_processes_stop_before_all_have_come_and_fail_together(job):
     late.start((1, 1), Batch(12, 0, 1.0), work=1e6)
     until(lambda: "step 5" in late.log())
     late.agents[1].kill()
-    assert late.wait()[0] == 1 and "another process is gone or silent" in late.log()
+    assert late.wait()[0] == 1 and "another process has ended or does not answer" in late.log()
 
 
 def test_a_script_by_itself_and_what_it_may_do_wrong(tmp_path, monkeypatch):
