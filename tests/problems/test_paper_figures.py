@@ -1,6 +1,5 @@
 """Figures of the papers that rest on courses: what is made of the records, with rounds that are made up."""
 
-import numpy as np
 import pytest
 
 from copter import make_solver
@@ -8,7 +7,6 @@ from copter.bench.reproduction import Effort, reproductions
 from copter.bench.result_files import SolverResult
 from copter.problems.load_balancing import reproductions as shards
 from copter.problems.load_balancing.course import BURN_IN
-from copter.problems.sia import solve_times
 from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic import reproductions as traffic
 from copter.problems.traffic.course import make_instance
@@ -78,24 +76,3 @@ def test_flows_are_over_the_best_bound_of_all_and_a_late_program_has_no_time_a_r
     assert found[row + "LP-All", "time without an answer"].ours == 401.0
     assert (row + "LP-All", "time a round") not in found
     assert found[row + "COpter", "time a round"].ours == 2.0
-
-
-def test_speed_ups_stack(monkeypatch, tmp_path):
-    """The three multiply to the whole, round by round; the means are those of ratios."""
-    edit = {"highs-simplex": 1.0, "copter-cold": 0.1, "copter": 0.1}
-    solve = {"highs-simplex": 9.0, "copter-cold": 0.4, "copter": 0.1}
-
-    def rounds(solver):
-        return [
-            {"edit_seconds": edit[solver] * k, "seconds": (edit[solver] + solve[solver]) * k}
-            for k in (50, 1, 2, 3)
-        ]
-
-    replaced(monkeypatch, solve_times, rounds)
-    monkeypatch.setattr(solve_times, "record_sia", lambda *args, **more: None)
-    monkeypatch.setattr(solve_times, "_build_seconds", lambda course: 0.6 * np.array([50, 1, 2, 3]))
-    found = figures("thesis-figure-4.6")
-    means = {row: one.ours for (row, column), one in found.items() if column == "mean"}
-    expected = {"solver": 10.0, "differential updates": 2.0, "warm start": 2.5, "all three": 50.0}
-    assert means == pytest.approx(expected)
-    assert found["solver", "mean"].paper == 5.0 and np.isnan(found["solver", "p10"].paper)

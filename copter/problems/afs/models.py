@@ -6,12 +6,12 @@ For each model, the paper gives only the number of GPUs with which training is f
 .. math:: T(k) = e + \frac{1 - e}{k} + c (k - 1):
 
 a constant share e, computation that is divided, and communication that grows with the number of workers.  T
-is least at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For e, the formula is
-fitted to measured curves of ElasticFlow (:func:`fit`).  Those on A100 were measured at the batch sizes of
-Table 4 (64 to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits differ from T by 3%): models
-that scale further have a smaller constant share. Those on T4 have batches of 64 to 32,768 and s = 0.4.  So a
-model like the paper's, with best count k* = 28, is 4.5 times as fast there as on one GPU.  ``copter reproduce
-afs-curves`` prints the fits; measured curves can be used instead of synthetic ones (:func:`measured`).
+is least at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For e, the formula
+was fitted to measured curves of ElasticFlow.  Those on A100 were measured at the batch sizes of Table 4 (64
+to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits differ from T by 3%): models that scale
+further have a smaller constant share. Those on T4 have batches of 64 to 32,768 and s = 0.4.  So a model like
+the paper's, with best count k* = 28, is 4.5 times as fast there as on one GPU.  Measured curves can be used
+instead of synthetic ones (:func:`measured`).
 
 Sources: AFS, Table 4; ElasticFlow (Gu et al., ASPLOS 2023), the artifact's ``throughputs_A100`` (8 GPUs a
 node) and ``throughputs_T4`` (4 GPUs a node).
@@ -19,14 +19,12 @@ node) and ``throughputs_T4`` (4 GPUs a node).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import lsq_linear
 
 from copter.arrays import Floats, Ints
 from copter.errors import InputError
@@ -91,30 +89,6 @@ def stand_ins() -> list[ModelCurve]:
         seconds = share + (1.0 - share) / counts + growth * (counts - 1)
         curves.append(ModelCurve(name, counts, 1.0 / seconds))
     return curves
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """Parameters of this module's formula for a measured curve.
-
-    `share`, `growth`: e and c. `error`: root mean square of the relative errors of T.
-    """
-
-    share: float
-    growth: float
-    error: float
-
-
-def fit(counts: ArrayLike, speedup: ArrayLike) -> _Fit:
-    """Fit the formula to a measured curve: least squares of relative errors, 0 <= e <= 1, c >= 0.
-
-    `counts`, `speedup`: GPUs, from 1 on, and throughput relative to one GPU.
-    """
-    k, seconds = np.asarray(counts, float), 1.0 / np.asarray(speedup, float)
-    terms = np.column_stack(((1.0 - 1.0 / k), k - 1.0)) / seconds[:, None]
-    result = lsq_linear(terms, 1.0 - 1.0 / (k * seconds), bounds=([0.0, 0.0], [1.0, np.inf]))
-    share, growth = result.x
-    return _Fit(float(share), float(growth), math.sqrt(2.0 * result.cost / k.size))
 
 
 def measured(data: str | Path, gpu: str) -> list[ModelCurve]:

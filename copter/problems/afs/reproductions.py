@@ -21,9 +21,8 @@ import numpy as np
 from copter.arrays import Floats
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, PaperFigure
-from copter.problems.afs.models import ModelCurve, fit, measurements, stand_ins
+from copter.problems.afs.models import ModelCurve, stand_ins
 from copter.problems.afs.traces import testbed, virtual_cluster
-from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.presets import VIRTUAL_CLUSTERS
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
@@ -114,34 +113,6 @@ def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
     return Scenario(scenario.cluster, jobs, profiles)
 
 
-def toy(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Return the average JCTs of appendix A's example, for `_toy_sample`'s settings."""
-    return grid(effort, _toy_sample, _UNITS, samples=1, **settings)
-
-
-def _toy_sample(
-    effort: Effort, row: str, k: int, *, policy: str, later: int = 0, hours_on_two: float = 1.5
-) -> dict[str, float]:
-    """Play jobs A and B, and later jobs, on two GPUs.
-
-    On one GPU every job takes 2 hours. On two GPUs, A takes 1 hour, B takes 1.5 hours, and a later job takes
-    `hours_on_two`. The first later job arrives after 1 hour, and each other one `hours_on_two` after the one
-    before. A rigid job requests both GPUs.
-    """
-    hours = {"A": 1.0, "B": 1.5} | {f"later {j}": hours_on_two for j in range(later)}
-    times = {"A": 0.0, "B": 0.0} | {f"later {j}": 1.0 + j * hours_on_two for j in range(later)}
-    profiles: dict[str, Profile] = {
-        name: CountProfile(name, 0.0, 7200.0, [1, 2], {"gpu": [1.0, 2.0 / each]})
-        for name, each in hours.items()
-    }
-    jobs = [
-        JobSubmission(name, 3600.0 * time, "", name, kind="strong-scaling", tuned_gpus=2)
-        for name, time in times.items()
-    ]
-    played = play(Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles), policy)
-    return {"average JCT": float(played.jct.mean()) / 3600.0}
-
-
 def bursts(effort: Effort) -> list[PaperFigure]:
     """Return the ratios of a job's completion times without parts of CoDDL's resizes to those with it."""
     ratio = {"row": "{burst} jobs arrive", "column": "{system}"}
@@ -185,23 +156,3 @@ def _burst_of(kind: str, seed: int) -> Scenario:
         low, high = np.log(_SHORT_GPU_SECONDS)
         add(f"job-{index}", time, curve, float(np.exp(rng.uniform(low, high))))
     return Scenario(cluster, jobs, profiles)
-
-
-def curves(effort: Effort) -> list[PaperFigure]:
-    """Return the fits of the synthetic curves' formula to ElasticFlow's measured curves."""
-    assert effort.data is not None  # the command requires it
-    figures = []
-    for gpu in ("A100", "T4"):
-        shares, slopes = [], []
-        for name, counts, speedup in measurements(effort.data, gpu):
-            best = int(counts[speedup.argmax()])
-            if speedup.max() < 1.5:
-                continue
-            found = fit(counts, speedup)
-            shares.append(found.share * best / (1.0 - found.share))
-            slopes.append(best / float(speedup.max()))
-            figures.append(PaperFigure(f"{gpu} {name}", "s", "", shares[-1]))
-            figures.append(PaperFigure(f"{gpu} {name}", "relative error", "", found.error))
-        figures.append(PaperFigure(f"{gpu} median", "s", "", float(np.median(shares))))
-        figures.append(PaperFigure(f"{gpu} median", "k* / speed-up", "", float(np.median(slopes))))
-    return figures

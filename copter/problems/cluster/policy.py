@@ -72,8 +72,8 @@ class ClusterState:
     down : mapping of str to frozenset of int
         Failed nodes of each type.  If a type has n nodes, the working ones are the first n numbers that are
         not in this set.
-    wakes, sizes : list of float, dict of str to int
-        Requests of the policy by :meth:`wake` and :meth:`set_nodes`.
+    wakes : list of float
+        Requests of the policy by :meth:`wake`.
     """
 
     time: float
@@ -85,15 +85,6 @@ class ClusterState:
     left: tuple[Job, ...] = ()
     down: Mapping[str, frozenset[int]] = field(default_factory=dict)
     wakes: list[float] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)
-
-    def set_nodes(self, type: str, nodes: int) -> None:
-        """Request another number of nodes of a type, which is available at the next call of the policy."""
-        if type not in self.cluster.names or nodes < 0:
-            raise PolicyError(
-                f"set_nodes({type!r}, {nodes}): must be one of {list(self.cluster.names)}, and >= 0"
-            )
-        self.sizes[type] = nodes
 
     def wake(self, time: float) -> None:
         """Request a call of the policy at a time, if there is no event before.

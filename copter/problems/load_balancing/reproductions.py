@@ -27,22 +27,6 @@ _BRIEF = {"rounds": BURN_IN + 3, "samples": 1}
 _UNITS = {"imbalance": "%", "time a round": "s"}
 
 
-def loads(effort: Effort, *, shards: int, servers: int, rounds: int) -> list[PaperFigure]:
-    """Return figures of the mean load of a server over the rounds."""
-    figures = []
-    for mode in MODES:
-        scenario = ShardScenario(shards, servers, rounds, mode, effort.seed)
-        means = np.array([each.sum() / servers for each in scenario.loads()])
-        relative = means / means.mean()
-        shown = {"least": relative.min(), "median": np.median(relative), "most": relative.max()}
-        for what, value in shown.items():
-            column = f"mean load of a server over the rounds' mean, {what}"
-            figures.append(PaperFigure(mode, column, "x", float(value)))
-        steps = 100.0 * float(np.median(np.abs(np.diff(np.log(means)))))
-        figures.append(PaperFigure(mode, "change from round to round, median", "%", steps))
-    return figures
-
-
 def balanced(effort: Effort, *, parts: int, brief_pop: bool = False, **settings: Any) -> list[PaperFigure]:
     """Return movements, imbalance and time of each method for both kinds of loads, and their ratios.
 

@@ -45,23 +45,6 @@ def _play(
     return {_ALLOCATED: played.allocated_at(100)}
 
 
-def failures(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Return the percentage of tasks that found no place, by request and by demand."""
-    return grid(effort, _failures, {"": "%"}, **settings)
-
-
-def _failures(effort: Effort, row: str, k: int, *, mix: str, policy: str) -> dict[str, float]:
-    effort.say(f"{row}, seed {effort.seed + k}")
-    played = _experiment(effort, mix)
-    course, groups = played.play(policy, effort.seed + k), [kind.group for kind in played.tasks.kinds]
-    found = {demand: course.failures(groups, demand) for demand in _FAILURE_DEMANDS}
-    return {
-        f"failed at {demand}%, {group}": found[demand].get(group, 0.0)
-        for group in sorted(set(groups))
-        for demand in _FAILURE_DEMANDS
-    }
-
-
 def _experiment(effort: Effort, mix: str, *, half: bool = False) -> Experiment:
     folder = _folder(effort)
     files = folder / "openb_node_list_gpu_node.csv", folder / f"openb_pod_list_{mix}.csv"

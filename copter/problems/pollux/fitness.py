@@ -90,13 +90,3 @@ WEIGHTED_MEAN = Fitness(power=1.0, fair_share=False, restart_penalty=0.25, decay
 """Fitness of the paper's text."""
 POWER_MEAN = Fitness()
 """Fitness of the published scheduler."""
-
-
-def utility(speedups: Sequence[float], gpus: int) -> float:
-    """Return the utility of the GPUs of a cluster (17).
-
-    It is from 0 to 1 if no job has more than linear speedup.
-
-    `speedups`: speedup of each job over one GPU. `gpus`: number of GPUs of the cluster.
-    """
-    return math.fsum(speedups) / gpus if gpus else 0.0

@@ -26,7 +26,7 @@ from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.policy import ClusterState, Placement
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
-from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
+from copter.problems.pollux.fitness import POWER_MEAN, Fitness
 from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationProblem, evolve
 
 _Node = tuple[str, int]
@@ -54,7 +54,7 @@ class Pollux:
     Attributes
     ----------
     figures : dict of str to float
-        Figures of the last answer: "fitness" (of the allocation that the algorithm found) and "utility" (17).
+        "fitness" of the allocation that the algorithm found for the last answer.
     """
 
     name = "pollux"
@@ -92,7 +92,7 @@ class Pollux:
         jobs = list(now.jobs.values())
         nodes = nodes_of(now.cluster, now.down)
         if not (jobs and nodes):
-            self._answer, self.figures = {}, {"fitness": 0.0, "utility": 0.0}
+            self._answer, self.figures = {}, {"fitness": 0.0}
             return self._answer
         problem = self.problem(jobs, now.cluster, nodes)
         start = self._carried_over(jobs, nodes, problem.held)
@@ -108,10 +108,7 @@ class Pollux:
         self._columns = {node: column for column, node in enumerate(nodes)}
         answer = self._settled(jobs, matrices[0], nodes, now.cluster)
         self._answer = answer
-        self.figures = {
-            "fitness": float(values[0]),
-            "utility": self._utility(now.jobs, answer, now.cluster.gpus),
-        }
+        self.figures = {"fitness": float(values[0])}
         return answer
 
     # ---- the problem of a round ------------------------------------------------------------------
@@ -282,17 +279,6 @@ class Pollux:
             if not place[node]:
                 del place[node]
         return None
-
-    def _utility(self, jobs: Mapping[str, Job], answer: Mapping[str, Placement], gpus: int) -> float:
-        """Return the utility (17) of an allocation."""
-        assert self._tables is not None
-        speedups = []
-        for name, placement in answer.items():
-            table = self._tables.goodput(jobs[name], placement.type)
-            one = table[1, 1] or table[table > 0].min()
-            nodes, count, _ = placement.configuration
-            speedups.append(float(table[count, nodes] / one))
-        return utility(speedups, gpus)
 
 
 def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node]:

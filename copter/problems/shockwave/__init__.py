@@ -8,9 +8,8 @@ first. `predictor.py` and `forecast.py` predict a job's remaining work and compu
 `relaxation.py`, `program.py` and `waterfill.py` solve the relaxation; `tables.py`, `plan.py` and `exact.py`
 turn it into integral plans. `policy.py`, `workloads.py`, `awareness.py` and `simulation.py` connect the
 planner with the simulator of :mod:`copter.problems.cluster`; `interface.py` is the state that they pass.
-`generator.py` draws traces.  `theory.py`, `cli.py`, `report.py`,
-`metrics.py`, `course.py`, `lines.py` and `reproductions.py` are commands, benchmarks and figures of the
-paper.
+`generator.py` draws traces.  `cli.py`, `report.py`, `metrics.py`, `course.py`, `lines.py` and
+`reproductions.py` are commands, benchmarks and figures of the paper.
 
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.

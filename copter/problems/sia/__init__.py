@@ -8,8 +8,8 @@ first. `jobs.py`, `columns.py` and `requests.py` are the state of the policy: th
 configurations with costs, and the requests in the program.  `scheduler.py` is the policy in the simulator of
 :mod:`copter.problems.cluster`, and `pop.py` the baseline POP.  `replay.py` and `steady.py` play the policy;
 `generator.py` and `files.py` make or read workloads.  `cli.py`,
-`report.py`, `lines.py` and `course.py` are commands and benchmarks.  `reproductions.py`, `solve_times.py` and
-`reproductions.toml` are figures of the thesis.
+`report.py`, `lines.py` and `course.py` are commands and benchmarks.  `reproductions.py` and its
+table are figures of the thesis.
 """
 
 from copter.lazy import attach

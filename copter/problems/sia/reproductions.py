@@ -12,23 +12,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, PaperFigure
+from copter.bench.rounds import BenchJob
+from copter.bench.rounds import play as play_rounds
+from copter.bench.settings import SolverSettings
+from copter.bench.solvers import entrant
 from copter.problems.cluster.estimation.estimators import Remember, make_estimator
 from copter.problems.cluster.placement import Placer, SiaPlacer
 from copter.problems.cluster.policy import Estimator
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import gpu_hours, summarise
-from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
+from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import published_files
 from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.sia.course import record_sia
 from copter.problems.sia.generator import JOBS_PER_GPU_DAY, generate
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.replay import NAMES, Replay
@@ -89,17 +95,19 @@ _PERCENTS = (10, 25, 50, 75, 90)
 _UNITS = {column: unit for column, (_, unit, _) in COLUMNS.items()} | {
     f"p{percent} JCT": "h" for percent in _PERCENTS
 }
+_TOLERANCE, _ROUNDS = 1e-4, 4
+"""Tolerance and number of rounds of the relaxations of Figure 4.3; the first round is left out."""
+_LIMIT = 60.0
+"""Time limit of a round in seconds; a solver that exceeds it is not run on larger sizes."""
 _BURST = ("JCT of the burst", "wait of the burst")
 
 
 class Played(NamedTuple):
-    """A finished simulation: metrics, jobs, GPU-hours per job by model and GPU type, rounds, and segments."""
+    """A finished simulation: metrics, jobs, and GPU-hours per job by model and GPU type."""
 
     summary: dict[str, float]
     jobs: Sequence[JobRecord]
     hours: dict[tuple[str, str], float]
-    records: Sequence[ClusterRecord] = ()
-    segments: Sequence[Segment] = ()
 
 
 def scenario_of(
@@ -134,7 +142,7 @@ def play(scenario: Scenario, setup: _PolicySetup, seed: int = 0) -> Played:
     jobs = simulator.job_results()
     summary = summarise(scenario, jobs, simulator.records, simulator.segments)
     hours = gpu_hours(jobs, simulator.segments)
-    return Played(summary, jobs, hours, simulator.records, simulator.segments)
+    return Played(summary, jobs, hours)
 
 
 def _estimator(name: str, seed: int) -> Estimator:
@@ -227,103 +235,6 @@ def _of_the_burst(jobs: Sequence[JobRecord]) -> dict[str, float]:
     return {"burst": float(len(burst)), **dict(zip(_BURST, sums, strict=True))}
 
 
-def activity(
-    effort: Effort, *, trace: str, hours: int, policies: Mapping[str, Mapping[str, Any]], estimator: str
-) -> list[PaperFigure]:
-    """Return arrivals by hour, and percentiles of the numbers of jobs and of jobs with GPUs over its rounds.
-
-    `policies`: settings of `_sample` by row.
-    """
-    figures: dict[str, list[PaperFigure]] = {}
-    for name, settings in policies.items():
-        arrivals: list[float] = []
-        records: list[ClusterRecord] = []
-        for k in range(effort.seeds):
-            scenario = scenario_of(effort, effort.seed + k, trace)
-            effort.say(f"{name}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
-            played = play(scenario, _setup(**{"estimator": estimator, **settings}), effort.seed + k)
-            records += played.records
-            arrivals += [job.submitted / 3600.0 for job in played.jobs]
-        for hour in range(hours):
-            row = f"hour {hour + 1}"
-            came = sum(hour <= time < hour + 1 for time in arrivals) / effort.seeds
-            of_hour = [record for record in records if hour <= record.time / 3600.0 < hour + 1]
-            shown = figures.setdefault(row, [PaperFigure(row, "arrivals", "jobs", came)])
-            for what, values in (
-                ("active jobs", [record.jobs for record in of_hour]),
-                ("jobs with GPUs", [record.running for record in of_hour]),
-            ):
-                for percent in (25, 50, 75):
-                    value = float(np.percentile(values or [0], percent))
-                    shown.append(PaperFigure(row, f"{name}: {what}, p{percent}", "", value))
-    return [one for shown in figures.values() for one in shown]
-
-
-def allocations(
-    effort: Effort,
-    *,
-    trace: str,
-    cluster: str,
-    workload: Mapping[str, Any],
-    applications: Sequence[str],
-    minutes: int,
-    every: int,
-) -> list[PaperFigure]:
-    """Return the GPUs of a job of each application under Sia over time, and the number of active jobs.
-
-    The time is that around the most active jobs while a job of the first application is in the cluster. Of
-    each application, the job with most GPU time in it is shown. The sample is the first one in which there is
-    such a job of each. The unit of a number of GPUs is their type.
-    """
-    whole = replace(effort, quick=False)
-    shown: dict[str, str] = {}
-    begin = 0.0
-    for k in count():
-        scenario = scenario_of(whole, effort.seed + k, trace, cluster, **workload)
-        if {*applications} <= {job.application for job in scenario.jobs}:
-            effort.say(f"Sia: {len(scenario.jobs)} jobs on {scenario.cluster.gpus} GPUs, sample {k + 1}")
-            played = play(scenario, POLICIES["Sia"], effort.seed + k)
-            begin = _busiest(played, applications[0], 60.0 * minutes)
-            shown = _busy_jobs(played, begin, begin + 60.0 * minutes)
-            if {*applications} <= shown.keys():
-                break
-    figures = []
-    for minute in range(0, minutes + 1, every):
-        at = begin + 60.0 * minute
-        row, until = f"{minute} min", at + 60.0 * every
-        active = sum(job.submitted <= at < job.finished for job in played.jobs)
-        figures.append(PaperFigure(row, "active jobs", "", float(active)))
-        for application in applications:
-            own = [one for one in played.segments if one.job == shown[application]]
-            held = next((one for one in own if one.begin <= at < one.end), None)
-            gpus, type = (float(held.gpus), held.type) if held else (0.0, "")
-            lost = sum(_overlap(one.begin, one.begin + one.restart_seconds, at, until) for one in own)
-            figures.append(PaperFigure(row, f"{application}: GPUs", type, gpus))
-            figures.append(PaperFigure(row, f"{application}: restarts until the next row", "s", lost))
-    return figures
-
-
-def _busiest(played: Played, application: str, seconds: float) -> float:
-    """Return the begin of the time around the most active jobs while a job of an application is there."""
-    first = next(job for job in played.jobs if job.application == application)
-    inside = [one for one in played.records if first.submitted <= one.time < first.finished]
-    peak = max(inside, key=lambda record: record.jobs).time
-    return max(peak - 0.5 * seconds, first.submitted)
-
-
-def _busy_jobs(played: Played, begin: float, end: float) -> dict[str, str]:
-    """Return the job with most GPU time in an interval, by application."""
-    held: dict[str, float] = {}
-    for one in played.segments:
-        held[one.job] = held.get(one.job, 0.0) + one.gpus * _overlap(one.begin, one.end, begin, end)
-    jobs = sorted(played.jobs, key=lambda job: held.get(job.name, 0.0))
-    return {job.application: job.name for job in jobs if held.get(job.name, 0.0) > 0.0}
-
-
-def _overlap(begin: float, end: float, first: float, last: float) -> float:
-    return max(0.0, min(end, last) - max(begin, first))
-
-
 def _hours(effort: Effort, trace: str, policy: str, k: int) -> dict[tuple[str, str], float]:
     scenario = scenario_of(effort, effort.seed + k, trace, authors=True)
     effort.say(f"{policy}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
@@ -378,4 +289,30 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
             PaperFigure(name, "sum over the rounds", "", total),
             PaperFigure(name, "exponent", "", exponent),
         ]
+    return figures
+
+
+def relaxations(
+    effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple[int, int]]
+) -> list[PaperFigure]:
+    """Return each solver's median seconds of a round by cluster size, NaN above its time limit."""
+    figures: list[PaperFigure] = []
+    there = list(solvers)
+    for gpus, jobs in sizes:
+        with TemporaryDirectory() as folder:
+            course = record_sia(Path(folder), gpus=gpus, jobs=jobs, rounds=_ROUNDS, seed=effort.seed)
+            for solver in tuple(there):
+                label = entrant(solver).label
+                effort.say(f"{label}: {jobs} jobs on {gpus} GPUs")
+                settings = SolverSettings(solver, _TOLERANCE, time_limit=_LIMIT)
+                played = play_rounds(BenchJob(course, settings, limit=_LIMIT, warm_up_seconds=10.0)).records[
+                    1:
+                ]
+                seconds = [record["seconds"] for record in played if record["status"] == "optimal"]
+                middle = std = math.nan
+                if len(seconds) < _ROUNDS - 1:
+                    there.remove(solver)
+                else:
+                    middle, std = float(np.median(seconds)), float(np.std(seconds, ddof=1))
+                figures.append(PaperFigure(f"{gpus} GPUs", label, "s", middle, std=std))
     return figures

@@ -71,22 +71,6 @@ def _networks(effort: Effort) -> dict[str, _Network]:
     return there or {"generated, 250 nodes": _GENERATED}
 
 
-def demands(effort: Effort) -> list[PaperFigure]:
-    """Return the share of volume of the largest demands."""
-    figures = []
-    for label, network in _networks(effort).items():
-        topology = load_topology(network.source, capacity=1000.0)
-        for model in ("poisson", "bimodal"):
-            matrix = make_matrix(model, topology, seed=effort.seed)
-            volumes = np.sort(matrix[matrix > 0.0])[::-1]
-            for percent in (1, 10, 50):
-                largest = volumes[: max(1, round(volumes.size * percent / 100))].sum()
-                share = 100.0 * float(largest / volumes.sum())
-                column = f"volume of the largest {percent}% of the demands"
-                figures.append(PaperFigure(f"{label}, {model}", column, "%", share))
-    return figures
-
-
 def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
     """Return the demands with equal capacities of links, such that a given share of the volume fits."""
     topology = replace(instance.topology, capacity=np.ones_like(instance.topology.capacity))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from copter.problems.afs.models import _BEST_COUNTS, fit, stand_ins
+from copter.problems.afs.models import _BEST_COUNTS, stand_ins
 from copter.problems.afs.reproductions import _burst_of, _monitored_hours, play
 from copter.problems.afs.traces import (
     _generate_virtual_cluster,
@@ -20,14 +20,6 @@ def test_stand_ins_are_fastest_with_the_gpus_of_table_4():
         assert curve.speedup.argmax() == _BEST_COUNTS[curve.name] - 1
         assert (np.diff(curve.speedup) > 0).all()
         assert (curve.speedup <= curve.counts).all()
-
-
-def test_a_fit_finds_the_numbers_that_made_a_curve():
-    counts = np.array([1, 2, 4, 8, 16, 32])
-    seconds = 0.1 + 0.9 / counts + 0.002 * (counts - 1)
-    found = fit(counts, 1 / seconds)
-    assert (found.share, found.growth) == pytest.approx((0.1, 0.002))
-    assert found.error == pytest.approx(0.0, abs=1e-12)
 
 
 def test_jobs_take_the_time_of_the_trace_on_the_gpus_of_the_trace():

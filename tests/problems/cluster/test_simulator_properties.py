@@ -23,8 +23,6 @@ SHORT = {"pollux": {"generations": 1, "population": 6}}
 """Settings with which a policy answers soon enough for tests."""
 OF_SIA = {"sia", "lp-star"}
 """Give jobs Sia's configurations only, so that nothing else runs a rigid job."""
-BUYERS = {"pollux-autoscaling"}
-"""Get as many nodes as they want."""
 PARTS = {"pop-4": 4}
 """Split the cluster into so many, of which each must be able to run any job."""
 
@@ -70,7 +68,7 @@ def limited(draw, gpus, options):
 
 
 @st.composite
-def simulations(draw, counts=(1, 2, 3, 4, 6, 8), parts=1, gone=True):
+def simulations(draw, counts=(1, 2, 3, 4, 6, 8), parts=1):
     """A cluster, jobs of all kinds, and nodes that come and go and are all there in the end."""
     cluster = Cluster(
         GpuType(name, SIZES[name], parts * draw(st.integers(1, 3)))
@@ -88,7 +86,7 @@ def simulations(draw, counts=(1, 2, 3, 4, 6, 8), parts=1, gone=True):
         count |= limited(draw, gpus, options)
         jobs.append(JobSubmission(f"j{k}", time, "", f"app{draw(st.integers(0, 2))}", kind, **count))
     events = []
-    if gone and parts == 1 and draw(st.sampled_from([True, False])):  # of all nodes, for a while
+    if parts == 1 and draw(st.sampled_from([True, False])):  # of all nodes, for a while
         nodes = [(type.name, node) for type in cluster.types for node in range(type.nodes)]
         events += [NodeFailure(95.5, *node, 7200.0) for node in nodes]
     for type in cluster.types if parts == 1 and not events else ():
@@ -137,7 +135,7 @@ def working(scenario, events, type, time):
     )
 
 
-def check_capacities(scenario, events, segments, buys):
+def check_capacities(scenario, events, segments):
     """At every beginning of a segment or change of nodes, all that is held is there, and held once."""
     times = {one.begin for one in segments} | {one.time for one in events}
     for time in sorted(times):
@@ -150,7 +148,7 @@ def check_capacities(scenario, events, segments, buys):
                     continue
                 assert sum(gpus for _, gpus in one.place) == one.gpus and len(one.place) == one.nodes
                 for node, gpus in one.place:
-                    assert node in there or buys
+                    assert node in there
                     used[node] = used.get(node, 0) + gpus
                 if one.nodes > 1:
                     assert distributed.isdisjoint(node for node, _ in one.place)
@@ -221,12 +219,12 @@ def interpolate(value, points, values):
 @given(data=st.data())
 def test_every_simulation(name, data):
     counts = (1, 2, 4, 8) if name in OF_SIA | PARTS.keys() else (1, 2, 3, 4, 6, 8)
-    scenario, events = data.draw(simulations(counts, PARTS.get(name, 1), name not in BUYERS))
+    scenario, events = data.draw(simulations(counts, PARTS.get(name, 1)))
     simulator = play(name, scenario, events)
     jobs = simulator.job_results()
     unmoved = {job.name for job in scenario.jobs if not job.preemptible}
     assert {job.name for job in jobs} | set(simulator.rejected) == {job.name for job in scenario.jobs}
-    check_capacities(scenario, events, simulator.segments, name in BUYERS)
+    check_capacities(scenario, events, simulator.segments)
     for job in jobs:
         mine = sorted((one for one in simulator.segments if one.job == job.name), key=lambda one: one.begin)
         check_job(scenario, events, job, mine)

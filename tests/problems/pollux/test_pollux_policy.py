@@ -1,4 +1,4 @@
-"""Pollux on small clusters and in the cloud, its fitness by hand, and the results that its authors ship."""
+"""Pollux on small clusters, its fitness by hand, and the results that its authors ship."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux import POWER_MEAN, WEIGHTED_MEAN, Fitness, Pollux
 from copter.problems.pollux.artifact import Artifact
-from copter.problems.pollux.cloud import AutoscalingPollux
 from support.policy_cases import simulate, state_of
 
 T4 = Cluster([GpuType("t4", 4, 4)])
@@ -121,40 +120,6 @@ def test_a_restart_costs_a_quarter_or_a_share_that_falls_with_age():
     timer.time = 270.0
     assert WEIGHTED_MEAN.restarted(speedup, job) == [1.75]
     assert POWER_MEAN.restarted(speedup, job) == pytest.approx([2.0 * (270 - 60) / 300])
-
-
-def model(work):
-    """Its gradient noise, and with it the use of GPUs, grows by a factor of 50."""
-    return TrainingProfile("m", 30.0, work, {"t4": 1.0}, Scaling(64.0, (2.0, 100.0), 0.02, (0.02, 0.2)))
-
-
-def scenario_cloud(work=100_000.0):
-    return Scenario(Cluster([GpuType("t4", 4, 1)]), [JobSubmission("j", 0.0, "", "m")], {"m": model(work)})
-
-
-def sizes(**settings):
-    policy = AutoscalingPollux(max_nodes=8, patience=3, generations=10, population=20, **settings)
-    simulator = simulate(scenario_cloud(), policy, placer=SiaPlacer())
-    return [record.there["t4"] // 4 for record in simulator.records], simulator
-
-
-def test_nodes_follow_the_efficiency_of_large_batches():
-    nodes, simulator = sizes()
-    assert nodes[0] == 1 and simulator.completed == 1
-    assert nodes[len(nodes) // 3] < nodes[-1] <= 8
-
-
-def test_a_range_that_always_holds_changes_nothing():
-    assert set(sizes(low=0.0, high=10.0)[0]) == {1}
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [({"min_nodes": 0}, "min_nodes = 0"), ({"low": 0.9}, "low = 0.9"), ({"patience": 0}, "patience = 0")],
-)
-def test_settings_of_the_cloud_are_checked(settings, text):
-    with pytest.raises(ValueError, match=text):
-        AutoscalingPollux(**settings)
 
 
 def test_a_folder_without_the_artifact_is_named(tmp_path):

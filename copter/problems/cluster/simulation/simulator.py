@@ -259,8 +259,6 @@ class Simulator:
         self._interfere(time)
         self._wake = min(now.wakes, default=math.inf)
         completed, until = self._pass_time(time, bool(changes.running))
-        for type, nodes in now.sizes.items():
-            self.cluster.set_nodes(type, nodes)
         return ClusterRecord(
             index=now.index,
             time=time,
