@@ -1,6 +1,6 @@
 """Solve a sequence of LPs with HiGHS: `python solve_sequence.py FOLDER`. It needs highspy, and no copter.
 
-FOLDER has family.json, round0.mps and rounds.jsonl, as docs/reference/lp-sequences.md specifies them. The
+FOLDER has sequence.json, round0.mps and rounds.jsonl, as docs/reference/lp-sequences.md specifies them. The
 model and its basis are kept between rounds. The exit status is 1 if an objective differs from the certified
 optimum by more than 1e-6, relative to the larger of 1 and the optimum.
 """
@@ -41,13 +41,15 @@ class Model:
         at, (lower, upper) = positions(self.rows, edits["sides"]), limits(edits["sides"].values())
         self.highs.changeRowsBounds(len(at), at, lower, upper)
         new = edits["add_rows"]
-        lower, upper = limits(row["sides"] for row in new.values())
-        self.highs.addRows(len(new), lower, upper, *compressed(self.columns, new.values()))
+        lower, upper = limits(new.values())
+        self.highs.addRows(len(new), lower, upper, *compressed(self.columns, [{}] * len(new)))
         self.rows |= {name: at for at, name in enumerate(new, len(self.rows))}
         new = edits["add_columns"]
         lower, upper = limits(column["bounds"] for column in new.values())
         costs = np.array([column["cost"] for column in new.values()], float)
-        self.highs.addCols(len(new), costs, lower, upper, *compressed(self.rows, new.values()))
+        self.highs.addCols(
+            len(new), costs, lower, upper, *compressed(self.rows, [one["entries"] for one in new.values()])
+        )
         self.columns |= {name: at for at, name in enumerate(new, len(self.columns))}
 
     def delete(self, call, known, names):
@@ -66,22 +68,21 @@ def limits(pairs):
     return np.array(pairs, float).reshape(-1, 2).T.copy()
 
 
-def compressed(known, vectors):
-    entries = [vector["entries"] for vector in vectors]
+def compressed(known, entries):
     starts = np.cumsum([0, *map(len, entries)])[:-1].astype(np.int32)
     values = np.array([value for own in entries for value in own.values()], float)
     return values.size, starts, positions(known, (name for own in entries for name in own)), values
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("folder", type=Path, help="folder of one family")
+parser.add_argument("folder", type=Path, help="folder of the sequence")
 parser.add_argument("--solver", choices=("auto", "dual", "primal", "ipm"), default="auto")
 parser.add_argument("--cold", action="store_true", help="clear basis and solution before each round")
 options = parser.parse_args()
 strategy = {"dual": {"simplex_strategy": 1}, "primal": {"simplex_strategy": 4}, "ipm": {"solver": "ipm"}}
 model = Model(options.folder / "round0.mps", strategy.get(options.solver, {}))
 worst = 0.0
-first = json.loads((options.folder / "family.json").read_text())
+first = json.loads((options.folder / "sequence.json").read_text())
 for edits in [first, *map(json.loads, (options.folder / "rounds.jsonl").open())]:
     begin = time.perf_counter()
     if "round" in edits:
