@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
@@ -19,7 +20,7 @@ from copter.errors import FileError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from copter.bench.report.comparison import Comparison
+    from copter.bench.report.comparison import Change
     from copter.bench.result_files import SuiteResult
     from copter.bench.suite import Suite, SuiteSettings, SuiteStep
 
@@ -281,12 +282,11 @@ def notes_of(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(WithDocument, Options):
-    """Compare two folders of results: ratio of round times, new to old, and lost certificates."""
+    """Compare two folders of results: ratio of copter's round times, new to old, and lost certificates."""
 
     examples: ClassVar[str] = """\b
 Examples:
   copter bench compare runs/before runs/after
-  copter bench compare runs/before runs/after --all-solvers --json
   copter bench compare runs/before runs/after --fail-on-regression
 """
 
@@ -296,9 +296,6 @@ Examples:
         float,
         typer.Option(min=1.0, help="Report a regression if the lower end of the ratio exceeds this."),
     ] = 1.1
-    all_solvers: Annotated[
-        bool, typer.Option("--all-solvers", help="Compare all solvers, not only copter's.")
-    ] = False
     fail: Annotated[
         bool, typer.Option("--fail-on-regression", help="Exit with 1 if there is a regression.")
     ] = False
@@ -308,22 +305,21 @@ Examples:
         from copter.bench.report.comparison import compare
         from copter.bench.result_files import load_suite
 
-        old, new = load_suite(self.old), load_suite(self.new)
-        found = compare(old, new, threshold=self.threshold, all_solvers=self.all_solvers)
-        parts = {name: getattr(found, name) for name in ("differences", "changes", "regressions")}
-        publish(parts, self.json_path, lambda: _show_changes(found))
-        if self.fail and found.regressions:
+        found, changes = compare(load_suite(self.old), load_suite(self.new), self.threshold)
+        document = {"differences": found, "changes": changes}
+        publish(document, self.json_path, partial(_show_changes, found, changes))
+        if self.fail and any(change.regressed for change in changes):
             raise typer.Exit(1)
 
 
-def _show_changes(found: Comparison) -> None:
+def _show_changes(differences: Sequence[str], changes: Sequence[Change]) -> None:
     from copter.bench.formats import times
 
-    for difference in found.differences:
+    for difference in differences:
         say(f"differs: {difference}")
     table(
         "Time of a round, new / old: median over the rounds, with its interval",
-        ("line", "solver", "outcome", "old", "new", "new / old", "from", "to", "memory"),
+        ("line", "solver", "outcome", "old", "new", "new / old", "from", "to"),
         [
             (
                 one.line,
@@ -331,19 +327,13 @@ def _show_changes(found: Comparison) -> None:
                 one.outcome,
                 seconds(one.old),
                 seconds(one.new),
-                *(times(value) for value in (one.ratio, one.low, one.high, one.memory)),
+                *(times(value) for value in (one.ratio, one.low, one.high)),
             )
-            for one in found.changes
+            for one in changes
         ],
         text_columns=3,
     )
-    for solver, (mean, lines) in found.means().items():
-        say(f"{solver}: {times(mean)} over {lines} lines (geometric mean)")
-    regressions = found.regressions
-    say(f"{len(regressions)} regressions" if regressions else "no regression")
-    for one in regressions:
-        reason = f": {one.reason}" if one.reason else ""
-        say(f"  {one.line}, {one.solver}: {one.outcome}{reason}")
+    say(f"regressions: {sum(one.regressed for one in changes)} of {len(changes)}")
 
 
 COMMANDS = {"bench all": SuiteOptions, "bench report": ReportOptions, "bench compare": CompareOptions}

@@ -116,9 +116,9 @@ a line on which copter is not the fastest. The papers' figures are documents of 
 --json`.
 
 `copter bench compare` compares two folders with the same lines. It first lists the differences of machine,
-versions and settings. Then it prints, for each of copter's solvers (with `--all-solvers` for every solver),
-the ratio of new to old seconds, round by round, with its interval over resampled rounds. A ratio whose lower
-end is above `--threshold` (1.1) is a regression, and so is a lost certificate.
+versions and settings. Then it prints, for each of copter's solvers, the ratio of new to old seconds, round by
+round, with its interval over resampled rounds. A ratio whose lower end is above `--threshold` (1.1) is a
+regression, and so is a lost certificate.
 """
 BENCHMARKS = """# Benchmarks
 
