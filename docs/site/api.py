@@ -55,7 +55,7 @@ PAGES: dict[str, dict[str, str]] = {
         "Policy": "SiaPolicy SiaJob SiaRound SiaError InfeasibleRoundError Sia",
         "Clusters": "NodeChange read_cluster builtin_cluster",
         "Profiles": "CountProfile ReplicaProfile TableProfile read_profiles builtin_profiles",
-        "Workloads and replays": "generate read_scenario JobRecord Replay SteadyReplay record_rounds",
+        "Workloads and replays": "generate read_scenario JobRecord record_rounds",
     },
     "copter.problems.load_balancing": {
         "Balancer": "LoadBalancer",

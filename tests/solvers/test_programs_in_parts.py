@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ProximalPoint, make_solver
-from copter.problems.sia.steady import SteadyReplay
+from copter.problems.sia.steady import steady_simulator
 from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
@@ -100,9 +100,9 @@ def test_everything_that_a_program_can_have():
 def test_sia_with_its_shim():
     def play():
         solver, seen = make_solver("copter"), []
-        replay = SteadyReplay(512, 60, 3, solver, seed=2)
-        for _ in zip(range(3), replay.simulator.run(), strict=False):
-            decided = replay.scheduler.last
+        simulator = steady_simulator(512, 60, 3, solver, seed=2)
+        for _ in zip(range(3), simulator.run(), strict=False):
+            decided = simulator.policy.last
             seen.append((answer(decided.solution), rounded(decided.answer.rounded)))
         return seen
 

@@ -1,7 +1,7 @@
 """Simulations of policies over seeds, for `copter run cluster`, its sweeps and the reproductions.
 
-`_Conditions` are the conditions under which policies are played; with a seed, every policy plays the same
-jobs. :class:`Setup` makes conditions from the names that the commands accept.  :func:`run_tasks` returns the
+With a seed, every policy plays the same jobs.  :class:`Setup` makes simulations from the names that the
+commands accept; a domain with a command of its own derives a class from it.  :func:`run_tasks` returns the
 runs of a setup as tasks for parallel execution.  A run depends on the setup, the policy's name and the seed
 only, so its :class:`PolicyOutcome` is the same on any machine, except for the seconds that the policy took.
 """
@@ -23,12 +23,12 @@ from copter.problems.cluster import ESTIMATORS, PLACERS
 from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.nodes import NodeChange, NodeFailure, draw_failures
 from copter.problems.cluster.placement import Placer, SiaPlacer, placer_for
-from copter.problems.cluster.policy import Estimator, Policy
+from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError, by_name, make_policy, trace_names
 from copter.problems.cluster.report.metrics import interval, over_seeds, summarise
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
-from copter.problems.cluster.simulation.resize import Interference, Resize, SharedNodes
+from copter.problems.cluster.simulation.resize import Resize, SharedNodes
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.workload import Scenario
@@ -49,50 +49,13 @@ _warm: set[str] = set()
 """Policies that have been played in this process."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Conditions:
-    """Conditions under which a policy is played; the parts are created for each run.
-
-    `scenario`: returns a scenario for a seed. `placer`: returns a placer for a policy, or None to count GPUs
-    only. `resize`, `interference`: make the simulator's parts; default: the simulator's own. `estimator`:
-    returns an estimator for a seed. `events`: returns changes and failures of nodes for a scenario and a
-    seed. `round_seconds`, `max_hours`: as for the simulator; the first for policies with rounds only.
-    `settings`: settings of policies, by their names.
-    """
-
-    scenario: Callable[[int], Scenario]
-    placer: Callable[[Policy], Placer | None] | None = None
-    resize: Callable[[], Resize] | None = None
-    interference: Callable[[], Interference] | None = None
-    estimator: Callable[[int], Estimator] | None = None
-    events: Callable[[Scenario, int], Sequence[NodeChange | NodeFailure]] | None = None
-    round_seconds: float | None = None
-    max_hours: float | None = None
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def simulator(self, policy: str | Callable[[], Policy], seed: int) -> Simulator:
-        """Return a simulation that has not begun."""
-        scenario = self.scenario(seed)
-        made = make_policy(policy, **self.settings.get(policy, {})) if isinstance(policy, str) else policy()
-        return Simulator(
-            scenario,
-            made,
-            round_seconds=None if made.round_seconds is None else self.round_seconds,
-            placer=self.placer(made) if self.placer is not None else None,
-            resize=self.resize() if self.resize is not None else None,
-            interference=self.interference() if self.interference is not None else None,
-            estimator=self.estimator(seed) if self.estimator is not None else None,
-            events=self.events(scenario, seed) if self.events is not None else (),
-            max_hours=self.max_hours,
-        )
-
-
 @dataclass(frozen=True)
 class PolicyOutcome:
     """Outcome of one policy with one seed.
 
     `rejected`: jobs that do not fit on the cluster. `figures`: the metrics of
-    :func:`copter.problems.cluster.report.metrics.summarise`.
+    :func:`copter.problems.cluster.report.metrics.summarise`, and of each figure of the policy the mean and
+    the largest value over its rounds, as ``name_mean`` and ``name_max``.
     """
 
     policy: str
@@ -116,8 +79,20 @@ def _conclude(name: str, seed: int, simulator: Simulator) -> PolicyOutcome:
         simulator.records,
         simulator.segments,
         simulator.rejected,
-        summarise(simulator.scenario, jobs, simulator.records, simulator.segments),
+        summarise(simulator.scenario, jobs, simulator.records, simulator.segments)
+        | _of_the_policy(simulator.records),
     )
+
+
+def _of_the_policy(rounds: Sequence[ClusterRecord]) -> dict[str, float]:
+    """Return mean and maximum of the policy's figures over the rounds that have them; NaN without any."""
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name for record in rounds for name in record.figures):
+        values = np.array([record.figures.get(name, math.nan) for record in rounds], np.float64)
+        known = values[np.isfinite(values)]
+        found[f"{name}_mean"] = float(known.mean()) if known.size else math.nan
+        found[f"{name}_max"] = float(known.max()) if known.size else math.nan
+    return found
 
 
 def averages(outcomes: Sequence[PolicyOutcome]) -> dict[str, dict[str, float]]:
@@ -133,14 +108,14 @@ def averages(outcomes: Sequence[PolicyOutcome]) -> dict[str, dict[str, float]]:
     for policy, samples in by_policy.items():
         ends: dict[str, float] = {}
         for name in samples[0]:
-            ends[f"{name}_low"], ends[f"{name}_high"] = interval([one[name] for one in samples])
+            ends[f"{name}_low"], ends[f"{name}_high"] = interval([one.get(name, math.nan) for one in samples])
         averaged[policy] = over_seeds(samples) | ends
     return averaged
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """Names and numbers from which conditions are made.
+    """Conditions under which policies are played, by names and numbers.
 
     `cluster`, `trace`: names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload
     file. `data`: folder of real traces. `jobs`: number of jobs; default: the trace's own. `estimator`,
@@ -184,30 +159,36 @@ class Setup:
         """Return the names of the attributes."""
         return tuple(one.name for one in fields(cls))
 
-    def conditions(self) -> _Conditions:
-        """Return the conditions that the names and numbers describe."""
-        slowdown = self.interference
-        estimator = None if self.estimator == "oracle" else self._estimator
-        return _Conditions(
-            scenario=self._scenario,
-            placer=_PLACERS[self.placement],
-            interference=(lambda: SharedNodes(slowdown)) if slowdown else None,
-            estimator=estimator,
-            events=self._failures if self.failures is not None else None,
-            round_seconds=self.round_seconds,
+    def simulator(self, policy: str, seed: int) -> Simulator:
+        """Return a simulation that has not begun."""
+        scenario, made = self.scenario(seed), self.policy(policy)
+        return Simulator(
+            scenario,
+            made,
+            round_seconds=None if made.round_seconds is None else self.round_seconds,
+            placer=_PLACERS[self.placement](made),
+            resize=self.resize(),
+            interference=SharedNodes(self.interference) if self.interference else None,
+            estimator=None if self.estimator == "oracle" else make_estimator(self.estimator, seed),
+            events=() if self.failures is None else self._failures(scenario, seed),
             max_hours=self.max_hours,
-            settings=self.settings,
         )
 
-    def _scenario(self, seed: int) -> Scenario:
+    def policy(self, name: str) -> Policy:
+        """Return a new policy."""
+        return make_policy(name, **self.settings.get(name, {}))
+
+    def resize(self) -> Resize | None:
+        """Return the cost of changes; None for the simulator's own."""
+        return None
+
+    def scenario(self, seed: int) -> Scenario:
+        """Return the jobs of a seed."""
         cluster = cluster_by_name(self.cluster)
         if Path(self.trace).is_file():
             return from_file(self.trace, cluster, seed)
         own = dict(self.settings.get("trace", {})) | ({} if self.jobs is None else {"jobs": self.jobs})
         return by_name(self.trace, cluster, seed, self.data, **own)
-
-    def _estimator(self, seed: int) -> Estimator:
-        return make_estimator(self.estimator, seed)
 
     def _failures(self, scenario: Scenario, seed: int) -> Sequence[NodeChange | NodeFailure]:
         assert self.failures is not None
@@ -250,9 +231,11 @@ def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> li
 
 def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> PolicyOutcome:
     """Play one policy on one sample until all jobs are complete."""
-    conditions = setup.conditions()
-    _warm_up(conditions, policy)
-    simulator = conditions.simulator(policy, seed)
+    if policy not in _warm:  # so that compilation does not count in a round's time
+        for _ in islice(setup.simulator(policy, seed).run(), _WARM_UP_ROUNDS):
+            pass
+        _warm.add(policy)
+    simulator = setup.simulator(policy, seed)
     told, now = 0.0, Progress(policy, seed, 0, simulator.admitted)
     for record in simulator.run():
         if tell is not None and perf_counter() - told > _TELL_SECONDS:
@@ -263,11 +246,3 @@ def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> P
     if tell is not None:
         tell(now._replace(completed=simulator.completed, over=True))
     return _conclude(policy, seed, simulator)
-
-
-def _warm_up(conditions: _Conditions, policy: str) -> None:
-    """Play a few rounds once in each process, so that compilation does not count in a round's time."""
-    if policy not in _warm:
-        for _ in islice(conditions.simulator(policy, 0).run(), _WARM_UP_ROUNDS):
-            pass
-        _warm.add(policy)

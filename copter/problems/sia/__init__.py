@@ -1,15 +1,15 @@
 """Sia: scheduling a heterogeneous GPU cluster round by round (thesis sections 3.3 and 4.4).
 
-A scheduler sends events to a :class:`SiaPolicy` and calls it for each round; :class:`Replay` does so for a
-whole workload.
+A scheduler sends events to a :class:`SiaPolicy` and calls it for each round; :class:`Sia` does so in the
+simulator of clusters.
 
 Read `interface.py` (input and result of the policy) and `policy.py` (from events over edits to a round)
 first. `jobs.py`, `columns.py` and `requests.py` are the state of the policy: the jobs as arrays, their
 configurations with costs, and the requests in the program.  `scheduler.py` is the policy in the simulator of
-:mod:`copter.problems.cluster`, and `pop.py` the baseline POP.  `replay.py` and `steady.py` play the policy;
-`generator.py` and `files.py` make or read workloads.  `cli.py`,
-`report.py`, `lines.py` and `course.py` are commands and benchmarks.  `reproductions.py` and its
-table are figures of the thesis.
+:mod:`copter.problems.cluster`, and `pop.py` the baseline POP.  `runs.py` is `copter run sia`; `steady.py`
+plays the policy with a constant number of jobs.  `generator.py` and `files.py` make or read workloads.
+`cli.py`, `lines.py` and `course.py` are commands and benchmarks.  `reproductions.py` and its table are
+figures of the thesis.
 """
 
 from copter.lazy import attach

@@ -26,9 +26,7 @@ from copter.problems.sia.interface import SiaError as SiaError
 from copter.problems.sia.interface import SiaJob as SiaJob
 from copter.problems.sia.interface import SiaRound as SiaRound
 from copter.problems.sia.policy import SiaPolicy as SiaPolicy
-from copter.problems.sia.replay import Replay as Replay
 from copter.problems.sia.scheduler import Sia as Sia
-from copter.problems.sia.steady import SteadyReplay as SteadyReplay
 from copter.problems.sia.steady import record_rounds as record_rounds
 
 Costs: TypeAlias = Literal["own", "shared"]

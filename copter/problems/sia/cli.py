@@ -127,23 +127,22 @@ Examples:
         )
 
     def execute(self) -> None:
-        """Replay the workload."""
+        """Play Sia, and first come, first served."""
         scenario = self.scenario()
-        from copter.problems.sia.policy import SiaPolicy
-        from copter.problems.sia.replay import Replay
-        from copter.problems.sia.report import run_sia
+        from copter.cli.run import preparing
+        from copter.problems.cluster.experiment import run_tasks
+        from copter.problems.cluster.report.run import PolicyRuns
+        from copter.problems.sia.runs import POLICIES, SiaSetup
+        from copter.tasks.tasks import Here
 
         _say_size(self.gpus, scenario.cluster.gpus)
-        chosen = self.solver_settings(self.solver)
-        replay = Replay(
-            scenario,
-            chosen.make(),
-            policy=SiaPolicy(scenario.cluster, p=self.p, lam=self.lam),
-            round_seconds=self.round_seconds,
-            hours=self.hours,
-            max_hours=self.max_hours,
-        )
-        run_sia(replay, chosen, self)
+        setup = SiaSetup(options=self, round_seconds=self.round_seconds, max_hours=self.max_hours)
+        shape = {type.name: [type.gpus_per_node, type.nodes] for type in scenario.cluster.types}
+        config = {"cluster (GPUs per node, nodes)": shape}
+        with PolicyRuns(self, "sia", "Sia, and first come, first served", config) as runs:
+            preparing(self.solver_name(self.solver))
+            runs.play(Here(), run_tasks(setup, POLICIES, [self.seed]))
+            runs.report()
 
 
 def _say_size(wanted: int | None, there: int) -> None:

@@ -38,7 +38,7 @@ from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import ReplicaProfile
-from copter.problems.sia.columns import JobChoices, Objective, RowCache, Sources
+from copter.problems.sia.columns import Objective, RowCache, Sources
 from copter.problems.sia.interface import InfeasibleRoundError, JobShim, SiaError, SiaJob, SiaRound
 from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, losers, modes
 from copter.problems.sia.requests import JobRequests, Pick
@@ -127,14 +127,6 @@ class SiaPolicy(EventDomain):
     def allocation(self) -> dict[Hashable, Configuration | None]:
         """Current configuration of every job."""
         return dict(zip(self._slots, self._named(self._table.current[self._order()]), strict=True))
-
-    def choices(self) -> dict[Hashable, JobChoices]:
-        """Return the column set of each job in the last round."""
-        return {
-            job: self._requests.choices(slot)
-            for job, slot in self._slots.items()
-            if slot not in self._arrived
-        }
 
     def configurations_of(self, job: Hashable) -> list[Configuration | None]:
         """Return the configuration of each column of a job's request; None for "no allocation"."""

@@ -35,10 +35,6 @@ from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import published_files
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.sia.course import record_sia
-from copter.problems.sia.generator import JOBS_PER_GPU_DAY, generate
-from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.replay import NAMES, Replay
-from copter.solvers.registry import repeatable_solver
 
 _LONG_ROUND_SECONDS = 360.0
 _BURST_HOURS = (2.5, 3.0)
@@ -257,38 +253,6 @@ def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> lis
                 PaperFigure(f"{model}: {name}", f"on {type}", "%", 100.0 * value / total)
                 for type, value in parts.items()
             ]
-    return figures
-
-
-def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
-    """Return the changes of the program's answers over a day, and their integrality."""
-    scenario = generate(gpus, JOBS_PER_GPU_DAY * gpus, hours=hours, seed=effort.seed)
-    policy = SiaPolicy(scenario.cluster, scale_up_limit=None)
-    replay = Replay(scenario, repeatable_solver("copter", tolerance=1e-5), policy=policy, max_hours=hours)
-    effort.say(f"{len(scenario.jobs)} jobs on {scenario.cluster.gpus} GPUs")
-    records = list(replay.run())[1:]
-    figures = []
-    for name in NAMES[:4]:
-        values = 100.0 * np.array([getattr(record, name) for record in records])
-        shown = {
-            "median": np.nanmedian(values),
-            "p95": np.nanpercentile(values, 95),
-            "least": np.nanmin(values),
-            "most": np.nanmax(values),
-        }
-        figures += [PaperFigure(name, what, "%", float(value)) for what, value in shown.items()]
-    largest = {
-        "path_x": max(record.running + record.queue for record in records),
-        "path_n": max(record.n_variables for record in records),
-    }
-    for name, most in largest.items():
-        total = float(np.nansum([getattr(record, name) for record in records]))
-        # Over T rounds the path has T^e times the size of the largest round; Definition 1 needs a small e.
-        exponent = max(math.log(total / most) / math.log(len(records)), 0.0)
-        figures += [
-            PaperFigure(name, "sum over the rounds", "", total),
-            PaperFigure(name, "exponent", "", exponent),
-        ]
     return figures
 
 

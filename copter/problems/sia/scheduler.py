@@ -174,18 +174,26 @@ class Sia:
 
     def _figures(self, played: RoundRecord, policy: SiaPolicy) -> dict[str, float]:
         """Return the statistics of a round."""
+        from copter.proof.whole import integrality_loss
+
         solution, decided = played.solution, played.answer
         assert solution is not None  # every solver returns one, in time or not
         return {
             "solve_seconds": self._solver.seconds(solution, played.seconds.solve)[1],
             "gap": solution.gap,
-            "answer_gap": float("nan") if decided.rounded is None else decided.rounded.gap,
+            "answer_gap": math.nan if decided.rounded is None else decided.rounded.gap,
+            "integrality_loss": (
+                math.nan
+                if decided.rounded is None
+                else integrality_loss(decided.rounded.objective, solution.bound)
+            ),
             "variables": policy.program.n_variables,
             "nonzeros": policy.program.nnz,
             "iterations": solution.iterations,
             "churn": solution.churn,
             "integral_churn": decided.churn,
             "missed": decided.rounded is None,
+            **({} if solution.integer is None else {"proven": float(solution.integer.proven)}),
         }
 
     # ---- events ----------------------------------------------------------------------------------

@@ -9,22 +9,21 @@ progress, restart and change their costs as in a replay, where nearly all costs 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.problems.cluster.nodes import NodeChange
 from copter.problems.cluster.policy import Allocation, ClusterState
+from copter.problems.cluster.results import ClusterRecord
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import Resize
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.replay import Replay, SiaRecord
 from copter.problems.sia.scheduler import Sia
 from copter.solvers.base import Solver
 from copter.solvers.wrapper import Wrapper
@@ -80,49 +79,34 @@ class _Settled(Resize):
         return job.profile.restart_seconds if now.index else 0.0
 
 
-class SteadyReplay(Replay):
-    """A replay with a constant number of jobs.
+def steady_simulator(
+    gpus: int,
+    jobs: int,
+    rounds: int,
+    solver: Solver,
+    *,
+    churn: float = 0.02,
+    seed: int = 0,
+    scale_up_limit: float | None = None,
+    program: ContinualProgram | None = None,
+) -> Simulator:
+    """Return a simulation of Sia with a constant number of jobs.
 
-    `gpus`, `jobs`: size of the generator's cluster, and number of jobs in every round. `churn`: share of the
-    jobs that leave and arrive in a round. `scale_up_limit`: default: none, so that every job may choose from
-    all configurations, as in the thesis' program. `program`: program to edit, for example one that records.
+    `gpus`, `jobs`: size of the generator's cluster, and number of jobs in every round. `rounds`: number of
+    rounds for which there are jobs. `churn`: share of the jobs that leave and arrive in a round.
+    `scale_up_limit`: default: none, so that every job may choose from all configurations, as in the thesis'
+    program. `program`: program to edit, for example one that records.
     """
-
-    def __init__(
-        self,
-        gpus: int,
-        jobs: int,
-        rounds: int,
-        solver: Solver,
-        *,
-        churn: float = 0.02,
-        seed: int = 0,
-        scale_up_limit: float | None = None,
-        program: ContinualProgram | None = None,
-    ) -> None:
-        if jobs < 1 or rounds < 1 or not 0 <= churn <= 1:
-            raise ValueError(
-                f"jobs = {jobs}, rounds = {rounds}, churn = {churn}: must be at least 1, and in [0, 1]"
-            )
-        self.population, self.rounds = jobs, rounds
-        self._leave = math.ceil(churn * jobs)
-        self._rng = rng = np.random.default_rng(seed)
-        supply = jobs + 4 * rounds * max(self._leave, 1)
-        times = np.full(supply, _OLDEST_SECONDS)
-        times[:jobs] = np.sort(rng.uniform(0.0, _OLDEST_SECONDS, jobs))
-        scenario = Scenario(builtin_cluster(gpus), draw_jobs(times, rng), builtin_profiles(_WORK_SCALE))
-        policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program)
-        super().__init__(scenario, solver, policy=policy)
-
-    def _simulator(
-        self, scenario: Scenario, sia: Sia, changes: Iterable[NodeChange], max_hours: float | None
-    ) -> Simulator:
-        self.scheduler = sia
-        return _SteadySimulator(scenario, sia, self.population, self._leave, self._rng)
-
-    def run(self) -> Iterator[SiaRecord]:
-        """Yield the records of the requested number of rounds."""
-        yield from islice(super().run(), self.rounds)
+    if jobs < 1 or rounds < 1 or not 0 <= churn <= 1:
+        raise ValueError(
+            f"jobs = {jobs}, rounds = {rounds}, churn = {churn}: must be at least 1, and in [0, 1]"
+        )
+    leave, rng = math.ceil(churn * jobs), np.random.default_rng(seed)
+    times = np.full(jobs + 4 * rounds * max(leave, 1), _OLDEST_SECONDS)
+    times[:jobs] = np.sort(rng.uniform(0.0, _OLDEST_SECONDS, jobs))
+    scenario = Scenario(builtin_cluster(gpus), draw_jobs(times, rng), builtin_profiles(_WORK_SCALE))
+    policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program)
+    return _SteadySimulator(scenario, Sia(policy=policy, solver=solver), jobs, leave, rng)
 
 
 class _Marked(Wrapper):
@@ -150,14 +134,14 @@ def record_rounds(
     churn: float = 0.02,
     seed: int = 0,
     scale_up_limit: float | None = None,
-) -> Iterator[SiaRecord]:
+) -> Iterator[ClusterRecord]:
     """Play a steady cluster on a program that records its edits, and yield the record of each round.
 
     `program`: empty, for example a :class:`copter.bench.recording.Recorder`. `end_round`: called when
     the edits of a round are complete, before the solve. `solver`: its answers determine the next rounds.
-    `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`: see :class:`SteadyReplay`.
+    `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`: see :func:`steady_simulator`.
     """
-    replay = SteadyReplay(
+    simulator = steady_simulator(
         gpus,
         jobs,
         rounds,
@@ -167,4 +151,4 @@ def record_rounds(
         scale_up_limit=scale_up_limit,
         program=program,
     )
-    yield from replay.run()
+    yield from islice(simulator.run(), rounds)

@@ -3,7 +3,7 @@
 import json
 import re
 
-from copter.problems.cluster.experiment import Setup
+from copter.problems.cluster.experiment import _PLACERS, Setup
 from copter.problems.cluster.registry import make_policy
 from support.commands import invoke
 from support.commands import words as printed
@@ -40,10 +40,10 @@ def test_by_default_rigid_jobs_may_share_nodes_and_others_may_not(tmp_path):
     together = {}
     for placement in ("auto", "sia", "shared", "none"):
         setup = Setup(cluster="elasticflow-24", trace=str(file), placement=placement, max_hours=0.5)
-        first = next(iter(setup.conditions().simulator("gavel", 0).run()))
+        first = next(iter(setup.simulator("gavel", 0).run()))
         together[placement] = (first.running, first.evicted)
     assert together == {"auto": (2, 0), "sia": (1, 1), "shared": (2, 0), "none": (2, 0)}
-    auto = Setup().conditions().placer
+    auto = _PLACERS["auto"]
     assert [auto(make_policy(name))._sharing for name in ("sia", "pollux", "gavel")] == [False, False, True]
 
 

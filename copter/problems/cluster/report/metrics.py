@@ -151,12 +151,12 @@ def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tu
 def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the means and standard deviations over simulations with different seeds.
 
-    `samples`: metrics by name, the same names in each. The result has ``name`` and ``name_std`` for each; the
-    latter is NaN for one sample.
+    `samples`: metrics by name; the names are those of the first one. The result has ``name`` and
+    ``name_std`` for each; the latter is NaN for one sample.
     """
     out: dict[str, float] = {}
     for name in samples[0]:
-        values = np.array([one[name] for one in samples], np.float64)
+        values = np.array([one.get(name, math.nan) for one in samples], np.float64)
         out[name] = float(values.mean())
         out[f"{name}_std"] = float(values.std(ddof=1)) if values.size > 1 else math.nan
     return out

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from copter.bench.formats import with_deviation
+from copter.bench.formats import small, with_deviation
 from copter.bench.report.model import ReportTable, simple_table
 from copter.cli.command import RunOptions
 from copter.cli.console import progress, seconds
@@ -25,7 +26,7 @@ _WHO = {"policy": "name of the policy", "seed": "seed of the sample of the trace
 _ROUND = columns(ClusterRecord)
 _HELD = "a row per policy, seed and interval in which a job held the same GPUs:"
 _FILES = {
-    ROUNDS: Rows("a row per policy, seed and round:", _WHO | _ROUND),
+    ROUNDS: Rows("a row per policy, seed and round:", _WHO | _ROUND, "figure of the policy"),
     _JOBS: Rows("a row per policy, seed and job:", _WHO | columns(JobRecord)),
     _ALLOCATIONS: Rows(_HELD, _WHO | columns(Segment)),
 }
@@ -46,8 +47,10 @@ _TABLE = {
 class PolicyRuns(Run):
     """Simulations of several policies, each with one or several seeds."""
 
-    def __init__(self, options: RunOptions, domain: str, title: str) -> None:
-        super().__init__(options, domain, title, _FILES)
+    def __init__(
+        self, options: RunOptions, domain: str, title: str, config: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(options, domain, title, _FILES, config)
         self.outcomes: list[PolicyOutcome] = []
 
     def play(self, spread: TaskRunner, tasks: Sequence[Task]) -> None:
@@ -77,7 +80,7 @@ class PolicyRuns(Run):
         for record in outcome.rounds:
             row = {name: getattr(record, name) for name in _ROUND}
             gpus = {"gpus": sum(record.gpus.values()), "there": sum(record.there.values())}
-            self.write(ROUNDS, who | row | gpus)
+            self.write(ROUNDS, {**who, **row, **gpus, **record.figures})
         for job in outcome.jobs:
             self.write(_JOBS, who | asdict(job))
         for segment in outcome.segments:
@@ -108,7 +111,9 @@ def _table(title: str, policies: Mapping[str, Mapping[str, Any]]) -> ReportTable
             *(with_deviation(one[key], one[f"{key}_std"]) for key in _TABLE),
             seconds(one["policy_p50_s"]),
             seconds(one["policy_p99_s"]),
+            small(one.get("gap_max", math.nan)),
         )
         for name, one in policies.items()
     ]
-    return simple_table(title, ("policy", *_TABLE.values(), "policy p50", "p99"), rows)
+    heads = ("policy", *_TABLE.values(), "policy p50", "p99", "largest gap")
+    return simple_table(title, heads, rows)
