@@ -80,10 +80,10 @@ PAGES: dict[str, dict[str, str]] = {
             build_window""",
         "Relaxation and forecasts": """
             RelaxationProgram Relaxation dual_bound solve_waterfilling Errors Pattern pattern_of
-            prediction_errors Agnostic Proactive snapshot""",
+            prediction_errors snapshot""",
         "Workloads and replays": """
             generate Mode Regime RegimeJob read_jobs write_jobs RegimeProfile scenario_of JobResult
-            MarketMetrics PublishedResult read_published ReplayResult replay schedule_matrix""",
+            MarketMetrics PublishedResult read_published ReplayResult replay""",
     },
     "copter.problems.placement": {
         "Placement in rounds": "PlacementRounds Round Place PlacementError Apart Together",

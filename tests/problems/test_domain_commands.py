@@ -59,11 +59,9 @@ WRONG = {
     "run shockwave": [
         ("--policy shockwve", "did you mean shockwave"),
         ("--policy ,", "must be at least one policy"),
-        ("--solver cvxpy", "no solver is called 'cvxpy'"),
-        ("--mode lasy", "did you mean lazy"),
-        ("--noise 1.5", "--noise"),
+        ("--set shockwave.nope=1", "no setting 'nope'"),
+        ("--set gavel.nope=1", "'gavel' is not a policy of --policy"),
         ("--jobs nowhere.json", "is not a file"),
-        ("--power -1", "not negative"),
         ("--jobs trace.json --n-jobs 5", "is for generated jobs only"),
         ("--jobs trace.json --gpus 1", "1: must be at least 2, the GPUs of the smallest job"),
         ("--jobs empty.csv", "empty.csv, file: cannot be read as JSON"),
@@ -98,10 +96,10 @@ RUNS = [
         "rounds solver figures",
     ),
     (
-        "shockwave --jobs trace.json --gpus 8 --policy shockwave,max-min,srpt",
-        "3 jobs on 8 GPUs",
-        "rounds.csv jobs.csv plans.csv",
-        "schedule-shockwave schedule-gavel ftf",
+        "shockwave --jobs trace.json --gpus 8 --policy shockwave,gavel,srpt",
+        "srpt",
+        "rounds.csv jobs.csv allocations.csv",
+        "jct ftf jobs used gpus-shockwave gpus-gavel",
         "jobs gpus policies",
     ),
     (

@@ -10,7 +10,6 @@ from copter.problems.traffic.cli import TrafficBenchOptions, TrafficRunOptions
 SOLVING = "tolerance mip_gap time_limit threads seed"
 BENCH = f"solvers isolate environment {SOLVING}"
 NETWORK = "topology matrix scale capacity demands paths path_kind objective rounds change"
-PLAN = "plan_rounds power lambda predictor shim_seconds"
 
 
 @pytest.mark.parametrize(
@@ -28,10 +27,9 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
         (BalancingBenchOptions(), f"shards servers loads mode rounds changed memory balance {BENCH}"),
         (
             ShockwaveRunOptions(),
-            f"jobs n_jobs gpus arrival_seconds policies hours solver seed {PLAN} "
-            "scatter noise mode knowledge ending exact",
+            "jobs n_jobs gpus arrival_seconds policies hours sets seed",
         ),
-        (ShockwaveBenchOptions(), f"jobs gpus rounds exact {PLAN} {BENCH}"),
+        (ShockwaveBenchOptions(), f"jobs gpus rounds exact plan_rounds shim_seconds {BENCH}"),
         (TrafficRunOptions(topology="x"), f"{NETWORK} solver {SOLVING}"),
         (TrafficBenchOptions(topology="x"), f"{NETWORK} actors {BENCH}"),
     ],

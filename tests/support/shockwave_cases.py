@@ -103,3 +103,15 @@ def brute_force(problem):
     for _ in range(problem.rounds):
         reached = {tuple(np.minimum(np.add(c, s), problem.most)) for c in reached for s in sets}
     return max(problem.objective(np.array(counts)) for counts in reached)
+
+
+def schedule_matrix(result):
+    """Return the names of the jobs in order of arrival, and a matrix of the rounds in which each ran."""
+    names = [job.name for job in result.jobs]
+    rows = {name: k for k, name in enumerate(names)}
+    times = np.array([record.time for record in result.rounds])
+    ran = np.zeros((len(names), len(times)), bool)
+    for segment in result.segments:
+        first, last = np.searchsorted(times, (segment.begin, segment.end), side="left")
+        ran[rows[segment.job], first:last] = True
+    return names, ran

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
-from copter.cli.command import RunOptions, WithDocument, WithProcesses
+from copter.cli.command import CommandOptions, RunOptions, WithDocument, WithProcesses
 from copter.cli.options import Traces, one_of, policies_option, positive
 from copter.cli.solvers import Names
 from copter.errors import choices
@@ -55,14 +55,59 @@ def parse_value(text: str) -> Any:
     return text
 
 
-_Policies: TypeAlias = Annotated[Names, policies_option(_policies)]
+Policies: TypeAlias = Annotated[Names, policies_option(_policies)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ConditionOptions(WithProcesses):
+class PolicyOptions(CommandOptions):
+    """Policies and their settings."""
+
+    policies: Policies = Names(("sia",))
+    sets: Annotated[
+        list[str],
+        typer.Option(
+            "--set", callback=_settings, metavar="POLICY.SETTING=VALUE", help="Setting of a policy."
+        ),
+    ] = field(default_factory=list)
+    others: ClassVar[tuple[str, ...]] = ()
+    """Names other than those of policies that have settings."""
+
+    def check_settings(self) -> None:
+        """Raise a usage error if a setting is wrong."""
+        from copter.problems.cluster.registry import SettingsError, make_policy
+
+        settings = self.policy_settings()
+        for name in settings:
+            self.check_owner(name, "--set")
+        try:
+            for name in self.policies:
+                make_policy(name, **settings.get(name, {}))
+        except SettingsError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    def check_owner(self, name: str, option: str) -> None:
+        """Raise a usage error if a setting belongs to nothing that is played."""
+        known = (*self.policies, *self.others)
+        if name not in known:
+            raise typer.BadParameter(
+                f"{name!r} is not a policy of --policy: {choices(name, known)}", param_hint=option
+            )
+
+    def policy_settings(self) -> dict[str, dict[str, Any]]:
+        """Return the settings by policy, as the options give them."""
+        settings: dict[str, dict[str, Any]] = {}
+        for text in self.sets:
+            policy, _, rest = text.partition(".")
+            name, _, value = rest.partition("=")
+            settings.setdefault(policy, {})[name.replace("-", "_")] = parse_value(value)
+        return settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ConditionOptions(WithProcesses, PolicyOptions):
     """Conditions under which policies are played."""
 
-    policies: _Policies = Names(("sia",))
+    others = ("trace",)
     cluster: Annotated[
         str, typer.Option(help="Name of a cluster, such as heterogeneous-64; an unknown name lists all.")
     ] = "heterogeneous-64"
@@ -100,18 +145,11 @@ class _ConditionOptions(WithProcesses):
     max_hours: Annotated[
         float | None, typer.Option(callback=positive, help="Stop at this simulated time.")
     ] = None
-    sets: Annotated[
-        list[str],
-        typer.Option(
-            "--set", callback=_settings, metavar="POLICY.SETTING=VALUE", help="Setting of a policy."
-        ),
-    ] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         from copter.problems.cluster.registry import SettingsError
 
-        for name in self.policy_settings():
-            self.check_owner(name, "--set")
+        self.check_settings()
         try:
             self.setup()
         except SettingsError as error:
@@ -127,21 +165,6 @@ class _ConditionOptions(WithProcesses):
         for name in self.policies:
             make_policy(name, **setup.settings.get(name, {}))
         return setup
-
-    def check_owner(self, name: str, option: str) -> None:
-        """Raise a usage error if a setting belongs neither to a played policy nor to the trace."""
-        if name not in (*self.policies, "trace"):
-            there = choices(name, [*self.policies, "trace"])
-            raise typer.BadParameter(f"{name!r} is not a policy of --policy: {there}", param_hint=option)
-
-    def policy_settings(self) -> dict[str, dict[str, Any]]:
-        """Return the settings by policy, as the options give them."""
-        settings: dict[str, dict[str, Any]] = {}
-        for text in self.sets:
-            policy, _, rest = text.partition(".")
-            name, _, value = rest.partition("=")
-            settings.setdefault(policy, {})[name.replace("-", "_")] = parse_value(value)
-        return settings
 
     def all_seeds(self) -> range:
         """Return the seeds."""

@@ -6,10 +6,10 @@
 Read `traces.py` (jobs with regimes), `window.py` (the input of a plan) and `scheduler.py` (the planner)
 first. `predictor.py` and `forecast.py` predict a job's remaining work and compute its weight.
 `relaxation.py`, `program.py` and `waterfill.py` solve the relaxation; `tables.py`, `plan.py` and `exact.py`
-turn it into integral plans. `policy.py`, `workloads.py`, `awareness.py` and `simulation.py` connect the
-planner with the simulator of :mod:`copter.problems.cluster`; `interface.py` is the state that they pass.
-`generator.py` draws traces.  `cli.py`, `report.py`, `metrics.py`, `course.py`, `lines.py` and
-`reproductions.py` are commands, benchmarks and figures of the paper.
+turn it into integral plans. `policy.py`, `workloads.py` and `simulation.py` connect the planner with the
+simulator of :mod:`copter.problems.cluster`; `interface.py` is the state that they pass.  `generator.py` draws
+traces.  `cli.py`, `metrics.py`, `course.py`, `lines.py` and `reproductions.py` are commands, benchmarks and
+figures of the paper.
 
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.
@@ -23,23 +23,10 @@ __getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 BASELINES = ("gavel", "gavel-max-sum", "themis", "allox", "ossp", "gandiva-fair", "srpt")
 """Names of the paper's baselines, and of SRPT, in the registry of policies."""
-POLICIES = ("shockwave", *BASELINES)
-ALIASES = {
-    "max-min": "gavel",
-    "max-sum": "gavel-max-sum",
-    "max-min-fairness": "gavel",
-    "max-sum-throughput": "gavel-max-sum",
-}
-"""Other names of policies on the command line, by the objectives of Gavel's two programs."""
 
 ORACLE = "oracle"
 PREDICTORS = ("restatement", "bayesian", "greedy", ORACLE)
 """Predictors of future regimes; the oracle knows them."""
-
-MODES = "reactive", "lazy"
-"""Modes of the planner: whether it makes a new plan when a job's batch size changes (section 7)."""
-KNOWLEDGE = "agnostic", "reactive", "proactive"
-"""Knowledge of changes of batch size for policies without a predictor (section 2.2)."""
 
 RELAXATIONS = ("copter", "water-filling")
 """Solvers of the relaxation: copter's core, and a special method for this program."""

@@ -1,5 +1,3 @@
-from copter.problems.shockwave.awareness import Agnostic as Agnostic
-from copter.problems.shockwave.awareness import Proactive as Proactive
 from copter.problems.shockwave.course import snapshot as snapshot
 from copter.problems.shockwave.generator import generate as generate
 from copter.problems.shockwave.interface import MarketJob as MarketJob
@@ -23,7 +21,6 @@ from copter.problems.shockwave.scheduler import make_relaxation as make_relaxati
 from copter.problems.shockwave.scheduler import plan_problem as plan_problem
 from copter.problems.shockwave.simulation import ReplayResult as ReplayResult
 from copter.problems.shockwave.simulation import replay as replay
-from copter.problems.shockwave.simulation import schedule_matrix as schedule_matrix
 from copter.problems.shockwave.traces import Mode as Mode
 from copter.problems.shockwave.traces import Regime as Regime
 from copter.problems.shockwave.traces import RegimeJob as RegimeJob
@@ -36,12 +33,8 @@ from copter.problems.shockwave.workloads import RegimeProfile as RegimeProfile
 from copter.problems.shockwave.workloads import scenario_of as scenario_of
 
 BASELINES: tuple[str, ...]
-POLICIES: tuple[str, ...]
-ALIASES: dict[str, str]
 ORACLE: str
 PREDICTORS: tuple[str, ...]
-MODES: tuple[str, ...]
-KNOWLEDGE: tuple[str, ...]
 RELAXATIONS: tuple[str, ...]
 CVXPY: str
 EXACT: str

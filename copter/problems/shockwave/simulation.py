@@ -11,23 +11,37 @@ Source: Shockwave, section 7 (rounds of two minutes), section 8.1 and the author
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from copter.arrays import Flags
-from copter.problems.cluster.policy import Estimator, Policy
+from copter.problems.cluster.experiment import Setup
+from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
-from copter.problems.cluster.simulation.resize import DispatchRestart
+from copter.problems.cluster.simulation.resize import DispatchRestart, Resize
 from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import Scenario
 from copter.problems.shockwave.metrics import JobResult, MarketMetrics
 from copter.problems.shockwave.policy import ROUND_SECONDS
 from copter.problems.shockwave.traces import RegimeJob, check_names
 from copter.problems.shockwave.workloads import RESTART_SECONDS, scenario_of
 
-Watch = Callable[[ClusterRecord, int], None]
-"""Function of the record of a round and the number of completed jobs."""
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySetup(Setup):
+    """Setup in which policies of `copter run cluster` replay a trace on a number of GPUs."""
+
+    regime_jobs: Sequence[RegimeJob]
+    gpus: int
+    placement: str = "none"
+    round_seconds: float | None = ROUND_SECONDS
+
+    def scenario(self, seed: int) -> Scenario:
+        """Return the jobs of the trace."""
+        return scenario_of(self.regime_jobs, self.gpus)
+
+    def resize(self) -> Resize:
+        """Return the dispatch of the authors' simulator."""
+        return DispatchRestart(RESTART_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -62,8 +76,6 @@ def replay(
     *,
     round_seconds: float = ROUND_SECONDS,
     restart_seconds: float = RESTART_SECONDS,
-    estimator: Estimator | None = None,
-    watch: Watch | None = None,
 ) -> ReplayResult:
     """Replay a trace to its end.
 
@@ -71,10 +83,6 @@ def replay(
     ----------
     policy : Policy
         A new policy of rigid jobs.
-    estimator : Estimator, optional
-        Speeds that the policy knows; default: present speeds, and for Shockwave the patterns of users.
-    watch : callable, optional
-        Function to call after every round.
 
     Raises
     ------
@@ -91,11 +99,7 @@ def replay(
         policy,
         round_seconds=round_seconds,
         resize=DispatchRestart(restart_seconds),
-        estimator=estimator,
-    )
-    for record in simulator.run():
-        if watch is not None:
-            watch(record, simulator.completed)
+    ).play()
     seconds = {job.name: job.seconds for job in jobs}
     contention = (len(jobs) - len(simulator.rejected)) / gpus
     results = tuple(_result(job, seconds[job.name], contention) for job in simulator.job_results())
@@ -121,15 +125,3 @@ def _result(job: JobRecord, seconds: float, contention: float) -> JobResult:
         ftf=job.jct / (seconds * max(1.0, contention)),
         ftf_live=job.jct / (seconds * max(1.0, job.contention)),
     )
-
-
-def schedule_matrix(result: ReplayResult) -> tuple[list[str], Flags]:
-    """Return the jobs in order of arrival, and a matrix of the rounds in which each ran, for plots."""
-    names = [job.name for job in result.jobs]
-    rows = {name: k for k, name in enumerate(names)}
-    times = np.array([record.time for record in result.rounds])
-    ran = np.zeros((len(names), len(times)), bool)
-    for segment in result.segments:
-        first, last = np.searchsorted(times, (segment.begin, segment.end), side="left")
-        ran[rows[segment.job], first:last] = True
-    return names, ran

@@ -9,14 +9,12 @@ from hypothesis import given, settings
 from copter.problems.cluster.registry import make_policy
 from copter.problems.shockwave import (
     BASELINES,
-    KNOWLEDGE,
     ORACLE,
     PREDICTORS,
     RELAXATIONS,
     make_relaxation,
     plan_problem,
 )
-from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.exact import solve_milp
 from copter.problems.shockwave.predictor import RULES
 from support.amounts import examples
@@ -29,9 +27,6 @@ def test_every_name_of_a_command_stands_for_something():
         assert make_policy(name).name == name
     for name in RELAXATIONS:
         assert callable(make_relaxation(name))
-    assert [make_knowledge(name) is None for name in KNOWLEDGE] == [False, True, False]
-    with pytest.raises(ValueError, match="one of agnostic, reactive, proactive"):
-        make_knowledge("clairvoyant")
     assert {*RULES, ORACLE} == set(PREDICTORS)
     with pytest.raises(ValueError, match="one of copter, water-filling"):
         make_relaxation("clarabel")
@@ -58,7 +53,7 @@ def test_bench_writes_the_document(tmp_path):
     assert keeps["copter"] == (True, 2) and keeps["water-filling"] == (None, 0)
     for name in ("copter", "water-filling"):
         assert found["summary"][name]["best_gap"]["max"] < 0.01
-    assert found["settings"]["lambda"] == 10.0 and found["settings"]["solvers"] == solvers.split(",")
+    assert found["settings"]["solvers"] == solvers.split(",")
 
 
 @given(window=windows(most=4, rounds=3, capacity=3))

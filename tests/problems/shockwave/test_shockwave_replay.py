@@ -8,17 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.shockwave import (
-    Agnostic,
     Mode,
-    Proactive,
     Regime,
     RegimeJob,
     read_jobs,
     read_published,
     replay,
-    schedule_matrix,
 )
-from support.shockwave_cases import PUBLISHED, needs_data, result_path, static, trace_path
+from support.shockwave_cases import PUBLISHED, needs_data, result_path, schedule_matrix, static, trace_path
 from support.shockwave_cases import jobs as some_jobs
 
 
@@ -93,15 +90,6 @@ def test_progress_goes_through_regimes():
     job = replace(job, samples=1600)
     replay([job], 1, Rigid(watch))
     assert np.array(seen) == pytest.approx(np.array([(0, 0.02, 600, 100), (4, 0.1, 80, 50)]))
-    seen.clear()
-    # Who is agnostic to changes goes by the first speed for ever; the job itself does not.
-    result = replay([job], 1, Rigid(watch), estimator=Agnostic())
-    assert np.array(seen) == pytest.approx(np.array([(0, 0.02, 600, 100), (4, 0.02, 400, 100)]))
-    assert result.metrics.makespan == pytest.approx(200.0)
-    seen.clear()
-    # Who is proactive goes by the speed that makes the run time left right.
-    replay([job], 1, Rigid(watch), estimator=Proactive())
-    assert np.array(seen)[:, 2] == pytest.approx([200.0, 80.0])
 
 
 def test_no_jobs_and_jobs_larger_than_the_cluster():

@@ -19,12 +19,11 @@ from copter.problems.shockwave import (
     Settings,
     Shockwave,
     replay,
-    schedule_matrix,
 )
 from copter.problems.shockwave.forecast import forecast
 from support.amounts import examples
 from support.shockwave_cases import jobs as some_jobs
-from support.shockwave_cases import now, state, static
+from support.shockwave_cases import now, schedule_matrix, state, static
 
 
 def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
