@@ -49,7 +49,7 @@ def domains() -> None:
 
     from copter.problems.load_balancing.shim import NOWHERE, ReplicaShim, ShardFleet
     from copter.problems.pollux import AllocationProblem, evolve
-    from copter.problems.traffic import Topology, edge_disjoint_paths, k_shortest_paths
+    from copter.problems.traffic import Topology, edge_disjoint_paths
 
     compile_here()
     fleet = ShardFleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([4.0, 6.0]), 0.05)
@@ -57,7 +57,6 @@ def domains() -> None:
     ReplicaShim().round(fleet, ReplicaShim().round(fleet, NOWHERE, *answer), *answer)
     ring = Topology.from_networkx(nx.cycle_graph(3))
     edge_disjoint_paths(ring, cache=False)
-    k_shortest_paths(ring, cache=False)
     one, held = np.ones(1, np.int64), np.zeros((1, 1), np.int8)
     problem = AllocationProblem(one, held, one, one, np.zeros(1, bool), np.ones(1), np.ones((1, 2, 2)))
     evolve(problem, held[None], np.random.default_rng(0))

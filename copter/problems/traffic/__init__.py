@@ -2,8 +2,8 @@
 
 Read `topology.py` (networks), `paths.py` (sets of paths) and `model.py` (the continual program) first;
 `state.py` is the state of a round for the model and a checker.  `fairness.py` has max-min fair flows.
-`search.py` finds paths, by `yen.py` or `disjoint.py`, and caches them on disk.  `matrices.py` makes or reads
-demands; `baselines.py` has methods that do not solve the whole program.
+`search.py` finds paths, disjoint ones by `disjoint.py`, and caches them on disk.  `matrices.py` makes or
+reads demands; `baselines.py` has methods that do not solve the whole program.
 `cli.py`, `lines.py`, `report.py`, `course.py` and `reproductions.py` are commands, benchmarks and
 figures.
 """

@@ -8,7 +8,7 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -16,13 +16,14 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import yen
 
 from copter.arrays import Ints
 from copter.parallel import available_threads
 from copter.problems.traffic.disjoint import Residual, disjoint_from
 from copter.problems.traffic.paths import PathError, PathSet
 from copter.problems.traffic.topology import Topology
-from copter.problems.traffic.yen import Weighted, shortest_from
 
 _Weight: TypeAlias = Literal["hops", "inverse-capacity"]
 _Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
@@ -83,7 +84,7 @@ def k_shortest_paths(
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PathSet:
-    """Return the k shortest simple paths of every pair.
+    """Return the k shortest simple paths of every pair, by Yen's algorithm in scipy.
 
     `topology`, `pairs`, `threads`, `cache`, `folder`, `progress`: as for :func:`edge_disjoint_paths`. `k`:
     number of paths per pair; all if there are fewer. `weight`: length of a link; with inverse capacities,
@@ -95,18 +96,42 @@ def k_shortest_paths(
         raise ValueError(f"weight = {weight!r}: must be one of {get_args(_Weight)}")
     with np.errstate(divide="ignore"):
         length = 1.0 / topology.capacity if weight == "inverse-capacity" else np.ones(topology.n_links)
-    words = ("k-shortest", k, topology.n_nodes)
+    words = ("yen", k, topology.n_nodes)
     key = _content_hash(words, topology.tail, topology.head, length, source, target)
 
     def search() -> PathSet:
-        weighted = Weighted.of(topology, length)
+        usable = np.flatnonzero(np.isfinite(length))
+        ends = topology.tail[usable].astype(np.int32), topology.head[usable].astype(np.int32)
+        graph = sparse.csr_array((length[usable], ends), shape=(topology.n_nodes,) * 2)
 
         def from_one(node: int, targets: NDArray[np.int32]) -> _Found:
-            return shortest_from(weighted, node, targets, k)
+            return _shortest_from(graph, topology.links, node, targets, k)
 
         return _search(topology, source, target, from_one, threads, progress)
 
     return _cached(topology, source, target, key, search, cache, folder)
+
+
+def _shortest_from(
+    graph: sparse.csr_array,
+    links: Mapping[tuple[int, int], int],
+    node: int,
+    targets: NDArray[np.int32],
+    k: int,
+) -> _Found:
+    """Return the numbers of the k shortest paths from a node to others, the hops of each, and their links."""
+    counts, hops, found = [], list[int](), list[int]()
+    for target in targets.tolist():
+        _, before = yen(graph, int(node), target, k, return_predecessors=True)
+        counts.append(len(before))
+        for each in before:
+            way, at = [], target
+            while at != node:
+                way.append(links[int(each[at]), at])
+                at = int(each[at])
+            hops.append(len(way))
+            found += reversed(way)
+    return np.array(counts, np.int64), np.array(hops, np.int64), np.array(found, np.int32)
 
 
 def _cached(
