@@ -64,7 +64,6 @@ def pytest_xdist_make_scheduler(config, log):
 COMPILE_AT_ONCE = (
     "copter.bench.rounds",
     "copter.cli.run",
-    "copter.problems.deadlines",
     "copter.solvers.proximal.ahead",
     "copter.solvers.proximal.solver",
 )

@@ -12,6 +12,5 @@ a domain.  `lines.py` lists the cases without a domain, and `recording.py` recor
 `solvers.py` lists the solvers, and `environments.py` the Python environments that some of them need;
 `welfare.py` solves Shockwave's relaxation by cvxpy.
 `reproduction.py` and `grid.py` measure figures of papers, `copter/cli/reproduce.py` prints them, and
-`report/papers.py` compares them.  `deadlines.py` is a program, run with ``python -m``.
-`sequences.py` exports sequences of LPs for other solvers.
+`report/papers.py` compares them.  `sequences.py` exports sequences of LPs for other solvers.
 """

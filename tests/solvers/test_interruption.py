@@ -102,7 +102,7 @@ def test_a_deadline_that_is_over_has_an_answer_or_says_that_there_is_none(progra
 @pytest.mark.long  # by the clock of the machine
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_deadline_amid_a_solve_has_an_answer_or_says_that_there_is_none(program, name):
-    """By how much the last pass overruns is measured by copter.bench.deadlines."""
+    """By how much the last pass overruns is measured by tests/solve_deadlines.py."""
     solver = make_solver(name, tolerance=1e-8, threads=1)
     for time_limit in (0.005, 0.2):
         solution = solver.solve(program, time_limit=time_limit)

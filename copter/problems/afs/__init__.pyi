@@ -3,7 +3,6 @@ from copter.problems.afs.allocation import afs_shares as afs_shares
 from copter.problems.afs.allocation import even_shares as even_shares
 from copter.problems.afs.allocation import regulate as regulate
 from copter.problems.afs.models import ModelCurve as ModelCurve
-from copter.problems.afs.models import measured as measured
 from copter.problems.afs.models import stand_ins as stand_ins
 from copter.problems.afs.policies import AfsL as AfsL
 from copter.problems.afs.policies import AfsP as AfsP

@@ -23,7 +23,7 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.errors import InputError
-from copter.problems.afs.models import ModelCurve, measured, stand_ins
+from copter.problems.afs.models import ModelCurve, stand_ins
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.presets import VIRTUAL_CLUSTERS
 from copter.problems.cluster.profiles.base import Profile
@@ -85,37 +85,19 @@ def _generate_virtual_cluster(
     ]
 
 
-def _curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
-    """Return the curves from which models are drawn.
-
-    `name`: synthetic curves with the paper's best counts, or ElasticFlow's measurements. `data`: folder of
-    real traces, for measured curves.
-    """
-    if name == "table-4":
-        return stand_ins()
-    if name not in ("A100", "T4"):
-        raise ValueError(f"curves = {name!r}: must be table-4, A100 or T4")
-    if data is None:
-        raise ValueError(f"curves = {name!r}: must be table-4 without the folder of real traces")
-    return measured(data, name)
-
-
 def make_scenario(
     trace: Sequence[TracedJob],
     cluster: Cluster,
     curves: Sequence[ModelCurve],
     rng: np.random.Generator,
     *,
-    peak_requests: bool = False,
     restart_seconds: float = _RESIZE_SECONDS,
 ) -> Scenario:
     """Return jobs that train random models, with the work of a trace.
 
     Each job has a profile with its own work; its category is the model.
 
-    `cluster`: the curves apply to each of its types. `peak_requests`: whether jobs request their best GPU
-    counts instead of those of the trace (Figure 6), with the same work. `restart_seconds`: time of each
-    change of GPUs.
+    `cluster`: the curves apply to each of its types. `restart_seconds`: time of each change of GPUs.
     """
     configurations = cluster.configurations
     pieces = [curve.on(configurations.gpus) for curve in curves]
@@ -131,7 +113,7 @@ def make_scenario(
         work = job.seconds * float(np.interp(asked, curve.counts, curve.speedup))
         speeds: dict[str, Floats] = {type: curve.speedup for type in cluster.names}
         profiles[name] = CountProfile(name, restart_seconds, work, curve.counts, speeds)
-        asked = curve.best if peak_requests else int(curve.counts[np.searchsorted(curve.counts, asked)])
+        asked = int(curve.counts[np.searchsorted(curve.counts, asked)])
         jobs.append(
             JobSubmission(f"job-{index}", job.time, curve.name, name, kind="strong-scaling", tuned_gpus=asked)
         )
@@ -144,10 +126,8 @@ def virtual_cluster(
     data: Path | None = None,
     *,
     vc: str = "7",
-    curves: str = "table-4",
     jobs: int | None = None,
     gpu_load: float = 0.9,
-    peak_requests: bool = False,
 ) -> Scenario:
     """Return the jobs of one of Philly's virtual clusters, or, without data, of a generated one.
 
@@ -160,4 +140,4 @@ def virtual_cluster(
         trace = _generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs, gpu_load=gpu_load)
     else:
         trace = read_virtual_cluster(data, vc)[:jobs]
-    return make_scenario(trace, cluster, _curves_by_name(curves, data), rng, peak_requests=peak_requests)
+    return make_scenario(trace, cluster, stand_ins(), rng)

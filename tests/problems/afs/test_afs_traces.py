@@ -31,21 +31,8 @@ def test_jobs_take_the_time_of_the_trace_on_the_gpus_of_the_trace():
     assert [job.tuned_gpus for job in scenario.jobs] == [job.gpus for job in trace]
 
 
-def test_peak_requests_keep_the_work():
-    trace = _generate_virtual_cluster(np.random.default_rng(1), jobs=30)
-    plain, peak = (
-        make_scenario(trace, paper_cluster(), CURVES, np.random.default_rng(2), peak_requests=flag)
-        for flag in (False, True)
-    )
-    for before, after in zip(plain.jobs, peak.jobs, strict=True):
-        assert after.tuned_gpus == _BEST_COUNTS[after.category]
-        assert peak.profiles[after.application].work == plain.profiles[before.application].work
-
-
 def test_without_data_a_virtual_cluster_is_generated():
     assert len(virtual_cluster(paper_cluster(), 0, None, jobs=7).jobs) == 7
-    with pytest.raises(ValueError, match="real traces"):
-        virtual_cluster(paper_cluster(), 0, None, curves="T4")
 
 
 @pytest.mark.parametrize(("kind", "others"), [("few", 19), ("many", 67)])

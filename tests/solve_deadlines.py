@@ -1,6 +1,6 @@
 """Measure how well solvers keep deadlines, on random programs, and list the late solves.
 
-    python -m copter.bench.deadlines --programs 20 --solves 8 --largest 1e7 --seed 0
+    python tests/solve_deadlines.py --programs 20 --solves 8 --largest 1e7 --seed 0
 
 A solve keeps its deadline if it exceeds it by at most 10% or 50 ms, whichever is more.  Each program has
 between 1,000 and ``--largest`` columns, uniform in the logarithm. It is solved ``--solves`` times by random

@@ -1,6 +1,6 @@
 """Lateness of rounds relative to their deadlines, on a real clock, for the small examples of all domains.
 
-    python -m copter.problems.deadlines --rounds 10000 --seed 0
+    python tests/round_deadlines.py --rounds 10000 --seed 0
 
 Each round has a deadline from 1 ms to 1 s, with a uniformly distributed logarithm, and random events of the
 domain.
