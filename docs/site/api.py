@@ -79,8 +79,8 @@ PAGES: dict[str, dict[str, str]] = {
             Planner Settings Solve make_relaxation plan_problem MarketJob RoundState Shockwave Window
             build_window""",
         "Relaxation and forecasts": """
-            RelaxationProgram Relaxation dual_bound solve_waterfilling Errors Pattern pattern_of
-            prediction_errors snapshot""",
+            RelaxationProgram Relaxation dual_bound solve_waterfilling Pattern pattern_of
+            snapshot""",
         "Workloads and replays": """
             generate Mode Regime RegimeJob read_jobs write_jobs RegimeProfile scenario_of JobResult
             MarketMetrics PublishedResult read_published ReplayResult replay""",

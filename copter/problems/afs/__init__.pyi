@@ -8,8 +8,6 @@ from copter.problems.afs.policies import AfsL as AfsL
 from copter.problems.afs.policies import AfsP as AfsP
 from copter.problems.afs.policies import AfsS as AfsS
 from copter.problems.afs.policies import SharePolicy as SharePolicy
-from copter.problems.afs.reproductions import PlayedScenario as PlayedScenario
-from copter.problems.afs.reproductions import play as play
 from copter.problems.afs.roster import GpuPool as GpuPool
 from copter.problems.afs.roster import Roster as Roster
 from copter.problems.afs.traces import make_scenario as make_scenario

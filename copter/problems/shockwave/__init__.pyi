@@ -7,10 +7,8 @@ from copter.problems.shockwave.metrics import MarketMetrics as MarketMetrics
 from copter.problems.shockwave.metrics import PublishedResult as PublishedResult
 from copter.problems.shockwave.metrics import read_published as read_published
 from copter.problems.shockwave.policy import Shockwave as Shockwave
-from copter.problems.shockwave.predictor import Errors as Errors
 from copter.problems.shockwave.predictor import Pattern as Pattern
 from copter.problems.shockwave.predictor import pattern_of as pattern_of
-from copter.problems.shockwave.predictor import prediction_errors as prediction_errors
 from copter.problems.shockwave.program import RelaxationProgram as RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation as Relaxation
 from copter.problems.shockwave.relaxation import dual_bound as dual_bound

@@ -24,7 +24,7 @@ epochs seen is scaled to the remaining epochs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,47 +144,3 @@ def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int
         more = np.ones(len(pattern) - over)
     result[over:] += rest * more / more.sum()
     return result
-
-
-def _run_seconds(pattern: Pattern, epochs: Floats) -> float:
-    """Return the run time in seconds for a number of epochs in each regime."""
-    return float(np.dot(epochs, pattern.epoch_seconds))
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Mean errors of a rule over jobs, at points of the training.
-
-    `progress`: shares of the epochs that are over. `regime`: mean over jobs of sum_k |expected - true epochs
-    of regime k| / (2 N), the share of epochs assigned to a wrong regime. `run_time`: mean over jobs of
-    |expected - true run time| / true run time.
-    """
-
-    progress: Floats
-    regime: Floats
-    run_time: Floats
-
-
-def prediction_errors(jobs: Iterable[RegimeJob], points: int = 21) -> dict[str, Errors]:
-    """Return the errors of the three rules during training by the name of the rule, as in Figure 5.
-
-    `jobs`: jobs with a single batch size are omitted. `points`: number of shares of training at which errors
-    are measured, evenly spaced from the start.
-    """
-    if points < 2:
-        raise ValueError(f"points = {points}: must be at least 2")
-    progress = np.linspace(0.0, 1.0, points, endpoint=False)
-    dynamic = [job for job in jobs if len(pattern_of(job)) > 1]
-    if not dynamic:
-        raise ValueError("jobs: at least one must change its batch size")
-    errors = {name: np.zeros((2, points)) for name in RULES}
-    for job in dynamic:
-        pattern = pattern_of(job)
-        truth = _within(pattern, observe(job, job.epochs))
-        for p, share in enumerate(progress):
-            seen = observe(job, share * job.epochs)
-            for name, rule in RULES.items():
-                expected = rule(pattern, seen)
-                errors[name][0, p] += float(np.abs(expected - truth).sum()) / (2 * job.epochs)
-                errors[name][1, p] += abs(_run_seconds(pattern, expected) - job.seconds) / job.seconds
-    return {name: Errors(progress, *(sums / len(dynamic))) for name, sums in errors.items()}

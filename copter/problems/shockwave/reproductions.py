@@ -23,15 +23,12 @@ from copter.problems.reading import find
 from copter.problems.shockwave.generator import ARRIVAL_SECONDS, GPU_MIX, HOURS, generate, job_of
 from copter.problems.shockwave.metrics import MarketMetrics, read_published
 from copter.problems.shockwave.policy import ROUND_SECONDS
-from copter.problems.shockwave.predictor import prediction_errors
 from copter.problems.shockwave.simulation import ReplayResult, replay
 from copter.problems.shockwave.traces import Mode, RegimeJob, read_jobs
 
 _FOLDER = "uw-mad-dash_shockwave"
 _SIZES = {32: 120, 64: 220, 128: 460, 256: 900}
 """Number of jobs of the authors' trace, by number of GPUs."""
-_TRAINED = (0.0, 0.2, 0.4, 0.6, 0.8)
-"""Shares of the training at which predictions are measured."""
 _QUARTERS = ("(X)Large", "Medium", "Small", "XSmall")
 """Names of the quarters of the jobs, from the largest."""
 _UNITS = {
@@ -200,19 +197,3 @@ def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> l
             ]
             figures.append(PaperFigure(row, column, "%", float(np.mean(off))))
     return figures
-
-
-def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[PaperFigure]:
-    """Return the errors of the three prediction rules on the jobs of the traces for some numbers of GPUs."""
-    jobs = [job for each in gpus for job in _published_trace(effort, each)]
-    figures, curves = [], []
-    for rule, errors in prediction_errors(jobs).items():
-        for column, values in (("regimes", errors.regime), ("run time", errors.run_time)):
-            figures.append(PaperFigure(f"on average: {rule}", column, "%", 100.0 * float(values.mean())))
-        for share in _TRAINED:
-            row = f"{share:.0%} of the training over: {rule}"
-            for column, values in (("regimes", errors.regime), ("run time", errors.run_time)):
-                curves.append(
-                    PaperFigure(row, column, "%", 100.0 * float(np.interp(share, errors.progress, values)))
-                )
-    return figures + curves

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.afs import Curves, afs_shares, even_shares, regulate
-from copter.problems.afs.reproductions import play
-from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario
+from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator, make_policy
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile
 from support.amounts import examples
@@ -142,7 +141,9 @@ def toy_hours(policy, later=0, hours_on_two=1.5):
         JobSubmission(name, 3600.0 * time, "", name, kind="strong-scaling", tuned_gpus=2)
         for name, time in times.items()
     ]
-    return float(play(Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles), policy).jct.mean()) / 3600.0
+    scenario = Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles)
+    played = Simulator(scenario, make_policy(policy)).play().job_results()
+    return float(np.mean([job.jct for job in played])) / 3600.0
 
 
 def test_toy_example_by_hand():

@@ -1,16 +1,16 @@
-"""Virtual clusters, the models that their jobs train, and reproductions that need no data."""
+"""Virtual clusters, and the models that their jobs train."""
 
 import numpy as np
 import pytest
 
 from copter.problems.afs.models import _BEST_COUNTS, stand_ins
-from copter.problems.afs.reproductions import _burst_of, _monitored_hours, play
 from copter.problems.afs.traces import (
     _generate_virtual_cluster,
     make_scenario,
     virtual_cluster,
 )
 from copter.problems.afs.traces import testbed as paper_cluster
+from copter.problems.cluster import Simulator, make_policy
 
 CURVES = stand_ins()
 
@@ -26,20 +26,13 @@ def test_jobs_take_the_time_of_the_trace_on_the_gpus_of_the_trace():
     """Alone on the testbed, rigid, without resize costs."""
     trace = _generate_virtual_cluster(np.random.default_rng(1), jobs=12, gpu_load=0.001)
     scenario = make_scenario(trace, paper_cluster(), CURVES, np.random.default_rng(2), restart_seconds=0.0)
-    run = play(scenario, "srtf")
-    assert run.jct == pytest.approx([job.seconds for job in trace])
+    jobs = Simulator(scenario, make_policy("srtf")).play().job_results()
+    assert [job.jct for job in jobs] == pytest.approx([job.seconds for job in trace])
     assert [job.tuned_gpus for job in scenario.jobs] == [job.gpus for job in trace]
 
 
 def test_without_data_a_virtual_cluster_is_generated():
     assert len(virtual_cluster(paper_cluster(), 0, None, jobs=7).jobs) == 7
-
-
-@pytest.mark.parametrize(("kind", "others"), [("few", 19), ("many", 67)])
-def test_cheap_resizes_let_the_monitored_job_complete_sooner(kind, others):
-    jobs = _burst_of(kind, 0).jobs
-    assert (jobs[0].name, len(jobs)) == ("monitored", 1 + others)
-    assert _monitored_hours(kind, "CoDDL", 0) < _monitored_hours(kind, "full restarts", 0)
 
 
 def test_generated_load_is_the_one_asked_for():
