@@ -1,32 +1,16 @@
 """Evaluations give the same rows here, in processes and on Ray, and POP the same answers on its actors."""
 
 import csv
-import itertools
 import json
-import math
 import sys
 
-import networkx as nx
-import numpy as np
 import pytest
 
 from copter.bench.reproduction import Effort
-from copter.bench.rounds import measure
-from copter.bench.settings import SolverSettings
 from copter.cli.main import main
-from copter.problems.cluster.estimation.estimators import make_estimator
-from copter.problems.cluster.simulation.simulator import Simulator
-from copter.problems.load_balancing.course import Balancing
-from copter.problems.load_balancing.scenario import ShardScenario
-from copter.problems.sia.generator import generate
-from copter.problems.sia.pop import Pop
-from copter.problems.traffic.baselines import pop
-from copter.problems.traffic.state import TrafficState
-from copter.problems.traffic.topology import Topology
 from copter.tasks.processes import Processes
 from copter.tasks.tasks import Here
 from support.commands import invoke
-from support.networks import all_simple_paths
 from support.sample_tasks import reproduce
 
 SMALL = "--trace philly --jobs 8 --max-hours 3 --policy".split()
@@ -107,47 +91,3 @@ def test_reproductions_play_the_same_and_say_the_same(on_ray):
         said.append(sorted(lines))
     assert found[0] == found[1] == found[2] and len(found[0]) == 2
     assert said[0] == said[1] == said[2] == ["dynamic: 3 samples from 5 on", "static: 3 samples from 5 on"]
-
-
-# ---- POP ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("estimator", [pytest.param("oracle", marks=pytest.mark.long), "bootstrap"])
-def test_pop_of_sia_decides_the_same_on_actors(local_ray, estimator):
-    """With a bootstrap the profiles of jobs change under way: actors must see that, and nothing else."""
-    scenario, played = generate(gpus=64, jobs_per_day=800, hours=0.5), []
-    for ray in (None, "local"):
-        policy = Pop(parts=2, solver="copter", ray=ray)
-        simulator = Simulator(scenario, policy, estimator=make_estimator(estimator, 0))
-        for record in simulator.run():
-            assert 0 <= policy.figures["parallel_seconds_estimated"] <= policy.figures["total_seconds"] + 1e-9
-            if record.index == 12:
-                break
-        played.append(simulator.segments)
-    assert played[0] == played[1] and len(played[0]) > 5
-
-
-@pytest.mark.cluster
-@pytest.mark.long
-def test_pop_of_traffic_is_the_same_on_ray(on_ray):
-    topology = Topology.from_networkx(nx.grid_2d_graph(3, 3), name="grid", capacity=5.0)
-    paths = all_simple_paths(topology, itertools.permutations(range(9), 2), 3)
-    traffic = TrafficState(topology, paths)
-    traffic.set_volumes(np.random.default_rng(0).uniform(0.1, 3.0, paths.n_pairs))
-    here, there = (pop(traffic, 3, split=0.5, spread=spread) for spread in (None, on_ray))
-    np.testing.assert_array_equal(there.path_flows, here.path_flows)
-    assert there.seconds > 0
-    assert here.estimated_seconds <= here.seconds
-
-
-@pytest.mark.cluster
-def test_pop_of_shards_is_the_same_on_ray_and_its_measured_time_is_of_the_whole(local_ray):
-    course = Balancing(ShardScenario(shards=32, servers=4, rounds=3))
-    here, there = (
-        measure(course, SolverSettings(name, mip_gap=0.01)).records for name in ("pop-2", "pop-2-ray")
-    )
-    for one, other in zip(here, there, strict=True):
-        assert {**untimed(one), "solver": ""} == pytest.approx({**untimed(other), "solver": ""}, nan_ok=True)
-        assert 0 < one["parallel_seconds_estimated"] <= one["seconds"]
-        assert other["seconds"] > 0 and math.isfinite(other["parallel_seconds_estimated"])

@@ -24,5 +24,5 @@ Loads: TypeAlias = Literal["zipf", "lognormal"]
 """Distribution of the loads of generated shards."""
 LOADS: tuple[Loads, ...] = get_args(Loads)
 
-METHODS = ("heuristic", "pop-K", "pop-K-ray", "rebalancer", "rebalancer-swap")
+METHODS = ("heuristic", "pop-K", "rebalancer", "rebalancer-swap")
 """Methods without a linear program of all shards; K is a number."""

@@ -33,11 +33,9 @@ from scipy.sparse import csc_matrix
 
 from copter.arrays import Floats, Ints
 from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement
-from copter.problems.pop import solve_parts
 from copter.solvers.base import Stopwatch
 from copter.solvers.milp import MilpAnswer, MilpEffort, run_milp
 from copter.store.compiled import CompiledProgram
-from copter.tasks.tasks import TaskRunner
 
 _LEAST_SHARE = 1e-9
 _LEAST_EXACT_SHARE = 1e-7
@@ -49,13 +47,11 @@ class Parts:
 
     `answers`: one for each part. `unanswered`: number of parts without a placement, in time or at all. Their
     placements were kept, or the placement of all parts if otherwise a server's memory were exceeded.
-    `seconds`: time until all answers were available.
     """
 
     placement: ShardPlacement
     answers: list[Exact]
     unanswered: int
-    seconds: float
 
 
 class _Place(NamedTuple):
@@ -76,16 +72,15 @@ class ShardPop:
     """Split of servers and shards into parts, with pieces of large shards.
 
     `fleet`: servers and shards, which stay the same; loads may change. `parts`: at most the number of
-    servers. `spread`: where parts are solved; default: one after the other in this process.
+    servers.
     """
 
-    def __init__(self, fleet: ShardFleet, parts: int, seed: int, spread: TaskRunner | None = None) -> None:
+    def __init__(self, fleet: ShardFleet, parts: int, seed: int) -> None:
         k, n = fleet.loads.size, fleet.memory.size
         if not 1 <= parts <= n:
             raise ValueError(f"parts = {parts}: must be from 1 to {n}, the number of servers")
         self._rng = np.random.default_rng(seed)
         self.parts = parts
-        self._spread = spread
         self._part_of_server = self._rng.permutation(np.arange(n) % parts)
         self._shard = np.arange(k)
         self._weight = np.ones(k)
@@ -125,15 +120,14 @@ class ShardPop:
             )
             places.append(_Place(shards, servers, weight, before))
             parts.append((own, before))
-        answers: list[Exact]
-        answers, seconds = solve_parts(solve, parts, self._spread)
+        answers = [solve(*part) for part in parts]
         unanswered = sum(exact.placement is None for exact in answers)
         carried = [place.carried(exact) for place, exact in zip(places, answers, strict=True)]
         placement = _joined(fleet, last, carried)
         used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
         if unanswered and (used > fleet.memory * (1 + 1e-9)).any():
             placement = last  # shards of a part without an answer take memory that other parts use
-        return Parts(placement, answers, unanswered, seconds)
+        return Parts(placement, answers, unanswered)
 
     def _split(self, fleet: ShardFleet) -> None:
         while True:

@@ -14,7 +14,7 @@ from copter.cli.console import seconds
 from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
 from copter.cli.solvers import Names
 from copter.problems.load_balancing import LOADS, METHODS, MODES, Loads, Mode
-from copter.problems.pop import pop_name
+from copter.problems.pop import pop_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -152,8 +152,7 @@ Examples:
 def _check(scenario: ShardScenario, names: Iterable[str], option: str) -> None:
     """Raise an error if POP has more parts than there are servers, or the shards do not fit."""
     for name in names:
-        pop = pop_name(name)
-        if pop is not None and pop.parts > scenario.servers:
+        if (pop_parts(name) or 0) > scenario.servers:
             raise typer.BadParameter(
                 f"{name}: must have at most {scenario.servers} parts, one per server", param_hint=option
             )

@@ -3,7 +3,7 @@
 The cost of a round depends on the solver's last placement, so rounds cannot be recorded.  All solvers of
 linear programs get the same reduced program and the same shim.  In rounds with few changes whose best answer
 the shim has proven, no solver runs.  `highs-milp` solves the exact problem with its replicas X by branch and
-bound.  `heuristic`, `pop-K`, `pop-K-ray`, `rebalancer` and `rebalancer-swap` are methods of
+bound.  `heuristic`, `pop-K`, `rebalancer` and `rebalancer-swap` are methods of
 :mod:`copter.problems.load_balancing`.  The same rule holds for all: replicas that carry load exist in the
 next round.
 """
@@ -22,7 +22,7 @@ from copter.bench.solvers import REBALANCER
 from copter.problems.load_balancing import METHODS, BalancingRound, ShardPop, greedy, solve_exact
 from copter.problems.load_balancing.rebalancer import Rebalancer
 from copter.problems.load_balancing.scenario import ShardScenario
-from copter.problems.pop import pop_name
+from copter.problems.pop import pop_parts
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -77,15 +77,14 @@ class Balancing(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Return the rounds of a solver or a method."""
         name = settings.name
-        if name not in (*METHODS, EXACT) and pop_name(name) is None:
+        if name not in (*METHODS, EXACT) and pop_parts(name) is None:
             solver, balancer = settings.make(), self.scenario.balancer()
             events = ((("set_loads", loads),) for loads in self.scenario.loads())
             records = records_of(balancer, solver, events)
             return Play(records, solver.stopping(), balancer.program)
         scenario = self.scenario
-        pop = pop_name(name)
         if self.warming:
-            parts = 1 if pop is None else pop.parts
+            parts = pop_parts(name) or 1
             scenario = replace(scenario, shards=16 * parts, servers=2 * parts, rounds=2)
         stopping = {} if name in ("heuristic", *REBALANCER) else {"mip_rel_gap": settings.mip_gap}
         own = {"heuristic": _heuristic, EXACT: _exact, **dict.fromkeys(REBALANCER, _rebalancer)}
@@ -171,22 +170,20 @@ def _rebalancer(scenario: ShardScenario, settings: SolverSettings) -> Iterator[R
 
 def _pop(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
     balancer = scenario.balancer()
-    name = pop_name(settings.name)
-    assert name is not None
-    pop, spread = None, name.spread()
+    parts, pop = pop_parts(settings.name), None
+    assert parts is not None
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
         balancer.check()
         fleet, last = balancer.fleet(), balancer.placement()
-        pop = pop or ShardPop(fleet, name.parts, scenario.seed, spread)
+        pop = pop or ShardPop(fleet, parts, scenario.seed)
         found = pop.solve(fleet, last, mip_gap=settings.mip_gap, time_limit=settings.time_limit)
         done = balancer.take(found.placement)
         build = [answer.effort.build_seconds for answer in found.answers]
         solve = [answer.effort.seconds for answer in found.answers]
-        seconds = (0.0, found.seconds) if name.on_ray else (sum(build), sum(solve))
         fields = _figures(done) | {
             "n_variables": sum(answer.effort.columns for answer in found.answers),
             "parallel_seconds_estimated": max(map(sum, zip(build, solve, strict=True))),
             "status": "deadline" if found.unanswered else "complete",
         }
-        yield method_round(settings.name, number, edit_seconds=seconds[0], solve_seconds=seconds[1], **fields)
+        yield method_round(settings.name, number, edit_seconds=sum(build), solve_seconds=sum(solve), **fields)

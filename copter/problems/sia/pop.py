@@ -9,10 +9,8 @@ until new nodes allow a part to run it.  POP is for work that is small relative 
 part for one job would take GPUs from running ones.  If only such jobs remain, the simulator raises a
 StarvationError.
 
-Each part is a separate Sia program.  By default, the parts are solved here one after the other.  Their time
-in parallel is then estimated by the longest (``parallel_seconds_estimated``), without the time of splitting
-and joining.  With Ray, each part has its own actor, which keeps its program, and ``wall_seconds`` is
-measured.
+Each part is a separate Sia program.  The parts are solved one after the other.  Their time in parallel is
+estimated by the longest (``parallel_seconds_estimated``), without the time of splitting and joining.
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
@@ -20,24 +18,19 @@ Source: Narayanan et al., "Solving large-scale granular resource allocation prob
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Mapping
 from functools import partial
-from itertools import chain
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.solvers.registry import make_solver
-from copter.tasks.tasks import HeldHere, RemoteObjects
 
 MILP = "highs-milp"
 
@@ -47,11 +40,9 @@ class _PopPart:
 
     def __init__(self, solver: str, own: Mapping[str, Any], **settings: Any) -> None:
         self.policy = Sia(solver=make_solver(solver, **own) if own else solver, **settings)
-        self._mail = _Mail()
 
-    def schedule(self, given: ClusterState | _Parcel) -> tuple[Mapping[str, Configuration], float]:
+    def schedule(self, own: ClusterState) -> tuple[Mapping[str, Configuration], float]:
         """Schedule the part's jobs; return their configurations, and the time in seconds."""
-        own = self._mail.unpack(given) if isinstance(given, _Parcel) else given
         begin = perf_counter()
         answer = self.policy.schedule(own)
         return answer, perf_counter() - begin
@@ -70,8 +61,6 @@ class Pop:
         Solver of each part: branch and bound as in the thesis, or a solver of the relaxation.
     mip_gap : float
         Relative gap at which branch and bound stops.
-    ray : str, optional
-        Address of the Ray cluster that solves the parts, "local" or "auto"; default: this process.
     **settings
         Settings of :class:`~copter.problems.sia.scheduler.Sia`.
 
@@ -80,8 +69,8 @@ class Pop:
     name : str
         Name such as "pop-16".
     figures : dict of str to float
-        Times of the last round: ``total_seconds`` of all parts, ``parallel_seconds_estimated`` of the longest
-        one, and ``wall_seconds`` until all had answered.
+        Times of the last round: ``total_seconds`` of all parts, and ``parallel_seconds_estimated`` of the
+        longest one.
     """
 
     kind: Kind = "adaptive"
@@ -94,7 +83,6 @@ class Pop:
         solver: str = MILP,
         mip_gap: float = 1e-3,
         round_seconds: float = ROUND_SECONDS,
-        ray: str | None = None,
         **settings: Any,
     ) -> None:
         if parts < 1:
@@ -104,14 +92,7 @@ class Pop:
         self._count = parts
         self.figures: dict[str, float] = {}
         own: dict[str, Any] = {"mip_gap": mip_gap} if solver == MILP else {}
-        make = partial(_PopPart, solver, own, round_seconds=round_seconds, **settings)
-        self._parts: RemoteObjects[_PopPart]
-        if ray is None:
-            self._parts, self._mail = HeldHere([make] * parts), None
-        else:
-            from copter.tasks.on_ray import OnRay
-
-            self._parts, self._mail = OnRay(ray).hold([make] * parts), [_Mail() for _ in range(parts)]
+        self._parts = [_PopPart(solver, own, round_seconds=round_seconds, **settings) for _ in range(parts)]
         self._clusters: list[Cluster] = []
         self._part: dict[str, int] = {}
         self._nowhere: list[str] = []
@@ -148,17 +129,13 @@ class Pop:
 
     def _ask(self, asked: Mapping[int, ClusterState]) -> dict[str, Configuration]:
         """Schedule the given parts, and join their answers in the order of the parts."""
-        begin = perf_counter()
-        mail = self._mail
-        given = {part: (own if mail is None else mail[part].pack(own),) for part, own in asked.items()}
-        answers = self._parts.each("schedule", given)
-        seconds = [took for _, took in answers.values()]
+        answers = [self._parts[part].schedule(own) for part, own in asked.items()]
+        seconds = [took for _, took in answers]
         self.figures = {
             "parallel_seconds_estimated": max(seconds, default=0.0),
             "total_seconds": sum(seconds),
-            "wall_seconds": perf_counter() - begin,
         }
-        return {name: configuration for given, _ in answers.values() for name, configuration in given.items()}
+        return {name: configuration for given, _ in answers for name, configuration in given.items()}
 
     def _split_nodes(self, cluster: Cluster) -> None:
         """Set the nodes of the parts to the cluster's."""
@@ -212,70 +189,3 @@ def _runs(job: Job, cluster: Cluster) -> bool:
 
 
 pop_4, pop_8, pop_16, pop_32 = (partial(Pop, parts=parts) for parts in (4, 8, 16, 32))
-
-
-class _Parcel(NamedTuple):
-    """A packed state, the new profiles in it, and the numbers of all its profiles."""
-
-    profiles: dict[int, Profile]
-    numbers: set[int]
-    state: bytes
-
-
-class _Mail:
-    """One end of the transfer of cluster states to another process, which preserves object identity.
-
-    Sia prices a profile again if it is another object than in the last round.  So each profile is sent once,
-    with a number, and that number always refers to the same object.
-    """
-
-    def __init__(self) -> None:
-        self._profiles: dict[int, Profile] = {}
-        self._numbers: dict[int, int] = {}
-        self._next = 0
-
-    def pack(self, now: ClusterState) -> _Parcel:
-        """Pack a state, with the profiles that the other end does not have yet."""
-        jobs = chain(now.jobs.values(), now.arrived, now.left)
-        there = {id(profile): profile for job in jobs for profile in (job.profile, job.seen)}
-        new = {}
-        for key, profile in there.items():
-            if key not in self._numbers:
-                self._numbers[key], new[self._next] = self._next, profile
-                self._next += 1
-        self._profiles |= new
-        numbers = {self._numbers[key] for key in there}
-        target = io.BytesIO()
-        _Packer(target, self._numbers).dump(now)
-        self._forget(numbers)
-        return _Parcel(new, numbers, target.getvalue())
-
-    def unpack(self, parcel: _Parcel) -> ClusterState:
-        """Unpack a state."""
-        self._profiles |= parcel.profiles
-        now: ClusterState = _Unpacker(io.BytesIO(parcel.state), self._profiles).load()
-        self._forget(parcel.numbers)
-        return now
-
-    def _forget(self, numbers: set[int]) -> None:
-        """Keep the profiles of some numbers only; while they are kept, their object ids are unique."""
-        self._profiles = {number: self._profiles[number] for number in numbers}
-        self._numbers = {id(profile): number for number, profile in self._profiles.items()}
-
-
-class _Packer(pickle.Pickler):
-    def __init__(self, target: io.BytesIO, numbers: dict[int, int]) -> None:
-        super().__init__(target, protocol=pickle.HIGHEST_PROTOCOL)
-        self._numbers = numbers
-
-    def persistent_id(self, part: Any) -> int | None:
-        return self._numbers.get(id(part))
-
-
-class _Unpacker(pickle.Unpickler):
-    def __init__(self, source: io.BytesIO, profiles: dict[int, Profile]) -> None:
-        super().__init__(source)
-        self._profiles = profiles
-
-    def persistent_load(self, number: int) -> Profile:
-        return self._profiles[number]

@@ -32,5 +32,5 @@ CHANGES: tuple[str, ...] = (*DRIFTS, "single", "failures", "sequence")
 PathKind: TypeAlias = Literal["edge-disjoint", "shortest"]
 PATH_KINDS: tuple[PathKind, ...] = get_args(PathKind)
 
-METHODS = ("lp-top", "pop-K", "pop-K-ray", "shortest")
+METHODS = ("lp-top", "pop-K", "shortest")
 """Methods that do not solve the whole program; K is a number."""

@@ -31,7 +31,7 @@ import numpy as np
 from copter.arrays import Flags, Floats, Ints
 from copter.compile.kernels import kernel
 from copter.errors import SolverError
-from copter.problems.pop import pop_name, solve_parts
+from copter.problems.pop import pop_parts
 from copter.problems.traffic import METHODS, Objective
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
@@ -41,7 +41,6 @@ from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
-    from copter.tasks.tasks import TaskRunner
 
 _QUANTILE, _LEAST = 0.9, 0.001
 """LP-Top solves demands at or above this quantile of the demands that are larger than the second value."""
@@ -54,9 +53,8 @@ _SPLIT_POISSON = 0.75
 class Allocated:
     """Flows of a method, with its time.
 
-    `path_flows` (paths,). `seconds`: measured time of all steps in sequence, or the elapsed time if parts
-    were distributed. `estimated_seconds`: estimated time with a machine for each part, which is that of the
-    slowest part and of the serial steps.
+    `path_flows` (paths,). `seconds`: measured time of all steps in sequence. `estimated_seconds`: estimated
+    time with a machine for each part, which is that of the slowest part and of the sequential work.
     """
 
     path_flows: Floats
@@ -112,15 +110,13 @@ def pop(
     split: float = 0.0,
     seed: int = 0,
     solver: str = _SOLVER,
-    spread: TaskRunner | None = None,
     **settings: Any,
 ) -> Allocated:
     """Solve k parts of the problem, and join their flows.
 
     `parts`: k; each demand (or its pieces after client splitting) goes to a random part. `split`: client
-    splitting until there are (1 + split) times as many demands; 0: none. `spread`: where parts are solved;
-    default: one after the other in this process. `solver`, `settings`: those of each LP; see
-    :func:`copter.make_solver`.
+    splitting until there are (1 + split) times as many demands; 0: none. `solver`, `settings`: those of each
+    LP; see :func:`copter.make_solver`.
     """
     if parts < 1:
         raise ValueError(f"parts = {parts}: must be at least 1")
@@ -129,18 +125,14 @@ def pop(
     part = np.random.default_rng(seed).integers(0, parts, pair.size)
     capacity = traffic.effective_capacity / parts
     alone = perf_counter() - begin
-    own_parts, served = [], []
+    flows, each = np.zeros(traffic.paths.n_paths), []
     for k in range(parts):
         mine = part == k
         own: Floats = np.bincount(pair[mine], volume[mine], traffic.paths.n_pairs).astype(float)
-        served.append(own > 0)
-        own_parts.append((_part(traffic, own > 0, own, capacity), solver, settings))
-    answers, wall = solve_parts(_solve, own_parts, spread)
-    flows = np.zeros(traffic.paths.n_paths)
-    for chosen, (some, _) in zip(served, answers, strict=True):
-        flows[np.repeat(chosen, traffic.paths.counts)] += some
-    each = [seconds for _, seconds in answers]
-    return Allocated(flows, alone + (sum(each) if spread is None else wall), alone + max(each))
+        some, seconds = _solve(_part(traffic, own > 0, own, capacity), solver, settings)
+        flows[np.repeat(own > 0, traffic.paths.counts)] += some
+        each.append(seconds)
+    return Allocated(flows, alone + sum(each), alone + max(each))
 
 
 def _split_clients(volume: Floats, split: float) -> tuple[Ints, Floats]:
@@ -267,7 +259,7 @@ def _fill_first(first, pointer, link, volume, left, flow):  # type: ignore[no-un
 
 def is_method(name: str) -> bool:
     """Return whether a name is one of :data:`METHODS`."""
-    return name in METHODS or pop_name(name) is not None
+    return name in METHODS or pop_parts(name) is not None
 
 
 def run_method(
@@ -276,12 +268,11 @@ def run_method(
     *,
     seed: int,
     split: float,
-    spread: TaskRunner | None = None,
 ) -> Allocated:
     """Serve the present demands with one of :data:`METHODS`.
 
-    `settings`: the method's name, and the deadline, threads and tolerance of its LPs. `seed`, `split`,
-    `spread`: those of POP; see :func:`copter.problems.traffic.baselines.pop`.
+    `settings`: the method's name, and the deadline, threads and tolerance of its LPs. `seed`, `split`:
+    those of POP; see :func:`copter.problems.traffic.baselines.pop`.
     """
     own: dict[str, Any] = {
         "time_limit": settings.time_limit,
@@ -292,9 +283,9 @@ def run_method(
         return shortest_path(traffic)
     if settings.name == "lp-top":
         return lp_top(traffic, **own)
-    named = pop_name(settings.name)
-    assert named is not None
-    return pop(traffic, named.parts, seed=seed, split=split, spread=spread, **own)
+    parts = pop_parts(settings.name)
+    assert parts is not None
+    return pop(traffic, parts, seed=seed, split=split, **own)
 
 
 def split_for(matrix: str) -> float:

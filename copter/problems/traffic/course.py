@@ -25,7 +25,6 @@ from copter.arrays import Flags, Floats, Ints
 from copter.bench.course import COMPLETE, Course, Figure, Play, method_round
 from copter.bench.domain import record_round
 from copter.bench.settings import Record
-from copter.problems.pop import pop_name
 from copter.problems.traffic import CHANGES, DRIFTS, MAX_MIN, Drift, Objective, PathKind
 from copter.problems.traffic.baselines import is_method, run_method
 from copter.problems.traffic.fairness import MaxMinFlows, accuracy_of
@@ -229,11 +228,9 @@ class TrafficCourse(Course):
     def _method_rounds(
         self, traffic: TrafficState, events: Iterator[tuple[str, TrafficEvent]], settings: SolverSettings
     ) -> Iterator[Record]:
-        named = pop_name(settings.name)
-        spread = None if named is None else named.spread()
         for number, (change, event) in enumerate(events):
             event.apply(traffic)
-            done = run_method(settings, traffic, seed=self.seed + number, split=self.split, spread=spread)
+            done = run_method(settings, traffic, seed=self.seed + number, split=self.split)
             check, loads = traffic.check(done.path_flows), traffic.loads_of(done.path_flows)
             if self.on_loads is not None:
                 self.on_loads(traffic, loads)
