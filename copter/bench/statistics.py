@@ -1,4 +1,4 @@
-"""Statistics of records: medians and tails, ratios, means over lines, performance profiles, the verdict.
+"""Statistics of records: medians and tails, ratios, means over lines, the verdict.
 
 The seconds of a round are the sum of edit, solve and shim (:mod:`copter.bench.rounds`).  :func:`spread`
 summarises one solver's rounds.  A round that was cut off (deadline, iteration limit, numerical error) would
@@ -13,8 +13,6 @@ that it played in time, and the line's checker found each answer within the tole
 - Shifted geometric mean of seconds t over lines, exp(mean log(t + s)) - s, as in Mittelmann's benchmarks of
   LP solvers. The shift s limits the influence of lines of a few microseconds.  If a solver has no certified
   answer to a line, the line's limit counts: the mean is then a lower bound.
-- Performance profile (Dolan and More 2002, Mathematical Programming 91): the share of lines on which a
-  solver's seconds are at most tau times those of the fastest.
 - Verdict on a line: copter's seconds against those of the fastest other solver, round by round, because all
   have the same rounds, with the smallest and the largest ratio of a round.
 """
@@ -249,22 +247,6 @@ def takes_part(lines: Sequence[LineResult]) -> list[str]:
     return list(
         dict.fromkeys(name for line in lines for name, one in line.solvers.items() if one.status != "not run")
     )
-
-
-def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> dict[str, NDArray[np.float64]]:
-    """Return, by solver, the share (k,) of its lines that it ends within `taus` times the fastest's seconds.
-
-    Lines without any certified answer do not count.
-    """
-    ratios: dict[str, list[float]] = {solver: [] for solver in takes_part(lines)}
-    for line in lines:
-        times = {solver: _typical(line, solver) for solver in line.solvers if solver in ratios}
-        best = min(times.values(), default=math.inf)
-        if math.isfinite(best):
-            for solver, time in times.items():
-                ratios[solver].append(time / best)
-    grid = np.asarray(taus, np.float64)
-    return {solver: (np.array(each)[:, None] <= grid).mean(axis=0) for solver, each in ratios.items() if each}
 
 
 def verdict(line: LineResult) -> Verdict:

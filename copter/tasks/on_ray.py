@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from copter.extras import extra
@@ -17,9 +17,7 @@ from copter.tasks.tasks import (
     FinishedTask,
     Hear,
     InOrder,
-    Kept,
     LostTaskError,
-    RemoteObjects,
     Task,
     TaskResult,
     TaskRunner,
@@ -76,10 +74,6 @@ class OnRay(TaskRunner):
             if mailbox is not None:
                 mailbox.shutdown(force=True)
 
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects on actors, one object on each."""
-        return _HeldOnRay(makers)
-
     def close(self) -> None:
         """Leave Ray; end it if copter started or joined it and nothing else uses it."""
         self._session.leave()
@@ -132,28 +126,3 @@ def _ended(task: Task, ref: ray.ObjectRef[Any]) -> FinishedTask:
     except ray.exceptions.RayError as error:
         return FinishedTask(task, error=LostTaskError(f"{task.name}: {type(error).__name__}: {error}"))
     return done.ended(task)
-
-
-class _Holder:
-    """Actor with one object."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._object = make()
-
-    def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Call a method of the object."""
-        return getattr(self._object, method)(*arguments)
-
-
-class _HeldOnRay(RemoteObjects[Kept]):
-    """Objects on actors; the actors end when this object is released."""
-
-    def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
-        # Actors reserve no processor, so that more objects than processors are possible.
-        holder: Any = ray.remote(num_cpus=0)(_Holder)
-        self._actors: list[Any] = [holder.remote(make) for make in makers]
-
-    def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects in parallel, and return the results by number."""
-        refs = [self._actors[k].call.remote(method, given) for k, given in arguments.items()]
-        return dict(zip(arguments, ray.get(refs), strict=True))

@@ -26,11 +26,8 @@ from copter.errors import SettingError
 from copter.tasks.tasks import (
     FinishedTask,
     Hear,
-    HeldHere,
     InOrder,
-    Kept,
     LostTaskError,
-    RemoteObjects,
     StoppedTaskError,
     Task,
     TaskResult,
@@ -90,10 +87,6 @@ class Processes(TaskRunner):
                 one.process.kill()
             for one in running:
                 _leave(one)
-
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects in this process, which has the arguments of their methods."""
-        return HeldHere(makers)
 
     def _stopped(self, one: _Running) -> FinishedTask | None:
         """Kill a process that uses too much memory or is silent for too long."""

@@ -23,16 +23,15 @@ from __future__ import annotations
 import pickle
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Self, TypeAlias
 
 Tell: TypeAlias = Callable[[Any], None]
 """Function with which a task reports a message."""
 Hear: TypeAlias = Callable[["Task", Any], None]
 """Function that receives a task and its message."""
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +66,6 @@ class StoppedTaskError(LostTaskError):
     """The runner killed the process of a task, which used too much memory or was silent for too long."""
 
 
-class RemoteObjects(ABC, Generic[Kept]):
-    """Objects that stay in the process in which they were made, and are called there."""
-
-    @abstractmethod
-    def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects and return the results, by number of the object.
-
-        The calls are parallel if the objects are in other processes.
-        """
-
-
 class TaskRunner(ABC):
     """Runner of tasks, and a context manager that ends what the runner started."""
 
@@ -92,10 +80,6 @@ class TaskRunner(ABC):
         are ended.
         """
 
-    @abstractmethod
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects that have a state between calls, for example a program between rounds."""
-
     def close(self) -> None:  # noqa: B027 - most runners start nothing that must end
         """End what the runner started."""
 
@@ -106,17 +90,6 @@ class TaskRunner(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class HeldHere(RemoteObjects[Kept]):
-    """Objects in this process."""
-
-    def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
-        self.objects = [make() for make in makers]
-
-    def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects, one after the other, and return the results by number."""
-        return {k: getattr(self.objects[k], method)(*given) for k, given in arguments.items()}
 
 
 class Here(TaskRunner):
@@ -133,10 +106,6 @@ class Here(TaskRunner):
             except Exception as error:  # any exception of a task is its result
                 ended = FinishedTask(task, error=_noted(error, task))
             yield ended
-
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects in this process."""
-        return HeldHere(makers)
 
 
 def _teller(hear: Hear, task: Task) -> Tell:

@@ -14,7 +14,7 @@ import pytest
 from copter.errors import InputError
 from copter.tasks.processes import Processes
 from copter.tasks.tasks import Here, LostTaskError, Task, TaskError
-from support.sample_tasks import Counter, fail, hang, roll, total
+from support.sample_tasks import fail, hang, roll, total
 
 pytestmark = pytest.mark.cluster
 
@@ -127,12 +127,6 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
     _, said = command.communicate(timeout=120)
     assert "KeyboardInterrupt" in said
     until(lambda: gone(int((tmp_path / "pid").read_text())))
-
-
-def test_held_objects_keep_what_they_know(spread):
-    held = spread.hold([partial(Counter, start) for start in (0, 10, 20)])
-    assert held.each("add", {0: (1,), 2: (5,)}) == {0: 1, 2: 25}
-    assert held.each("add", {1: (1,), 2: (5,)}) == {1: 11, 2: 30}
 
 
 def until(condition, seconds=120.0):

@@ -36,7 +36,7 @@ def make_report(
     found = families(suite)
     return SuiteReport(
         first_screen(suite, notes or {}),
-        overall(suite, styles),
+        overall(suite),
         (modes(suite), *(claim(family, lines, styles) for family, lines in found.items())),
         tuple(papers.claims(documents)),
         tuple(suite.machine["versions"].items()),

@@ -1,4 +1,4 @@
-"""Pictures of the report: lines over the size of a program, one dot a solver, performance profiles.
+"""Pictures of the report: lines over the size of a program, and one dot a solver.
 
 A filled mark is an answer that the checker found to be within the tolerance, a hollow mark is another answer.
 A cross is a solver without an answer in time; it is drawn at the time limit, and the true time is above it.
@@ -234,34 +234,6 @@ def dots(
     return as_svg(figure, title)
 
 
-def profile(
-    title: str, steps: Mapping[str, tuple[Sequence[float], Sequence[float]]], styles: Mapping[str, Look]
-) -> str:
-    """Draw a performance profile: the share of benchmark lines solved within a multiple of the best time.
-
-    `steps`: by solver, the multiples in ascending order and the shares from there on. The title is for screen
-    readers. Return SVG.
-    """
-    figure, axes = themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
-    axes.set_xscale("log")
-    risen = [
-        r for rs, shares in steps.values() for r, share in zip(rs, shares, strict=True) if share < shares[-1]
-    ]
-    end = 1.5 * max(risen, default=2.0)
-    for solver, (ratios, shares) in sorted(steps.items(), key=lambda one: styles[one[0]].width):
-        look = styles[solver]
-        # from 0 at a ratio of 1 to the right edge
-        x, y = [1.0, *ratios], [0.0, *shares]
-        axes.step(x, y, look.dash, where="post", color=look.colour, linewidth=look.width)
-    axes.set_ylim(0.0, 1.03)
-    axes.set_xlim(1.0, end)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.0f}%"))
-    axes.set_ylabel("share of the lines")
-    _axis(axes.xaxis, Edge("time over that of the fastest", lambda ratio: f"{ratio:g}×"))
-    _legend(figure, list(steps), styles, False, marks=False)
-    return as_svg(figure, title)
-
-
 def _mark(axes: Axes, look: Look, point: PlotPoint) -> None:
     face = look.colour if point.kind == "certified" else "none"
     shape = "x" if point.kind == "missed" else look.mark
@@ -289,7 +261,10 @@ def _axis(axis: Axis, what: Edge) -> None:
 
 
 def _legend(
-    figure: Figure, solvers: Sequence[str], styles: Mapping[str, Look], missed: bool, *, marks: bool = True
+    figure: Figure,
+    solvers: Sequence[str],
+    styles: Mapping[str, Look],
+    missed: bool,
 ) -> None:
     handles = [
         Line2D(
@@ -298,7 +273,7 @@ def _legend(
             color=styles[name].colour,
             linestyle=styles[name].dash,
             linewidth=styles[name].width,
-            marker=styles[name].mark if marks else "",
+            marker=styles[name].mark,
             markersize=_SIZE,
             label=name,
         )

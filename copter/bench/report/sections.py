@@ -16,7 +16,7 @@ from copter.bench.calm import FIELD, SLOWER
 from copter.bench.checks import unconfirmed
 from copter.bench.formats import NOTHING, digits, megabytes, seconds, small, tick, times
 from copter.bench.report.model import Claim, Command, FirstScreen, Lost, Picture, ReportTable, Row
-from copter.bench.report.pictures import Edge, Kind, Look, PlotPoint, dots, over, profile
+from copter.bench.report.pictures import Edge, Kind, Look, PlotPoint, dots, over
 from copter.bench.result_files import FAMILIES, Family, LineResult, SuiteResult
 from copter.bench.solvers import MODES, is_ours
 from copter.bench.statistics import (
@@ -26,7 +26,6 @@ from copter.bench.statistics import (
     fastest_mode,
     means,
     median_seconds,
-    performance_profile,
     ratios,
     seconds_of,
     spread,
@@ -35,9 +34,6 @@ from copter.bench.statistics import (
     why_no_mode,
 )
 
-_LINES_OF_A_PROFILE = 4
-"""Least number of lines for a profile; for fewer their table is more useful."""
-_TAUS = np.logspace(0.0, 4.0, 161)
 HEADS = ("line", "solver", "p50", "p99", "over copter", "largest gap", "memory", "before", "outcome")
 _READING = (
     "Columns of the tables: p50 and p99 are the median and the 99th percentile of the seconds of the counted "
@@ -182,8 +178,8 @@ def _ratios(suite: SuiteResult, found: list[Verdict]) -> Picture | None:
     return Picture("verdict", caption, dots(caption, list(rows.items()), _LOOKS, across, mark=1.0))
 
 
-def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
-    """Return the claim over all lines: shifted geometric means and the performance profile."""
+def overall(suite: SuiteResult) -> Claim:
+    """Return the claim over all lines: shifted geometric means."""
     lines = list(suite.lines.values())
     found = families(suite)
     by_family = {family: means(of) for family, of in found.items()}
@@ -197,7 +193,6 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
         )
         for solver, (mean, certified, of) in sorted(everywhere.items(), key=lambda one: one[1][0])
     ]
-    picture = _profile_of("all", "All lines: performance profile", lines, styles)
     heads = ("solver", "description", "certified on", "all its lines", *(family for family in found))
     note = (
         f"Shifted geometric mean (shift {tick(SHIFT)}) of the median seconds of a round, over the lines on "
@@ -209,8 +204,7 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
         "all",
         "All lines together",
         f"{_DEFINITION} {_READING}",
-        (picture,) if picture is not None else (),
-        (ReportTable("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
+        tables=(ReportTable("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
     )
 
 
@@ -264,8 +258,6 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
     pictures = [_times(family, words, lines, styles)]
     if words.memory:
         pictures.append(_memory(family, words, lines, styles))
-    if len(lines) >= _LINES_OF_A_PROFILE:
-        pictures.append(_profile_of(family, f"{words.title}: performance profile", lines, styles))
     return Claim(
         family,
         words.title,
@@ -273,23 +265,6 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
         tuple(picture for picture in pictures if picture is not None),
         (table(words.title, lines),),
         tuple(Command(line.title, line.command) for line in lines),
-    )
-
-
-def _profile_of(
-    name: str, caption: str, lines: list[LineResult], styles: Mapping[str, Look]
-) -> Picture | None:
-    """Return the performance profile of some lines, if there is anything to draw."""
-    shares = performance_profile(lines, _TAUS.tolist())
-    often = [name for name in shares if 2 * sum(name in line.solvers for line in lines) >= len(lines)]
-    if not often:
-        return None
-    steps = {solver: (_TAUS.tolist(), shares[solver].tolist()) for solver in often}
-    return Picture(
-        f"{name}-profile",
-        f"{caption}, of solvers that were measured on at least half of the lines. Share of its lines that a "
-        "solver ends, certified, within a multiple of the seconds of the fastest.",
-        profile(caption, steps, styles),
     )
 
 
