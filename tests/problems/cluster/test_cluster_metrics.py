@@ -10,7 +10,7 @@ from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, S
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile
 from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness
-from copter.problems.cluster.report.metrics import indices, interval, summarise
+from copter.problems.cluster.report.metrics import interval, summarise
 from copter.problems.cluster.results import JobRecord
 
 HOUR = 3600.0
@@ -52,9 +52,6 @@ def test_figures_by_hand(played):
         "busy_utilisation": 3.0 / 11.5,
         "average_contention": (1 + 2 + 1 + 1 + 1 + 1) / 6,
         "max_contention": 2.0,
-        "queue_length": 1 / 6,
-        "cluster_efficiency": 3 * 0.75 / 6,  # at 1, 3 and 11 h a job runs, 1.5 times as fast, on two GPUs
-        "blocking_index": 0.0,  # y was seen pending at once
         "evictions_per_round": 0.0,
         "jobs_completed": 3,
         "jobs_submitted": 3,
@@ -66,26 +63,6 @@ def test_figures_by_hand(played):
     assert found["unfair_fraction"] == pytest.approx(1 / 3)
     assert found["worst_ftf_authors"] == found["worst_ftf"]
     assert 0 <= found["policy_p50_s"] <= found["policy_p95_s"] <= found["policy_p99_s"]
-
-
-def test_blocking_grows_while_a_job_waits():
-    class Late(OneAtATime):
-        round_seconds = 0.5 * HOUR
-
-        def schedule(self, now):
-            return {} if now.time < 2 * HOUR else {name: now.cluster.packed("a", 1) for name in now.jobs}
-
-    profile = CountProfile("app", 0.0, 1.5 * HOUR, [1, 2], {"a": [1.0, 1.5]})
-    jobs = [JobSubmission(name, time * HOUR, "", "app") for name, time in (("x", 0), ("y", 1))]
-    scenario = Scenario(Cluster([GpuType("a", 2, 1)]), jobs, {"app": profile})
-    simulator = Simulator(scenario, Late())
-    list(simulator.run())
-    found = indices(scenario, simulator.job_results(), simulator.records, simulator.segments)
-    assert (found.times / HOUR).tolist() == [0, 0.5, 1, 1.5, 2, 2.5, 3]
-    assert found.queue_length.tolist() == [1, 1, 2, 2, 0, 0, 0]
-    waited = [0, 0.5, (1 + 0) / 2, (1.5 + 0.5) / 2, 0, 0, 0]
-    assert found.blocking_index == pytest.approx(np.array(waited) / 1.5)
-    assert found.cluster_efficiency == pytest.approx([0, 0, 0, 0, 1, 1, 1])
 
 
 def test_nothing_completed():

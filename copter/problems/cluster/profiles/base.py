@@ -139,16 +139,6 @@ class Profile(ABC):
         """Return the training steps in a unit of progress at a level; 1 without a batch size."""
         return 1.0
 
-    def efficiency(self, configuration: Configuration, level: int) -> float:
-        """Return the statistical efficiency of training under a configuration; NaN if unknown.
-
-        Parameters
-        ----------
-        configuration : Configuration
-            A configuration that can run the job.
-        """
-        return math.nan
-
     # ---- derived quantities ----------------------------------------------------------------------
 
     @property

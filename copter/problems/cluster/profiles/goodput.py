@@ -198,11 +198,6 @@ class GoodputProfile(Profile):
             raise ValueError(f"profile {self.name!r}: batch_size = {size}: must be at least 1")
         return self._variant(("fixed", size), batch_size=size)
 
-    def efficiency(self, configuration: Configuration, level: int) -> float:
-        """Return Pollux' equation 7 at the batch size of :meth:`best_batch`."""
-        batch = self.best_batch(configuration, level).batch_size
-        return float(efficiency(self.noise[level], self.limits.initial, batch))
-
     def steps(self, level: int) -> float:
         """Return the steps at a fixed batch size that equal one step at the initial one; 1 if it adapts."""
         if self.batch_size is None:

@@ -220,11 +220,6 @@ class MeasuredProfile(Profile):
         largest = min(self.max_batch, max(max_batch_size, self.initial_batch))
         return self._variant(("largest", largest), max_batch=largest)
 
-    def efficiency(self, configuration: Configuration, level: int) -> float:
-        """Return a step's gain at the best batch, divided by that batch size in units of the initial one."""
-        best = self.best_batch(configuration, level)
-        return best.learning_rate_factor * self.initial_batch / best.batch_size
-
     def steps(self, level: int) -> float:
         """Return the steps at a fixed batch size that equal one step at the initial one; 1 if it adapts."""
         if self.batch_size is None:

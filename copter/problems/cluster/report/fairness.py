@@ -80,22 +80,6 @@ class Alone:
                 out[at] += profile.restart_seconds if start else 0.0
         return out
 
-    def remaining(self, index: Ints, progress: Floats) -> Floats:
-        """Return the remaining run time on the fewest GPUs that can run each job, on the fastest type."""
-        group = np.empty(self._n, np.int64)
-        for k, (_, at) in enumerate(self.groups):
-            group[at] = k
-        out = np.full(index.size, math.inf)
-        for k, (profile, _) in enumerate(self.groups):
-            at = np.flatnonzero(group[index] == k)
-            ends = np.concatenate(([0.0], profile.progress))
-            for type in self._cluster.types:
-                counts, _ = self._whole(profile, type, type.gpus_per_node)
-                if counts.size:
-                    clock = profile.clock(self._cluster.packed(type.name, int(counts[0])))
-                    out[at] = np.minimum(out[at], clock[-1] - np.interp(progress[at], ends, clock))
-        return out
-
     def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[Ints, Floats]:
         """Return GPU counts that can run a job, up to a limit, and its least run times on up to each."""
         size = type.gpus_per_node

@@ -4,33 +4,17 @@ Times begin at submissions.  The completion time of a job (JCT) ends with its co
 from the first submission to the last completion.  Queueing is the time without GPUs.  Restarts do not include
 first starts. Utilisation is GPU time held over GPU time available, including hours without jobs; busy
 utilisation excludes restarts.
-
-:func:`indices` returns queue length, cluster efficiency and blocking index over time (AFS section 2.2).  At a
-time with
-running jobs J_R and pending jobs J_P on M GPUs,
-
-    QL = |J_P|
-    CE = (1 / M) sum over J_R of  speed now / speed on 1 GPU
-    BI = (1 / |J_P|) sum over J_P of  time pending so far / time left on 1 GPU
-
-A job that restarts has speed 0.  The time pending is all time without GPUs since the submission.  With
-several GPU types, the speed on 1 GPU is that of the same type in CE, and of the fastest type in BI.  If a job
-needs m GPUs, its speed on 1 GPU is its speed on m GPUs over m.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from copter.arrays import Floats
-from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
 from copter.problems.cluster.workload import Scenario
@@ -50,10 +34,8 @@ def summarise(
     average_jct_hours, p50_jct_hours, p95_jct_hours, p99_jct_hours, makespan_hours; average_queue_hours;
     gpu_hours_per_job, restarts_per_job; utilisation, busy_utilisation; average_contention and max_contention,
     the number of jobs in the cluster; worst_ftf and unfair_fraction by the printed definition (3.6),
-    worst_ftf_authors and unfair_fraction_authors by the authors' script (see :mod:`.fairness`); queue_length,
-    cluster_efficiency and blocking_index over time, and statistical_efficiency of GPUs that train (see
-    :func:`indices`); evictions_per_round, jobs moved or left without a place; policy_p50_s, policy_p95_s,
-    policy_p99_s,
+    worst_ftf_authors and unfair_fraction_authors by the authors' script (see :mod:`.fairness`);
+    evictions_per_round, jobs moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s,
     policy_max_s, seconds; rounds, jobs_completed, jobs_submitted.
     """
     done = [job for job in jobs if not math.isnan(job.finished)]
@@ -86,10 +68,6 @@ def summarise(
     figures |= fairness_figures(finish_time_fairness(scenario, jobs, waits=waits, alone=alone))
     other = finish_time_fairness(scenario, jobs, "authors", waits=waits, alone=alone)
     figures |= {f"{name}_authors": value for name, value in fairness_figures(other).items()}
-    over_time = indices(scenario, jobs, rounds, segments, alone)
-    for name in ("queue_length", "cluster_efficiency", "blocking_index"):
-        figures[name] = _weighted(getattr(over_time, name), length)
-    figures["statistical_efficiency"] = statistical_efficiency(scenario, jobs, segments, alone)
     lost = np.array([one.evicted + one.moved for one in rounds], np.float64)
     return figures | {
         "evictions_per_round": _mean(lost),
@@ -169,127 +147,3 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
         return math.nan, math.nan
     half = student.ppf(0.975, sample.size - 1) * sample.std(ddof=1) / math.sqrt(sample.size)
     return float(sample.mean() - half), float(sample.mean() + half)
-
-
-@dataclass(frozen=True)
-class _Indices:
-    """Metrics of a cluster at the times of the policy's calls, under its new decision.
-
-    `times`: seconds. `queue_length`, `cluster_efficiency`, `blocking_index`: QL, CE, and BI, which is 0 if no
-    job is pending.
-    """
-
-    times: Floats
-    queue_length: Floats
-    cluster_efficiency: Floats
-    blocking_index: Floats
-
-
-def indices(
-    scenario: Scenario,
-    jobs: Sequence[JobRecord],
-    rounds: Sequence[ClusterRecord],
-    segments: Sequence[Segment],
-    alone: Alone | None = None,
-) -> _Indices:
-    """Return the queue length, cluster efficiency and blocking index over a simulation."""
-    alone = Alone(scenario, jobs) if alone is None else alone
-    times = np.array([one.time for one in rounds])
-    gpus = np.array([sum(one.there.values()) for one in rounds], np.float64)
-
-    def speedup(profile: Profile, held: Configuration, level: int) -> float:
-        for gpus in range(1, held.gpus + 1):
-            one = float(profile.curve(scenario.cluster.packed(held.type, gpus))[level])
-            if one > 0:
-                return gpus * float(profile.curve(held)[level]) / one
-        return 0.0
-
-    ratio = _each(alone, scenario, jobs, segments, speedup)
-    runs = np.array([one.begin + one.restart_seconds for one in segments])
-    ends = np.array([one.end for one in segments])
-    efficiency = _sums(times, runs, ends, ratio) / np.maximum(gpus, 1.0)
-    index, begin, end, before, progress = _waits(jobs, segments)
-    left = alone.remaining(index, progress)
-    queue = _sums(times, begin, end, np.ones(begin.size))
-    blocked = _sums(times, begin, end, (before - begin) / left)
-    blocked += times * _sums(times, begin, end, 1.0 / left)
-    return _Indices(times, queue, efficiency, np.where(queue > 0.5, blocked / np.maximum(queue, 1.0), 0.0))
-
-
-def _sums(times: Floats, begin: Floats, end: Floats, values: Floats) -> Floats:
-    """Return for each time the sum of the values whose interval (closed on the left) contains it."""
-    change = np.zeros(times.size + 1)
-    np.add.at(change, np.searchsorted(times, begin), values)
-    np.add.at(change, np.searchsorted(times, end), -values)
-    return np.cumsum(change)[:-1]
-
-
-def statistical_efficiency(
-    scenario: Scenario, jobs: Sequence[JobRecord], segments: Sequence[Segment], alone: Alone | None = None
-) -> float:
-    """Return the mean statistical efficiency of GPUs while they train; NaN if no profile defines it."""
-    alone = Alone(scenario, jobs) if alone is None else alone
-    value = _each(
-        alone, scenario, jobs, segments, lambda profile, held, level: profile.efficiency(held, level)
-    )
-    weight = np.array([one.gpus * (one.end - one.begin - one.restart_seconds) for one in segments])
-    known = ~np.isnan(value) & (weight > 0)
-    return float(np.average(value[known], weights=weight[known])) if known.any() else math.nan
-
-
-def _each(
-    alone: Alone,
-    scenario: Scenario,
-    jobs: Sequence[JobRecord],
-    segments: Sequence[Segment],
-    value: Callable[[Profile, Configuration, int], float],
-) -> Floats:
-    """Return a function of each segment's profile, configuration and final level, computed once if equal."""
-    if not segments:
-        return np.empty(0)
-    group = np.empty(len(jobs), np.int64)
-    for k, (_, members) in enumerate(alone.groups):
-        group[members] = k
-    number = {job.name: k for k, job in enumerate(jobs)}
-    types = {name: k for k, name in enumerate(scenario.cluster.names)}
-    of = group[np.array([number[one.job] for one in segments], np.int64)]
-    progress = np.array([one.progress for one in segments])
-    level = np.empty(of.size, np.int64)
-    for k, (profile, _) in enumerate(alone.groups):
-        level[of == k] = profile.level(progress[of == k])
-    held = np.array([(types[one.type], one.nodes, one.gpus) for one in segments], np.int64)
-    columns = np.vstack((of, level, held.T))
-    shape = tuple((columns.max(axis=1) + 1).tolist())
-    codes, which = np.unique(np.ravel_multi_index(tuple(columns), shape), return_inverse=True)
-    values = [
-        value(alone.groups[k][0], Configuration(nodes, gpus, scenario.cluster.names[type]), at)
-        for k, at, type, nodes, gpus in np.column_stack(np.unravel_index(codes, shape)).tolist()
-    ]
-    return np.array(values)[which]
-
-
-def _waits(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> tuple[NDArray, ...]:
-    """Return nonempty pending intervals: job, begin, end, seconds pending before, progress."""
-    number = {job.name: k for k, job in enumerate(jobs)}
-    of = np.array([number[one.job] for one in segments], np.int64)
-    begin = np.array([one.begin for one in segments])
-    order = np.lexsort((begin, of))
-    of, begin = of[order], begin[order]
-    end = np.array([one.end for one in segments])[order]
-    progress = np.array([one.progress for one in segments])[order]
-    submitted = np.array([job.submitted for job in jobs])
-    finished = np.array([job.finished for job in jobs])
-    # A job waits from submission to its first segment, between segments, and from the last one to completion.
-    index = np.concatenate((of, np.arange(len(jobs))))
-    until = np.concatenate((begin, np.where(np.isnan(finished), np.inf, finished)))
-    order = np.lexsort((until, index))
-    index, until = index[order], until[order]
-    first = np.concatenate(([True], index[1:] != index[:-1]))[: index.size]
-    since, reached = np.empty(index.size), np.zeros(index.size)
-    since[first] = submitted[index[first]]
-    since[~first], reached[~first] = end, progress
-    waited = np.maximum(until - since, 0.0)
-    total = np.concatenate(([0.0], np.cumsum(np.where(np.isfinite(waited), waited, 0.0))))[:-1]
-    before = total - np.maximum.accumulate(np.where(first, total, 0.0)) if index.size else total
-    some = until > since
-    return index[some], since[some], until[some], before[some], reached[some]
