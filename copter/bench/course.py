@@ -93,13 +93,10 @@ class Course(ABC):
         Fields of the records in addition to those of :func:`solved_record`.
     left_out : int
         Number of rounds at the start that the summary excludes: 1 (the cold one) or more.
-    kind : str, optional
-        Field of the records with the kind of a round; there is also a summary for each kind.
     """
 
     figures: ClassVar[Sequence[Figure]] = ()
     left_out: int = 1
-    kind: ClassVar[str | None] = None
 
     @abstractmethod
     def small(self) -> Course:

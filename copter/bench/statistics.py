@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -140,9 +140,8 @@ def document(
 ) -> dict[str, Any]:
     """Return the JSON document of a benchmark: machine, settings, records and summary.
 
-    The stopping criteria of each solver are added to the settings. The course compares the records first. If
-    there is more than one kind of round, each kind has its own summaries. ``machines`` describes the machines
-    of solvers that ran on another one.
+    The stopping criteria of each solver are added to the settings. The course compares the records first.
+    ``machines`` describes the machines of solvers that ran on another one.
     """
     course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
@@ -156,25 +155,7 @@ def document(
     elsewhere = {one.solver: one.machine for one in measured if one.machine not in ({}, machine)}
     if elsewhere:
         result["machines"] = elsewhere
-    kinds = {} if course.kind is None else _by_kind(measured, course)
-    return result | {"kinds": kinds} if len(kinds) > 1 else result
-
-
-def _by_kind(measured: Sequence[SolverResult], course: Course) -> dict[str, dict[str, Any]]:
-    """Return, for each kind of round, the summary of its rounds; the first round is excluded."""
-    assert course.kind is not None
-    names = list(dict.fromkeys(record[course.kind] for one in measured for record in one.records[1:]))
-    return {
-        name: summarise(
-            [
-                replace(one, records=[r for r in one.records[1:] if r[course.kind] == name])
-                for one in measured
-            ],
-            [figure.name for figure in course.figures],
-            left_out=0,
-        )
-        for name in names
-    }
+    return result
 
 
 @dataclass(frozen=True)

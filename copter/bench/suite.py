@@ -130,7 +130,6 @@ class Suite:
         """
         waiting = [(line, solver) for line in self.lines for solver in self._waiting(line)]
         save_suite(self.folder, self.result)
-        self._retell()
         number = 0
         for line in self.lines:
             mine = [solver for one, solver in waiting if one is line]
@@ -174,14 +173,6 @@ class Suite:
             )
         names = tuple(name for name in order if name in mine or name in there.order)
         return replace(there, order=names)
-
-    def _retell(self) -> None:
-        """Write fields of the folder's lines that an older version of copter did not write."""
-        for line in self.lines:
-            there = self.result.lines.get(line.name)
-            if there is not None:
-                more = replace(there, command=rerun(self.result, line.name), own_rounds=line.own_rounds)
-                save_line(self.folder, more)
 
     def _misses(self) -> dict[tuple[str, str], tuple[float, str]]:
         """Return, by size sequence and solver, columns and name of the first line that the solver missed."""

@@ -63,7 +63,7 @@ def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[So
             say(f"measuring {said}")
         elif isinstance(said, dict):
             solver = "" if options.ray is None else f" {name}"
-            say(f" {solver} {_shown(course.kind, figures, said)}")
+            say(f" {solver} {_shown(figures, said)}")
 
     with options.spread() as spread:
         for one, error in run(jobs, spread, hear):
@@ -76,9 +76,8 @@ def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[So
     return measured, failures
 
 
-def _shown(kind: str | None, figures: Sequence[Figure], record: Record) -> str:
-    parts = [record[kind]] if kind is not None else []
-    parts += [seconds(record["seconds"]), record["status"] + (", missed" if record["missed"] else "")]
+def _shown(figures: Sequence[Figure], record: Record) -> str:
+    parts = [seconds(record["seconds"]), record["status"] + (", missed" if record["missed"] else "")]
     if math.isfinite(record["gap"]):
         parts.append(f"gap {record['gap']:.1e}")
     parts += [f"{one.name} {record[one.name]:{one.form}}" for one in figures if one.name in record]
@@ -89,10 +88,6 @@ def _print(title: str, result: Mapping[str, Any], course: Course) -> None:
     _print_times(title, result, course)
     if course.figures:
         _print_figures(result, course)
-    if "kinds" in result:
-        _print_kinds(result["kinds"], course)
-    _print_state(result["summary"])
-    _print_stopping(result["settings"])
 
 
 def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
@@ -153,37 +148,6 @@ def _print_figures(result: Mapping[str, Any], course: Course) -> None:
     )
 
 
-def _print_kinds(kinds: Mapping[str, Any], course: Course) -> None:
-    table(
-        "Medians of each kind of round",
-        ("kind", "solver", "rounds", "edit + solve", "round", "/ copter round", "largest gap", "not optimal")
-        + tuple(f"{figure.heading}, {figure.shown}" for figure in course.figures),
-        [
-            (
-                kind,
-                name,
-                str(one["rounds"]),
-                _time(one["edit_solve_seconds"], "median"),
-                _time(one["seconds"], "median"),
-                _over(one),
-                _gap(one["gap"]["max"], one["gap"]["not_finite"]),
-                _not_optimal(one, one["rounds"]),
-                *(figure.show(one[figure.name]) for figure in course.figures),
-            )
-            for kind, summary in kinds.items()
-            for name, one in summary.items()
-        ],
-        text_columns=2,
-    )
-
-
-def _over(one: Mapping[str, Any]) -> str:
-    """Return edit + solve divided by copter's whole round; >= marks a lower bound."""
-    if not one["over_copter"]:
-        return "-"
-    return f"{'>= ' if one['over_copter_at_least'] else ''}{one['over_copter']:.2f}x"
-
-
 def _after(course: Course) -> str:
     """Return the end of a title: the rounds that the figures leave out."""
     return " after the first" + (f" {course.left_out}" if course.left_out > 1 else "")
@@ -207,33 +171,3 @@ def _gap(largest: float, not_finite: int) -> str:
     """Return the largest finite gap, and the number of rounds without a finite gap."""
     shown = f"{largest:.1e}" if math.isfinite(largest) else "-"
     return f"{shown}, {not_finite} without" if not_finite else shown
-
-
-def _print_stopping(settings: Mapping[str, Any]) -> None:
-    limit = "no limit" if settings["time_limit"] is None else seconds(settings["time_limit"])
-    table(
-        f"Stopping criteria of each solver; tolerance {settings['tolerance']:g}, {limit} a round",
-        ("solver", "stops at"),
-        [
-            (name, ", ".join(f"{key} {value:g}" for key, value in own.items()))
-            for name, own in settings["stopping"].items()
-        ],
-        text_columns=2,
-    )
-
-
-def _print_state(summary: Mapping[str, Any]) -> None:
-    yes = {True: "yes", False: "no", None: "-"}
-    table(
-        "State that each solver keeps from the last round, and its effect",
-        ("solver", "differential edits", "warm starts", "edit + solve / copter round"),
-        [
-            (
-                name,
-                yes[one["differential_edits"]],
-                f"{one['warm_started']} of {one['rounds'] - 1}",
-                _over(one),
-            )
-            for name, one in summary.items()
-        ],
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from copter.bench.reproduction import PaperFigure, Reproduction
     from copter.tasks.tasks import TaskRunner
 
-_QUICK = 0.1
-"""Estimated time of a --quick instance, relative to the whole, until it has been measured."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceOptions(WithDocument, WithProcesses):
@@ -38,7 +34,6 @@ Examples:
   copter reproduce sia-table-3.3 --seeds 10 --ray auto
   copter reproduce pollux-table-3 --data data/ --json pollux.json
   copter reproduce --all papers/ --data data/ --ray auto
-  copter reproduce sia --all papers/ --data data/ --again
 """
 
     name: Annotated[
@@ -55,12 +50,9 @@ Examples:
         typer.Option(
             "--all",
             metavar="FOLDER",
-            help="Write a JSON document of each into FOLDER, except those already made with these settings.",
+            help="Write a JSON document of each into FOLDER, except those that it has.",
         ),
     ] = None
-    again: Annotated[
-        bool, typer.Option("--again", help="With --all: also measure those that have a document.")
-    ] = False
     seeds: Annotated[
         int | None,
         typer.Option(min=1, help="Largest number of seeds to average over. Default: that of each figure."),
@@ -72,8 +64,6 @@ Examples:
         if self.folder is not None and (self.listed or self.json_path is not None):
             wrong = "--list" if self.listed else "--json"
             raise typer.BadParameter(f"cannot be combined with {wrong}", param_hint="--all")
-        if self.again and self.folder is None:
-            raise typer.BadParameter("needs --all", param_hint="--again")
 
     def execute(self) -> None:
         """Measure, list or write the tables and figures that the options choose."""
@@ -131,25 +121,16 @@ def _measure(
 
 def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path) -> None:
     """Write the documents that the folder lacks; after an error, continue with the next."""
-    from copter.bench.machine import commit, versions
-
-    program = commit(), versions()["copter-opt"]
-    there = {one.name: _earlier(folder, one) for one in chosen}
-    left = [one for one in chosen if options.again or not _is_of(there[one.name], program, options, one)]
-    without = [one.name for one in left if one.needs_data and options.data is None]
+    missing = [one for one in chosen if not (folder / f"{one.name}.json").is_file()]
+    without = [one.name for one in missing if one.needs_data and options.data is None]
     if without:
         say(f"Skipped, because they need real traces (--data): {', '.join(without)}")
-    left = [one for one in left if one.name not in without]
-    minutes = {one.name: _minutes(there[one.name], one, options) for one in left}
-    total = seconds(60.0 * sum(minutes.values()))
-    say(f"{len(chosen) - len(left) - len(without)} done before; {len(left)} to measure, in about {total}")
+    left = [one for one in missing if one.name not in without]
+    say(f"{len(chosen) - len(missing)} done before; {len(left)} to measure")
     failed = []
-    folder.mkdir(parents=True, exist_ok=True)
     with options.spread() as spread:
-        for number, one in enumerate(left):
-            rest = seconds(60.0 * sum(minutes[each.name] for each in left[number:]))
-            about = seconds(60.0 * minutes[one.name])
-            say(f"{number + 1} of {len(left)}: {one.name}, about {about} of the remaining {rest}")
+        for number, one in enumerate(left, 1):
+            say(f"{number} of {len(left)}: {one.name}")
             try:
                 document, _ = _measure(one, options, spread)
             except Exception as error:  # a reproduction may raise any error
@@ -160,34 +141,6 @@ def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path
     if failed:
         say(f"Failed: {', '.join(failed)}")
         raise typer.Exit(1)
-
-
-def _earlier(folder: Path, one: Reproduction) -> dict[str, Any]:
-    """Return the document of a reproduction in the folder; empty if it is missing or cannot be read."""
-    try:
-        found: dict[str, Any] = json.loads((folder / f"{one.name}.json").read_text())
-        known = {"settings", "versions", "wall_seconds"} <= found.keys()
-        return found if known and {"seeds", "quick"} <= found["settings"].keys() else {}
-    except (OSError, ValueError, AttributeError):  # missing, or not such a document
-        return {}
-
-
-def _is_of(
-    document: dict[str, Any], program: tuple[str, str], options: ReproduceOptions, one: Reproduction
-) -> bool:
-    """Return whether a document has these settings and was made by this version without local changes."""
-    if not document or program[0].endswith("+"):
-        return False
-    made = document.get("commit"), document["versions"].get("copter-opt")
-    return made == program and document["settings"] == options.settings_of(one)
-
-
-def _minutes(document: dict[str, Any], one: Reproduction, options: ReproduceOptions) -> float:
-    """Return the estimated minutes: those of the last run, or those of the table of reproductions."""
-    seeds = options.settings_of(one)["seeds"]
-    if document and document["settings"]["quick"] == options.quick:
-        return float(document["wall_seconds"] / 60.0 * seeds / document["settings"]["seeds"])
-    return one.minutes * seeds / 3.0 * (_QUICK if options.quick else 1.0)
 
 
 def _document(

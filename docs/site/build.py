@@ -16,7 +16,6 @@ import math
 import re
 import sys
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +255,7 @@ def report_page(report: SuiteReport) -> str:
 
 @cache
 def measured() -> list[Claim]:
-    """Return the documents of the papers as sections, with their pictures."""
+    """Return the documents of the papers as sections."""
     return standings.measured(PAPERS)
 
 
@@ -616,7 +615,6 @@ def main() -> None:
     report = make_report(suite, notes_of(RESULTS), PAPERS)
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
     write_pictures(report.pictures, RESULTS / PICTURES)
-    write_pictures(chain(*(one.pictures for one in measured())), PAPERS / PICTURES)
     (HERE / "report.md").write_text(report_page(report), encoding="utf-8")
     (HERE / "benchmarks.md").write_text(benchmarks_page(suite), encoding="utf-8")
     (HERE / "papers.md").write_text(papers_page(), encoding="utf-8")

@@ -14,17 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from copter.bench.formats import NOTHING, digits, times, with_unit
-from copter.bench.report.model import Claim, Command, Picture, ReportTable, Row
-from copter.bench.report.pictures import Edge, Look, PlotPoint, dots
+from copter.bench.report.model import Claim, Command, ReportTable, Row
 from copter.bench.reproduction import Reproduction, reproductions
 from copter.errors import FileError
 
 _WANTED = "thesis-"
 """Beginning of the names of the reproductions that the report shows."""
-_POINTS_OF_A_PICTURE, _ROWS_OF_A_PICTURE = 3, 30
-_HUES = tuple(zip(("copter", "highs", "ortools", "cvxpy", "parts", "other") * 2, "oooooossssss", strict=True))
-"""Hues of :data:`.pictures.HUES`, and marks, of the series of a picture, in order."""
-_LOOKS: Mapping[str, Look] = {"measured over published": Look("copter", "o", "", 2.2)}
 
 
 def claims(folder: Path | None) -> list[Claim]:
@@ -82,14 +77,12 @@ def claim_of(document: Mapping[str, Any], one: Reproduction | None) -> Claim:
         document["title"], ("", "figure", "measured", "paper", "measured / paper"), rows, words=(0, 1)
     )
     key = document["name"].replace(".", "-")
-    picture = _picture(key, document)
     return Claim(
         key,
         document["title"],
         f"{document['source']}. Differences: {document['differs'].rstrip('.')}.{quick}",
-        (picture,) if picture is not None else (),
-        (table,),
-        (Command(document["title"], command_of(document)),),
+        tables=(table,),
+        commands=(Command(document["title"], command_of(document)),),
     )
 
 
@@ -119,57 +112,3 @@ def ratio_of(figure: Mapping[str, Any]) -> float:
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def _picture(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Return a picture of measured figures, or of measured over published ones if the paper has a table."""
-    drawn = _drawn(key, document) if "figure" in document["name"] else None
-    return drawn or _compared(key, document)
-
-
-def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Return a picture of the measured values, row by row.
-
-    It shows the first column, or all columns with the unit of the first. Rows named "what: series" are drawn
-    as one row for each "what".
-    """
-    if not document["figures"]:
-        return None
-    first = document["figures"][0]
-    split = any(": " in figure["row"] for figure in document["figures"])
-    rows: dict[str, list[tuple[str, PlotPoint]]] = {}
-    for figure in document["figures"]:
-        same = figure["column"] == first["column"] if split else figure["unit"] == first["unit"]
-        value, std = _number(figure["ours"]), _number(figure["std"])
-        if not same or math.isnan(value):
-            continue
-        if value <= 0.0:  # the axis is logarithmic
-            return None
-        what, _, whose = figure["row"].partition(": ") if split else (figure["row"], "", figure["column"])
-        rows.setdefault(what, []).append((whose or "measured", PlotPoint(value, 0.0, value + std)))
-    series = list(dict.fromkeys(whose for marks in rows.values() for whose, _ in marks))
-    if not (_POINTS_OF_A_PICTURE <= len(rows) <= _ROWS_OF_A_PICTURE and len(series) <= len(_HUES)):
-        return None
-    styles = {whose: Look(hue, mark, "", 2.2) for whose, (hue, mark) in zip(series, _HUES, strict=False)}
-    unit = f" {first['unit']}" if first["unit"] else ""
-    column = first["column"] if split or len(series) == 1 else ""
-    prefix = f"{column}, " if column else ""
-    caption = f"{document['source']}: {prefix}measured, with the standard deviation of the samples"
-    across = Edge(column, lambda value: f"{value:g}{unit}")
-    return Picture(f"paper-{key}", caption, dots(caption, list(rows.items()), styles, across))
-
-
-def _compared(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Return a picture of measured over published values, for the figures that the paper prints."""
-    rows = []
-    for figure in document["figures"]:
-        ratio = ratio_of(figure)
-        if math.isfinite(ratio) and ratio > 0.0:
-            rows.append(
-                (f"{figure['row']}: {figure['column']}", [(next(iter(_LOOKS)), PlotPoint(ratio, 0.0))])
-            )
-    if len(rows) < _POINTS_OF_A_PICTURE:
-        return None
-    caption = f"{document['source']}: measured over published values; at 1× they are equal"
-    across = Edge("measured over published", lambda ratio: f"{ratio:g}×")
-    return Picture(f"paper-{key}", caption, dots(caption, rows, _LOOKS, across, mark=1.0))

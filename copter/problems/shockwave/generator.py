@@ -111,26 +111,6 @@ def generate(
     return result
 
 
-def job_of(
-    rng: np.random.Generator,
-    name: str,
-    arrival: float,
-    gpus: int,
-    seconds: float,
-    mode_mix: Mapping[Mode, float] | None = None,
-) -> RegimeJob:
-    """Return a job of a given size with a random model and mode.
-
-    `arrival`: seconds. `seconds`: run time at the first batch size; adaptation shortens it. `mode_mix`:
-    weights of the modes.
-    """
-    names = [model for model, one in _MODELS.items() if gpus == 1 or one.speedup > 1.0]
-    model = names[int(rng.integers(len(names)))]
-    mode = Mode(_draw(rng, _MODE_MIX if mode_mix is None else mode_mix))
-    regimes = _regimes(rng, _MODELS[model], mode, gpus, seconds)
-    return RegimeJob(name, arrival, gpus, mode, regimes, model, _MODELS[model].samples)
-
-
 def _draw(rng: np.random.Generator, mix: Mapping[_Key, float]) -> _Key:
     weights = np.array(list(mix.values()), float)
     if not weights.size or (weights < 0).any() or not weights.sum() > 0:

@@ -1,14 +1,7 @@
-"""Shockwave on the authors' traces, on generated ones and on Pollux' workloads, for `reproductions.toml`.
-
-Figure 17 runs Shockwave on the workloads that Pollux' authors published, of which it takes arrivals and
-durations. The duration of a job is its run time on the GPUs and at the batch size for which it was tuned,
-limited to the hours of Shockwave's jobs.  A job with this duration has one of Shockwave's models, in the mix
-of its traces.
-"""
+"""Shockwave on the authors' traces, for `reproductions.toml`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +11,26 @@ from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, PaperFigure
 from copter.errors import InputError
 from copter.problems.cluster.registry import make_policy
-from copter.problems.pollux.artifact import CLUSTER, Artifact
 from copter.problems.reading import find
-from copter.problems.shockwave.generator import ARRIVAL_SECONDS, GPU_MIX, HOURS, generate, job_of
 from copter.problems.shockwave.metrics import MarketMetrics, read_published
-from copter.problems.shockwave.policy import ROUND_SECONDS
-from copter.problems.shockwave.simulation import ReplayResult, replay
-from copter.problems.shockwave.traces import Mode, RegimeJob, read_jobs
+from copter.problems.shockwave.simulation import replay
+from copter.problems.shockwave.traces import RegimeJob, read_jobs
 
 _FOLDER = "uw-mad-dash_shockwave"
 _SIZES = {32: 120, 64: 220, 128: 460, 256: 900}
 """Number of jobs of the authors' trace, by number of GPUs."""
-_QUARTERS = ("(X)Large", "Medium", "Small", "XSmall")
-"""Names of the quarters of the jobs, from the largest."""
 _UNITS = {
     "makespan": "s",
     "average JCT": "s",
     "unfair": "%",
     "unfair, FTF above 1.1": "%",
     "leases extended": "%",
-    **{f"mean end, {name}": "rounds" for name in _QUARTERS},
 }
 
 
-def simulated(effort: Effort, *, rounds_shown: bool = False, **settings: Any) -> list[PaperFigure]:
-    """Return the figures of policies on traces (see `_sample`), with makespans in seconds or in rounds."""
-    units = _UNITS | ({"makespan": "rounds"} if rounds_shown else {})
-    return grid(effort, _sample, units, paper=_paper, in_rounds=rounds_shown, **settings)
+def simulated(effort: Effort, **settings: Any) -> list[PaperFigure]:
+    """Return the figures of policies on traces (see `_sample`)."""
+    return grid(effort, _sample, _UNITS, paper=_paper, **settings)
 
 
 def _sample(
@@ -56,41 +42,16 @@ def _sample(
     gpus: int,
     published: str = "",
     file: str = "",
-    in_rounds: bool = False,
-    workload: str = "authors",
-    jobs: int = 0,
-    arrival_seconds: float = 0.0,
-    dynamic: float | None = None,
     **options: Any,
 ) -> dict[str, float]:
-    """Replay a trace under a policy with options, and return the values of the figures.
-
-    The trace is the authors' for the number of GPUs, one of Pollux' workloads, or a generated one with a
-    number of jobs, a time between arrivals and a share of dynamic jobs.
-    """
-    seed = effort.seed + k
-    if workload == "generated":
-        trace = generate(jobs, seed=seed, arrival_seconds=arrival_seconds)
-        trace = trace if dynamic is None else mixed_jobs(seed, dynamic, jobs)
-    elif workload == "pollux":
-        artifact = Artifact(effort)
-        trace = _pollux_jobs(artifact, artifact.numbers[k], seed)
-    else:
-        trace = _published_trace(effort, gpus)
-    found = _run(effort, trace, gpus, policy, **options)
-    shown = _shown(found.metrics)
-    return shown | {
-        "makespan": shown["makespan"] / (ROUND_SECONDS if in_rounds else 1.0),
+    """Replay the authors' trace for a number of GPUs, and return the values of the figures."""
+    trace = _published_trace(effort, gpus)
+    effort.say(f"{policy} {options or ''}: {len(trace)} jobs on {gpus} GPUs")
+    found = replay(trace, gpus, make_policy(policy, **options))
+    return _shown(found.metrics) | {
         "leases extended": 100.0 * found.extended,
         "starts a job": float(np.mean([job.starts for job in found.jobs])),
-        **_ends(trace, found),
     }
-
-
-def _run(effort: Effort, jobs: Sequence[RegimeJob], gpus: int, name: str, **options: Any) -> ReplayResult:
-    """Replay a trace under a policy of the registry, with options."""
-    effort.say(f"{name} {options or ''}: {len(jobs)} jobs on {gpus} GPUs")
-    return replay(jobs, gpus, make_policy(name, **options))
 
 
 def _shown(metrics: MarketMetrics) -> dict[str, float]:
@@ -101,34 +62,6 @@ def _shown(metrics: MarketMetrics) -> dict[str, float]:
         "unfair": 100.0 * metrics.unfair_fraction,
         "unfair, FTF above 1.1": 100.0 * metrics.unfair_fraction_tolerant,
     }
-
-
-def _ends(trace: Sequence[RegimeJob], found: ReplayResult) -> dict[str, float]:
-    """Return the mean rounds at the end of which quarters of the jobs completed."""
-    work = {job.name: job.gpus * job.seconds for job in trace}
-    ends = [job.finished / ROUND_SECONDS for job in sorted(found.jobs, key=lambda job: -work[job.name])]
-    quarters = zip(_QUARTERS, np.array_split(np.array(ends), 4), strict=True)
-    return {f"mean end, {name}": float(part.mean()) for name, part in quarters if part.size}
-
-
-def mixed_jobs(seed: int, dynamic: float, jobs: int) -> list[RegimeJob]:
-    """Return generated jobs for 64 GPUs with a share of dynamic jobs, half by Accordion and half by GNS."""
-    mix = {Mode.STATIC: 1.0 - dynamic, Mode.ACCORDION: 0.5 * dynamic, Mode.GNS: 0.5 * dynamic}
-    return generate(jobs, seed=seed, arrival_seconds=ARRIVAL_SECONDS[64], mode_mix=mix)
-
-
-def _pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
-    """Return jobs with Shockwave's models, and arrivals, durations and GPUs of one of Pollux' workloads."""
-    rng = np.random.default_rng(seed)
-    counts = np.array(sorted(GPU_MIX))
-    jobs = []
-    for one in artifact.jobs(number):
-        asked = one.gpus or one.tuned_gpus or 1
-        profile = artifact.profiles[one.application].at_fixed_batch(one.batch_size)
-        seconds = float(profile.clock(CLUSTER.packed("t4", asked))[-1])
-        seconds = min(max(seconds, 3600.0 * HOURS[0]), 3600.0 * HOURS[1])
-        jobs.append(job_of(rng, one.name, one.time, int(counts[counts <= asked].max()), seconds))
-    return jobs
 
 
 def _published_folder(effort: Effort) -> Path:

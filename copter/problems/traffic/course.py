@@ -187,7 +187,6 @@ class TrafficCourse(Course):
         Figure("optimality", "optimality", "min", ".4%"),
         Figure("parallel_seconds_estimated", "parallel (estimated)", "median", ".3g"),
     )
-    kind: ClassVar[str | None] = "change"
 
     instance: Instance
     rounds: int = 5
