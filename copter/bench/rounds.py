@@ -94,24 +94,6 @@ class _Ready(NamedTuple):
     stopping: dict[str, float]
 
 
-def measure(
-    course: Course,
-    settings: SolverSettings,
-    on_record: Callable[[Record], None] | None = None,
-    limit: float = math.inf,
-) -> SolverResult:
-    """Play a course with one solver in this process.
-
-    `on_record`: called with each record. `limit`: as in :class:`BenchJob`.
-    """
-
-    def tell(said: Any) -> None:
-        if on_record is not None and isinstance(said, dict):
-            on_record(said)
-
-    return play(BenchJob(course, settings, limit=limit), tell)
-
-
 def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
     """Warm up and play a job in this process; `tell` gets a :class:`_Ready`, then each record."""
     begin = perf_counter()

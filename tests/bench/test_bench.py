@@ -10,7 +10,6 @@ import pytest
 
 from copter.bench.recording import Recorded
 from copter.bench.result_files import SolverResult
-from copter.bench.rounds import measure
 from copter.bench.rounds import warm_up as warm_up_solver
 from copter.bench.settings import SolverSettings
 from copter.bench.statistics import keeps_edits, summarise
@@ -18,6 +17,7 @@ from copter.parallel import available_threads
 from copter.problems.sia.course import _WARM_UP, Size, record_sia
 from copter.solvers.registry import SOLVERS, make_solver
 from support.commands import invoke
+from support.measuring import measure
 
 RECORD = set(
     "solver round n_variables n_rows nnz edit_seconds solve_seconds rounding_seconds seconds status "

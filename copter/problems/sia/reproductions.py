@@ -10,7 +10,7 @@ others know the throughput of a job's own size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,23 +24,17 @@ from copter.bench.rounds import BenchJob
 from copter.bench.rounds import play as play_rounds
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import entrant
-from copter.problems.cluster.estimation.estimators import Remember, make_estimator
+from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.placement import Placer, SiaPlacer
-from copter.problems.cluster.policy import Estimator
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import gpu_hours, summarise
-from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import published_files
-from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.cluster.workload import Scenario
 from copter.problems.sia.course import record_sia
 
 _LONG_ROUND_SECONDS = 360.0
-_BURST_HOURS = (2.5, 3.0)
-"""Hours between which the jobs of the burst of section 3.5.6 are submitted."""
-_KINDS = 5
-"""Number of kinds into which jobs are grouped at random."""
 
 
 @dataclass(frozen=True)
@@ -86,23 +80,17 @@ COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "unfair jobs, authors' reading": ("unfair_fraction_authors", "%", 100.0),
 }
 """For each column: a metric of :func:`copter.problems.cluster.report.metrics.summarise`, unit and factor."""
-_PERCENTS = (10, 25, 50, 75, 90)
-"""Percentiles of completion times and of numbers of jobs."""
-_UNITS = {column: unit for column, (_, unit, _) in COLUMNS.items()} | {
-    f"p{percent} JCT": "h" for percent in _PERCENTS
-}
+_UNITS = {column: unit for column, (_, unit, _) in COLUMNS.items()}
 _TOLERANCE, _ROUNDS = 1e-4, 4
 """Tolerance and number of rounds of the relaxations of Figure 4.3; the first round is left out."""
 _LIMIT = 60.0
 """Time limit of a round in seconds; a solver that exceeds it is not run on larger sizes."""
-_BURST = ("JCT of the burst", "wait of the burst")
 
 
 class Played(NamedTuple):
-    """A finished simulation: metrics, jobs, and GPU-hours per job by model and GPU type."""
+    """A finished simulation: metrics, and GPU-hours per job by model and GPU type."""
 
     summary: dict[str, float]
-    jobs: Sequence[JobRecord]
     hours: dict[tuple[str, str], float]
 
 
@@ -133,45 +121,26 @@ def scenario_of(
 def play(scenario: Scenario, setup: _PolicySetup, seed: int = 0) -> Played:
     """Simulate until all jobs are complete; `seed` is for the noise of measurements."""
     policy = make_policy(setup.policy, **setup.settings)
-    estimator = _estimator(setup.estimator, seed)
+    estimator = make_estimator(setup.estimator, seed)
     simulator = Simulator(scenario, policy, placer=setup.placer(), estimator=estimator).play()
     jobs = simulator.job_results()
     summary = summarise(scenario, jobs, simulator.records, simulator.segments)
     hours = gpu_hours(jobs, simulator.segments)
-    return Played(summary, jobs, hours)
-
-
-def _estimator(name: str, seed: int) -> Estimator:
-    if name == "remember-at-random":
-        return Remember(seed=seed, kinds_of=_at_random)
-    return make_estimator(name, seed)
-
-
-def _at_random(job: JobSubmission) -> Sequence[Hashable]:
-    """Return a kind that is independent of the job's properties."""
-    return (sum(job.name.encode()) % _KINDS,)
+    return Played(summary, hours)
 
 
 def simulated(
-    effort: Effort,
-    *,
-    row: str,
-    changes: Sequence[Mapping[str, Any]] = (),
-    burst: bool = False,
-    **settings: Any,
+    effort: Effort, *, row: str, changes: Sequence[Mapping[str, Any]] = (), **settings: Any
 ) -> list[PaperFigure]:
     """Return the figures of policies on samples of workloads, see `_sample`, and changes of average JCTs.
 
-    `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples.  With
-    `burst`, there are also means over the jobs of the burst.
+    `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples.
     """
     derived = [
         {"field": "average JCT", "how": "above", "paired": False}
         | {"column": f"{one.get('field', 'average JCT')}, change", **one}
         for one in changes
     ]
-    pooled = {"of": row, "over": row, "base": "burst", "itself": True, "paired": False, "unit": "h"}
-    derived += [{"column": column, **pooled} for column in _BURST if burst]
     return grid(effort, _sample, _UNITS, row=row, derived=derived, **settings)
 
 
@@ -199,11 +168,7 @@ def _sample(
     scenario = scenario_of(effort, effort.seed + k, trace, **which, **settings)
     effort.say(f"{row}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
     played = play(scenario, _setup(policy, estimator, options), effort.seed + k)
-    return {
-        **{column: factor * played.summary[key] for column, (key, _, factor) in COLUMNS.items()},
-        **_percentiles(played.jobs),
-        **_of_the_burst(played.jobs),
-    }
+    return {column: factor * played.summary[key] for column, (key, _, factor) in COLUMNS.items()}
 
 
 def _setup(
@@ -213,22 +178,6 @@ def _setup(
     setup = POLICIES[policy]
     settings = {**setup.settings, **(options or {})}
     return replace(setup, settings=settings, estimator=estimator or setup.estimator)
-
-
-def _percentiles(jobs: Sequence[JobRecord]) -> dict[str, float]:
-    """Return percentiles of the completion times in hours, NaN without jobs."""
-    jct = [job.jct / 3600.0 for job in jobs] or [math.nan]
-    return {f"p{percent} JCT": float(np.percentile(jct, percent)) for percent in _PERCENTS}
-
-
-def _of_the_burst(jobs: Sequence[JobRecord]) -> dict[str, float]:
-    """Return sums of hours of the jobs of the burst, and their number, for means over samples."""
-    first, last = (3600.0 * hour for hour in _BURST_HOURS)
-    burst = [job for job in jobs if first <= job.submitted < last]
-    if not burst:
-        return {"burst": math.nan, **dict.fromkeys(_BURST, math.nan)}
-    sums = sum(job.jct for job in burst) / 3600.0, sum(job.started - job.submitted for job in burst) / 3600.0
-    return {"burst": float(len(burst)), **dict(zip(_BURST, sums, strict=True))}
 
 
 def _hours(effort: Effort, trace: str, policy: str, k: int) -> dict[tuple[str, str], float]:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.errors import InputError
 from copter.problems.load_balancing import LoadTable, read_loads, write_loads, zipf_loads
 from copter.problems.load_balancing.course import BURN_IN, Balancing
 from copter.problems.load_balancing.scenario import ShardScenario
 from support.amounts import examples
+from support.measuring import measure
 
 
 @pytest.fixture(autouse=True)

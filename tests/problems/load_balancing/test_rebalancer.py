@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.errors import SolverError
 from copter.problems.load_balancing import LoadBalancingError
@@ -16,6 +15,7 @@ from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.rebalancer import Rebalancer, request
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement
+from support.measuring import measure
 
 STAND_IN = '''
 """The part of Rebalancer's interface that the worker uses; it moves one shard, or all if told."""

@@ -48,7 +48,7 @@ def test_printed_tables_are_whole():
 
 def test_fairness_is_shown_by_both_readings(monkeypatch):
     keys = {key: 0.25 for key, _, _ in COLUMNS.values()} | {"worst_ftf": 2.0, "worst_ftf_authors": 3.0}
-    monkeypatch.setattr(module, "play", lambda scenario, setup, seed: Played(keys, [], {}))
+    monkeypatch.setattr(module, "play", lambda scenario, setup, seed: Played(keys, {}))
     effort = Effort(1, None, 0, True, lambda _: None)
     for name, who in (("sia-figure-3.7", "Sia"), ("sia-table-3.3-helios", "Helios Sia")):
         shown = {one.column: one for one in reproductions()[name].measure(effort) if one.row == who}

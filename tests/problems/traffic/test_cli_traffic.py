@@ -7,13 +7,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.problems.traffic import course as bench
 from copter.problems.traffic import load_topology, make_matrix
 from copter.problems.traffic.course import _events_of, course_of, make_instance
 from support.amounts import longer
 from support.commands import invoke, words
+from support.measuring import measure
 
 NODES = 7
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -199,23 +200,16 @@ class Remember(NoProf):
 
     Source: thesis section 6.2.
 
-    `kinds_of`: returns the kinds of a job, the most specific first; default: user and application, then
-    application. A job begins with the models of the first kind that has some.
+    The kinds of a job are its user and application, then its application. A job begins with the models of the
+    first kind that has some.
     """
 
-    def __init__(
-        self,
-        *,
-        noise: float = _NOISE,
-        seed: int = 0,
-        report_seconds: float = _REPORT_SECONDS,
-        kinds_of: Callable[[JobSubmission], Sequence[Hashable]] = _kinds_of,
-    ) -> None:
-        super().__init__(noise=noise, seed=seed, report_seconds=report_seconds)
-        self._kinds_of, self._memories = kinds_of, dict[Hashable, _Memory]()
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._memories = dict[Hashable, _Memory]()
 
     def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
-        kinds = self._kinds_of(job.submission)
+        kinds = _kinds_of(job.submission)
         known = super()._note(job, profile, types)
         known.memories = tuple(self._memories.setdefault(kind, _Memory()) for kind in kinds)
         known.before = dict(next((memory.models for memory in known.memories if memory.models), {}))
