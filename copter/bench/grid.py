@@ -45,11 +45,11 @@ class Derived:
 
     `column`, `row`: name of the figure; the row is `of` by default. Combinations with the same name are
     pooled. `of`: row of the outcomes, or rows to average sample by sample. `over`: row or rows to compare
-    with; empty for the outcomes themselves. `field`, `base`: column of the outcomes of `of`, by default
-    `column` or their first one, and of `over`, by default `field`. `how`: "ratio", or the percentage by which
+    with; empty for the outcomes themselves. `field`: column of the outcomes, by default `column` or their
+    first one. `how`: "ratio", or the percentage by which
     `of` is "below" or "above" `over`. `paired`: True to compare samples one by one, False to compare means.
     `pick`: "mean" of the pooled samples, or "least" or "most" of the combinations. `itself`: True to compare
-    rows with themselves too. `unit`: by default that of `how`.
+    rows with themselves too.
     """
 
     column: str
@@ -57,12 +57,10 @@ class Derived:
     over: str | Sequence[str] = ()
     row: str = ""
     field: str = ""
-    base: str = ""
     how: str = "ratio"
     paired: bool = True
     pick: str = "mean"
     itself: bool = False
-    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,6 @@ def grid(
     columns: Sequence[str] = (),
     derived: Sequence[Mapping[str, Any]] = (),
     samples: int | None = None,
-    timed: bool = False,
     paper: Callable[..., _Outcome] | None = None,
     **shared: Any,
 ) -> list[PaperFigure]:
@@ -106,9 +103,8 @@ def grid(
     `play`: function of a module that takes an effort, the row, the number of the sample and the settings.
     `units`: by column; the empty column name is the default. `columns`: columns to show for each row, by
     default all, unless figures are derived. `samples`: largest number; a combination may have a setting of
-    this name as well. `timed`: True if outcomes are times, so that all is played in this process one after
-    the other. `paper`: function of an effort and the settings of a row that returns the paper's values.
-    `shared`: settings of all combinations. Raise ValueError if two combinations have the same row.
+    this name as well. `paper`: function of an effort and the settings of a row that returns the paper's
+    values. `shared`: settings of all combinations. Raise ValueError if two combinations have the same row.
     """
     rows, cases = {}, []
     for labels, settings in choices(axes):
@@ -118,7 +114,7 @@ def grid(
         count = min(effort.seeds, case.pop("samples", samples) or effort.seeds)
         rows[name] = labels, count, paper(effort, **case) if paper is not None else {}
         cases += [(play, name, k, case) for k in range(count)]
-    found = iter([_play(effort, *case) for case in cases] if timed else effort.each(_play, cases))
+    found = iter(effort.each(_play, cases))
     played = {
         name: _Row(labels, [next(found) for _ in range(count)], printed)
         for name, (labels, count, printed) in rows.items()
@@ -166,9 +162,9 @@ def _pooled(
     known = played[pairs[0][0][0]].outcomes[0]
     field = one.field or (column if column in known else next(iter(known)))
     values = [_samples(played, rows, field) for rows, _ in pairs]
-    bases = [_samples(played, rows, one.base or field) for _, rows in pairs]
+    bases = [_samples(played, rows, field) for _, rows in pairs]
     bases = [np.where(base, base, math.nan) for base in bases]
-    unit = one.unit or (units.get(field, "") if not one.over else "x" if one.how == "ratio" else "%")
+    unit = units.get(field, "") if not one.over else "x" if one.how == "ratio" else "%"
     compare = _COMPARISONS[one.how] if one.over else lambda value, _: value
     if one.pick != "mean":
         means = [float(np.mean(compare(value, base))) for value, base in zip(values, bases, strict=True)]

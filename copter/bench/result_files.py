@@ -40,8 +40,8 @@ class Family:
     """Lines of one kind, with their presentation in a report.
 
     `axis`: name in `LineResult.x`, with its label `across` and the function `shown` that formats a value.
-    `memory`: True if memory has its own picture. `grows`: True if the lines are one program in several sizes,
-    so that a picture may connect them. `integral`: True if bounds are on the integral allocation.
+    `grows`: True if the lines are one program in several sizes, so that a picture may connect them.
+    `integral`: True if bounds are on the integral allocation.
     """
 
     title: str
@@ -49,7 +49,6 @@ class Family:
     axis: str = "columns"
     across: str = "columns of the program"
     shown: Callable[[float], str] = count
-    memory: bool = False
     grows: bool = True
     integral: bool = False
 
@@ -83,9 +82,8 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "lp": Family("General linear programs", "Programs that are not from a domain of copter."),
     "columns": Family(
-        "Time and memory over the number of columns",
+        "Time over the number of columns",
         "One kind of program in increasing sizes.",
-        memory=True,
     ),
     "changes": Family(
         "Few changes",

@@ -16,7 +16,7 @@ from copter.bench.calm import FIELD, SLOWER
 from copter.bench.checks import unconfirmed
 from copter.bench.formats import NOTHING, digits, megabytes, seconds, small, tick, times
 from copter.bench.report.model import Claim, Command, FirstScreen, Lost, Picture, ReportTable, Row
-from copter.bench.report.pictures import Edge, Kind, Look, PlotPoint, dots, over
+from copter.bench.report.pictures import Edge, Look, PlotPoint, dots, over
 from copter.bench.result_files import FAMILIES, Family, LineResult, SuiteResult
 from copter.bench.solvers import MODES, is_ours
 from copter.bench.statistics import (
@@ -255,14 +255,12 @@ def mode_cell(line: LineResult, house: str) -> str:
 def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
     """Return the claim of a family, made from one or more of its lines."""
     words = FAMILIES[family]
-    pictures = [_times(family, words, lines, styles)]
-    if words.memory:
-        pictures.append(_memory(family, words, lines, styles))
+    picture = _times(family, words, lines, styles)
     return Claim(
         family,
         words.title,
         f"{words.text} {_conditions(lines)}",
-        tuple(picture for picture in pictures if picture is not None),
+        () if picture is None else (picture,),
         (table(words.title, lines),),
         tuple(Command(line.title, line.command) for line in lines),
     )
@@ -306,24 +304,6 @@ def _marks(line: LineResult) -> list[tuple[str, PlotPoint]]:
     found = ((solver, _point(line, solver, 0.0)) for solver in line.order)
     # a row has its seconds on the horizontal axis
     return [(solver, PlotPoint(one.y, 0.0, one.high, one.kind)) for solver, one in found if one is not None]
-
-
-def _memory(
-    family: str, words: Family, lines: list[LineResult], styles: Mapping[str, Look]
-) -> Picture | None:
-    caption = f"{words.title}: peak memory of the solver's process"
-    series: dict[str, list[PlotPoint]] = {}
-    for line in sorted(lines, key=lambda line: line.x.get(words.axis, math.nan)):
-        for solver, one in line.solvers.items():
-            if one.status == "measured" and one.peak_memory_mb > 0.0 and words.axis in line.x:
-                kind: Kind = "certified" if line.certified(solver) else "uncertified"
-                series.setdefault(solver, []).append(
-                    PlotPoint(line.x[words.axis], one.peak_memory_mb, kind=kind)
-                )
-    if not series:
-        return None
-    svg = over(caption, series, styles, Edge(words.across, words.shown), Edge("memory", megabytes))
-    return Picture(f"{family}-memory", caption, svg)
 
 
 def outcome(line: LineResult, solver: str) -> str:

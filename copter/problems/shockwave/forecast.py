@@ -72,13 +72,10 @@ def _table(rows: Sequence[tuple[float, ...]]) -> tuple[Floats, Ints]:
     return flat[(np.cumsum(lengths) - lengths)[:, None] + columns], lengths
 
 
-def forecast(
-    states: Sequence[MarketJob], predictor: str = "restatement", error: Floats | None = None
-) -> Forecast:
+def forecast(states: Sequence[MarketJob], predictor: str = "restatement") -> Forecast:
     """Predict the remaining work of jobs.
 
-    `predictor`: one of :data:`copter.problems.shockwave.PREDICTORS`. `error`: relative error to inject into
-    each job's predicted remaining run time, at least -1; at least a second remains.
+    `predictor`: one of :data:`copter.problems.shockwave.PREDICTORS`.
     """
     if predictor not in PREDICTORS:
         raise ValueError(f"predictor = {predictor!r}: must be one of {', '.join(PREDICTORS)}")
@@ -102,9 +99,6 @@ def forecast(
         seen = _within(passed, seconds.shape[1], count)
         left = _left(predictor, ends[:, -1], seen, np.minimum(begun, count) - 1, count)
     remaining = (left * seconds).sum(axis=1)
-    if error is not None:
-        factor = np.maximum(1.0 + error, 1.0 / np.maximum(remaining, 1.0))
-        seconds, remaining = seconds * factor[:, None], remaining * factor
     total = run + remaining
     age = run + np.array([state.waited_seconds for state in states])
     contention = np.array([state.contention for state in states])

@@ -11,7 +11,6 @@ equally late jobs, the shorter one frees its GPUs earlier.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -65,11 +64,6 @@ class Settings:
         Weight of the makespan, lambda.
     scatter : float
         Penalty on scattered rounds of a job, in units of its urgency: see :mod:`.plan`.
-    noise : float
-        Relative error of predicted remaining run times, with a random sign for each job and plan (section
-        8.10).
-    seed : int
-        Seed of the noise.
     reactive : bool
         Whether a new plan is made when a job begins a regime.
     ending : float
@@ -87,8 +81,6 @@ class Settings:
     predictor: str = "restatement"
     solve_every: int = _SOLVE_EVERY
     scatter: float = SCATTER
-    noise: float = 0.0
-    seed: int = 0
     reactive: bool = True
     ending: float = _ENDING
     shim_seconds: float = 60.0
@@ -109,13 +101,12 @@ class Solve:
 class Relaxed:
     """The relaxation of a new plan, with the planner's state once the plan is accepted.
 
-    `told`: sum and number of the predictions of each job's run time. `rng`: random state for the next noise.
+    `told`: sum and number of the predictions of each job's run time.
     """
 
     window: Window
     relaxation: Relaxation
     told: dict[str, tuple[float, float]]
-    rng: np.random.Generator
 
     @property
     def solution(self) -> Solution | None:
@@ -246,7 +237,6 @@ class Planner:
         self._remaining: dict[str, float] = {}
         self._made = 0
         self._told: dict[str, tuple[float, float]] = {}
-        self._rng = np.random.default_rng(self.settings.seed)
 
     def order(self, now: RoundState, *, time_limit: float | None = None) -> list[str]:
         """Play a round (:class:`copter.Rounds`), and return the jobs in the order in which they get GPUs.
@@ -281,8 +271,8 @@ class Planner:
         now = self.now
         if not now.jobs or not self._due(now):
             return None
-        settings, rng = self.settings, copy.deepcopy(self._rng)
-        seen = forecast(now.jobs, settings.predictor, self._error(rng, len(now.jobs)))
+        settings = self.settings
+        seen = forecast(now.jobs, settings.predictor)
         told, fairness = self._fairness(now, seen)
         window = window_of_forecast(
             now,
@@ -292,7 +282,7 @@ class Planner:
             lam=settings.lam,
             ending=settings.ending,
         )
-        return Relaxed(window, self.solver(window), told, rng)
+        return Relaxed(window, self.solver(window), told)
 
     def round(self, solution: Relaxed | None) -> MarketRound:
         """Return the order of a round, by a new plan from a relaxation or by the last plan; change nothing.
@@ -322,7 +312,7 @@ class Planner:
         self._names, self._runs, self._made = window.names, done.solve.plan.runs, self.now.index
         self._regimes = _begun(self.now)
         self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
-        self._told, self._rng = done.relaxed.told, done.relaxed.rng
+        self._told = done.relaxed.told
 
     def fallback(self) -> MarketRound:
         """Return the order of a round by the last plan; jobs that are not in it come last."""
@@ -386,12 +376,6 @@ class Planner:
         counts = self._runs[:, now.index - self._made :].sum(axis=1)
         left = dict(zip(self._names, counts.tolist(), strict=True))
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
-
-    def _error(self, rng: np.random.Generator, jobs: int) -> Floats | None:
-        """Return the random relative error of each job's predicted run time."""
-        if self.settings.noise == 0:
-            return None
-        return self.settings.noise * rng.choice((-1.0, 1.0), jobs)
 
     def _fairness(self, now: RoundState, seen: Forecast) -> tuple[dict[str, tuple[float, float]], Floats]:
         """Return sums and counts of the predictions so far, and equation (9) with P as their mean.
