@@ -38,13 +38,6 @@ WRONG = {
         ("--trace empty.csv", "empty.csv, file: must have at least one job"),
         ("--trace jobs.csv --set trace.hours=3", "do not apply to a workload file"),
     ],
-    "bench cluster --json": [
-        ("--sweep estimator --values oracle,foo", "unknown estimator 'foo'"),
-        ("--sweep jobs --values 8,0", "jobs = 0: must be positive"),
-        ("--sweep nonsense", "'nonsense': must be one of jobs"),
-        ("--sweep sia.p --values abc", "p = 'abc': must be float"),
-        ("--sweep placement --values sia,none --failures 24", "placement = none: must be another one"),
-    ],
     "run traffic": [
         ("--topology nowhere.graphml", "nowhere.graphml: does not exist"),
         ("--topology ring.graphml --matrix fog", "'fog': must be one of gravity"),

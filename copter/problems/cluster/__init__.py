@@ -13,7 +13,7 @@ the decision of a scheduler) first, then
 - `simulation/`: the simulator, the state of its jobs, the cost of changes;
 - `profiles/`: the speed of a job under a configuration; `estimation/`: estimates of that speed;
 - `traces/`: workloads of the papers; `presets.py`: their clusters; `nodes.py`: nodes that come, go and fail;
-- `report/`: metrics, fairness, run folders and sweeps; `experiment.py`: policies over seeds;
+- `report/`: metrics, fairness and run folders; `experiment.py`: policies over seeds;
 - `registry.py`: policies and traces by name, from the entry points in `pyproject.toml`; `cli.py`: the
   commands.
 """
@@ -32,18 +32,3 @@ PLACERS = ("auto", "sia", "shared", "none")
 
 With "shared", distributed jobs may share a node; "none" counts GPUs only; "auto" is "shared" for policies of
 rigid jobs and "sia" for others."""
-
-SWEEPS = (
-    "jobs",
-    "round-seconds",
-    "estimator",
-    "placement",
-    "interference",
-    "failures",
-    "cluster",
-    "trace",
-)
-"""Quantities that `copter bench cluster` can vary, in addition to settings of policies and of traces."""
-
-NAMED_SWEEPS = ("estimator", "placement", "cluster", "trace")
-"""The sweeps whose values are names, including "none"."""

@@ -21,5 +21,3 @@ from copter.problems.cluster.workload import write_workload as write_workload
 
 ESTIMATORS: tuple[str, ...]
 PLACERS: tuple[str, ...]
-SWEEPS: tuple[str, ...]
-NAMED_SWEEPS: tuple[str, ...]

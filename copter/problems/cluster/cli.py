@@ -1,4 +1,4 @@
-"""`copter run cluster` and `copter bench cluster`: any scheduler on any trace, compared and swept."""
+"""`copter run cluster`: any scheduler on any trace, compared on the same jobs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
-from copter.cli.command import CommandOptions, RunOptions, WithDocument, WithProcesses
+from copter.cli.command import CommandOptions, RunOptions, WithProcesses
 from copter.cli.options import Traces, one_of, policies_option, positive
 from copter.cli.solvers import Names
 from copter.errors import choices
-from copter.problems.cluster import ESTIMATORS, NAMED_SWEEPS, PLACERS, SWEEPS
+from copter.problems.cluster import ESTIMATORS, PLACERS
 
 if TYPE_CHECKING:
     from copter.problems.cluster.experiment import Setup
@@ -78,20 +78,16 @@ class PolicyOptions(CommandOptions):
 
         settings = self.policy_settings()
         for name in settings:
-            self.check_owner(name, "--set")
+            known = (*self.policies, *self.others)
+            if name not in known:
+                raise typer.BadParameter(
+                    f"{name!r} is not a policy of --policy: {choices(name, known)}", param_hint="--set"
+                )
         try:
             for name in self.policies:
                 make_policy(name, **settings.get(name, {}))
         except SettingsError as error:
             raise typer.BadParameter(str(error)) from None
-
-    def check_owner(self, name: str, option: str) -> None:
-        """Raise a usage error if a setting belongs to nothing that is played."""
-        known = (*self.policies, *self.others)
-        if name not in known:
-            raise typer.BadParameter(
-                f"{name!r} is not a policy of --policy: {choices(name, known)}", param_hint=option
-            )
 
     def policy_settings(self) -> dict[str, dict[str, Any]]:
         """Return the settings by policy, as the options give them."""
@@ -104,8 +100,21 @@ class PolicyOptions(CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ConditionOptions(WithProcesses, PolicyOptions):
-    """Conditions under which policies are played."""
+class ClusterRunOptions(WithProcesses, PolicyOptions, RunOptions):
+    """Play schedulers of GPU clusters on the same jobs, and compare them.
+
+    Every policy plays the same samples of the trace in the same simulator.  The run folder has rounds, jobs,
+    allocations, and report.html.
+    """
+
+    examples: ClassVar[str] = """\b
+Examples:
+  copter run cluster --policy sia,gavel --seeds 3
+  copter run cluster --cluster homogeneous-64 --trace helios --policy sia,pollux,shockwave --seeds 10
+  copter run cluster --policy sia,pollux,gavel --seeds 10 --ray
+  copter run cluster --trace philly --data shared/data --policy afs-l,srtf,tiresias --json
+  copter run cluster --policy sia --set sia.p=-1 --estimator bootstrap --failures 24
+"""
 
     others = ("trace",)
     cluster: Annotated[
@@ -155,38 +164,12 @@ class _ConditionOptions(WithProcesses, PolicyOptions):
         except SettingsError as error:
             raise typer.BadParameter(str(error)) from None
 
-    def setup(self, **over: Any) -> Setup:
-        """Return the setup of the options; `over` replaces some of them in a sweep."""
+    def setup(self) -> Setup:
+        """Return the setup of the options."""
         from copter.problems.cluster.experiment import Setup
-        from copter.problems.cluster.registry import make_policy
 
         own = {name: getattr(self, name) for name in Setup.names() if name != "settings"}
-        setup = Setup(**(own | {"settings": self.policy_settings()} | over))
-        for name in self.policies:
-            make_policy(name, **setup.settings.get(name, {}))
-        return setup
-
-    def all_seeds(self) -> range:
-        """Return the seeds."""
-        return range(self.seed, self.seed + self.seeds)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterRunOptions(_ConditionOptions, RunOptions):
-    """Play schedulers of GPU clusters on the same jobs, and compare them.
-
-    Every policy plays the same samples of the trace in the same simulator.  The run folder has rounds, jobs,
-    allocations, and report.html.
-    """
-
-    examples: ClassVar[str] = """\b
-Examples:
-  copter run cluster --policy sia,gavel --seeds 3
-  copter run cluster --cluster homogeneous-64 --trace helios --policy sia,pollux,shockwave --seeds 10
-  copter run cluster --policy sia,pollux,gavel --seeds 10 --ray
-  copter run cluster --trace philly --data shared/data --policy afs-l,srtf,tiresias --json
-  copter run cluster --policy sia --set sia.p=-1 --estimator bootstrap --failures 24
-"""
+        return Setup(**own, settings=self.policy_settings())
 
     def execute(self) -> None:
         """Play all policies and seeds."""
@@ -195,35 +178,10 @@ Examples:
 
         title = f"{self.trace} on {self.cluster}, {self.seeds} seeds: {', '.join(self.policies)}"
         with self.spread() as spread, PolicyRuns(self, "cluster", title) as runs:
-            runs.play(spread, run_tasks(self.setup(), self.policies, self.all_seeds()))
+            runs.play(
+                spread, run_tasks(self.setup(), self.policies, range(self.seed, self.seed + self.seeds))
+            )
             runs.report()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterBenchOptions(WithDocument, _ConditionOptions):
-    """Sweep one quantity (number of jobs, round length, a policy's setting...) over policies and seeds."""
-
-    examples: ClassVar[str] = """\b
-Examples:
-  copter bench cluster --sweep jobs --values 80,160,240,320 --policy sia,pollux
-  copter bench cluster --sweep round-seconds --values 30,60,120,300 --policy sia --json rounds.json
-  copter bench cluster --sweep sia.p --values=-1,-0.5,0.5,1 --policy sia
-"""
-
-    sweep: Annotated[
-        str,
-        typer.Option(help=f"Quantity to vary: {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p."),
-    ] = "jobs"
-    values: Annotated[str, typer.Option(help="Values of the quantity, separated by commas.")] = (
-        "80,160,240,320"
-    )
-
-    def execute(self) -> None:
-        """Run a sweep over the values of the quantity."""
-        from copter.problems.cluster.report.sweep import run_sweep
-
-        words = [text.strip() for text in self.values.split(",")]
-        run_sweep(self, words if self.sweep in NAMED_SWEEPS else [parse_value(text) for text in words])
-
-
-COMMANDS = {"run cluster": ClusterRunOptions, "bench cluster": ClusterBenchOptions}
+COMMANDS = {"run cluster": ClusterRunOptions}

@@ -1,4 +1,4 @@
-"""Simulations of policies over seeds, for `copter run cluster`, its sweeps and the reproductions.
+"""Simulations of policies over seeds, for `copter run cluster`, `sia` and `shockwave`.
 
 With a seed, every policy plays the same jobs.  :class:`Setup` makes simulations from the names that the
 commands accept; a domain with a command of its own derives a class from it.  :func:`run_tasks` returns the

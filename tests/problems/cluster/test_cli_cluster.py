@@ -1,4 +1,4 @@
-"""`copter run cluster` and `copter bench cluster` as a user types them."""
+"""`copter run cluster` as a user types it."""
 
 import json
 import re
@@ -17,17 +17,6 @@ def test_the_report_is_one_page_that_needs_nothing_else(tmp_path):
     assert "<svg" in page and "data:image/png;base64," in page and "tiresias" in page
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert "report.html" in (tmp_path / "run" / "README.txt").read_text()
-
-
-def test_a_sweep_has_a_row_for_each_value_and_policy():
-    words = ["--policy", "srtf,srsf", "--sweep", "jobs", "--values", "8,16", "--json", "-"]
-    results = json.loads(invoke("bench", "cluster", *words).stdout)["results"]
-    assert [(one["value"], one["policy"]) for one in results] == [
-        (8, "srtf"),
-        (8, "srsf"),
-        (16, "srtf"),
-        (16, "srsf"),
-    ]
 
 
 HEAD = "name,time,category,application,tuned_gpus\n"
