@@ -36,7 +36,8 @@ than that. "Near" means that a difference in either direction is worse.
 - The same holds if the paper prints the baseline's own time, and the baseline is slower here by more than
   {TOLERANCE:.0%}, and if the set-up has changed since the measurement.
 - A claim of which nothing is measured is not comparable. If its table or figure is not measured any more,
-  because jobs, traces or baselines are not available, it is *not reproduced*. Its reason has the last value.
+  because jobs, traces or baselines differ or are not available, it is *not reproduced*. Its reason has the
+  last value.
 """
 _STALE = "Measured with an earlier set-up; to be measured again."
 _UNEXPLAINED = "The difference is not explained."
