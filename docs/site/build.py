@@ -146,12 +146,14 @@ requested, of any free type, until the job ends. With sizes "trace" this is the 
 with a proportional batch; with "tuned" it is a number tuned to the job. copter, with Sia, gets jobs without a
 size.
 
-The lines of Slurm's backfill alone are of a version of the service that submitted its runs to Slurm. The line
-with `copter schedule` is of jobs that sleep through their paced steps. A resize takes 8 s, because a requeued
-job of Slurm waits 5 s.
+The lines of Slurm's backfill alone are of a version of the service that submitted its runs to Slurm. The lines
+with `copter schedule` are of jobs that sleep through their paced steps. A resize takes 8 s, because a requeued
+job of Slurm waits 5 s. This is much for jobs whose steps are ten times as fast as those of GPUs, and little for
+the same jobs with several times the work, which are submitted several times as far apart.
 
 ```sh
 python tests/slurm_comparison.py --seed 2 --json bench/results/live/schedule-2.json
+python tests/slurm_comparison.py --seed 2 --longer 4 --json bench/results/live/schedule-2-longer.json
 python tests/live_comparison.py ray --seed 2 --json bench/results/live/ray-2.json
 ```
 """
@@ -437,6 +439,8 @@ def live_page() -> str:
             continue
         queue, ours = one["queue"], one["copter"]
         what = f"{QUEUES[one['cluster']]}, {len(one['jobs'])} jobs, sizes: {one['sizes']}, seed {one['seed']}"
+        if one.get("longer", 1.0) > 1.0:
+            what += f", {one['longer']:g} times as long"
         compared.append(
             (
                 what,
