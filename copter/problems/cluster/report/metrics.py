@@ -36,7 +36,7 @@ def summarise(
     the number of jobs in the cluster; worst_ftf and unfair_fraction by the printed definition (3.6),
     worst_ftf_authors and unfair_fraction_authors by the authors' script (see :mod:`.fairness`);
     evictions_per_round, jobs moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s,
-    policy_max_s, seconds; rounds, jobs_completed, jobs_submitted.
+    policy_max_s; rounds, jobs_completed, jobs_submitted.
     """
     done = [job for job in jobs if not math.isnan(job.finished)]
     jct = np.array([job.jct for job in done]) / _HOUR
