@@ -146,10 +146,11 @@ requested, of any free type, until the job ends. With sizes "trace" this is the 
 with a proportional batch; with "tuned" it is a number tuned to the job. copter, with Sia, gets jobs without a
 size.
 
-The lines of Slurm's backfill alone are of a version of the service that submitted its runs to Slurm. The lines
-with `copter schedule` are of jobs that sleep through their paced steps. A resize takes 8 s, because a requeued
-job of Slurm waits 5 s. This is much for jobs whose steps are ten times as fast as those of GPUs, and little for
-the same jobs with several times the work, which are submitted several times as far apart.
+The lines of Slurm's backfill alone are of a version of the service that submitted its runs to Slurm. The
+lines with `copter schedule` are of jobs that sleep through their paced steps. A resize takes 8 s, because
+a requeued job of Slurm waits 5 s. This is much for jobs whose steps are ten times as fast as those of
+GPUs, and little for the same jobs with several times the work, which are submitted several times as far
+apart.
 
 ```sh
 python tests/slurm_comparison.py --seed 2 --json bench/results/live/schedule-2.json

@@ -35,9 +35,9 @@ than that. "Near" means that a difference in either direction is worse.
   neither met nor beaten but *not comparable*. If the measured value misses it all the same, it is missed.
 - The same holds if the paper prints the baseline's own time, and the baseline is slower here by more than
   {TOLERANCE:.0%}, and if the set-up has changed since the measurement.
-- A claim of which nothing is measured is not comparable. If its table or figure is not measured any more, it
-  is *not reproduced*, and its reason has the last value and verdict. Commit cdf8196c has the documents of these
-  values and the code that measures them.
+- A claim of which nothing is measured is not comparable. If its table or figure is not measured any more,
+  it is *not reproduced*, and its reason has the last value and verdict. Commit cdf8196c has the documents
+  of these values and the code that measures them.
 """
 _STALE = "Measured with an earlier set-up; to be measured again."
 _UNEXPLAINED = "The difference is not explained."
