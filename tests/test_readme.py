@@ -104,6 +104,10 @@ OTHERS = {
     "--hold",
     "--nice",
     "--ntasks",
+    "--constraint",
+    "--exclude",
+    "--gpus-per-node",
+    "--gpus-per-task",
 }
 """Options in sentences that every command has, or that are of Ray, Slurm, the gallery or an example."""
 
