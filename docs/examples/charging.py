@@ -74,5 +74,5 @@ if __name__ == "__main__":
         kwh = [sum(x.get(k, 0) for x in r.answer.x.values()) for k, (r, _) in enumerate(records[:96])]
         plt.stairs(4 * np.array(kwh), 12 + np.arange(len(kwh) + 1) / 4, fill=True, label="charging")
         plt.plot(12 + np.arange(96) / 4, 4 * played[0].domain.room, "k", label="limit less other load")
-        plt.legend(title="kW by hour")
+        plt.legend().axes.set(xlabel="hour", ylabel="kW")
         plt.savefig(given.picture)

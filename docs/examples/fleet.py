@@ -76,5 +76,5 @@ if __name__ == "__main__":
         import matplotlib.pyplot as plt
 
         plt.plot([(r.answer.objective, r.bound) for r, _ in records])
-        plt.legend(["whole instances", "bound"], title="dollars an hour, by round")
+        plt.legend(["whole instances", "bound"]).axes.set(xlabel="round", ylabel="dollars an hour")
         plt.savefig(given.picture)

@@ -73,5 +73,5 @@ if __name__ == "__main__":
         tokens = [{s: sum(x.values()) for s, x in record.answer.x.items()} for record, _ in records]
         served = [[sum(t[s] for s in t if s[0] == name) for t in tokens] for name in CLASSES]
         plt.stackplot(range(len(records)), served, labels=CLASSES)
-        plt.legend(title="thousand tokens a second, by round")
+        plt.legend().axes.set(xlabel="round", ylabel="thousand tokens a second")
         plt.savefig(given.picture)

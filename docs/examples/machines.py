@@ -76,5 +76,5 @@ if __name__ == "__main__":
         import matplotlib.pyplot as plt
 
         plt.plot([[record.answer.objective for record in own] for own in records])
-        plt.legend([r.solver.name for r in played], title="objective by round, in cents")
+        plt.legend([r.solver.name for r in played]).axes.set(xlabel="round", ylabel="objective (cents)")
         plt.savefig(given.picture)

@@ -75,5 +75,5 @@ if __name__ == "__main__":
         plt.plot(*np.array([(rides[r][0], drivers[d]) for r, d in choice.items() if d != "wait"]).T, "C0")
         plt.plot(*np.array([*drivers.values()]).T, "C7.", label="driver")
         plt.plot(*np.array([place for place, _ in rides.values()]).T, "C1.", label="ride")
-        plt.legend()
+        plt.legend().axes.set(xlabel="km", ylabel="km")
         plt.savefig(given.picture)

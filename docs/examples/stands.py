@@ -74,7 +74,8 @@ if __name__ == "__main__":
     if given.picture:
         import matplotlib.pyplot as plt
 
-        for flight, (_, first, last) in (domain := played[0].domain).flights.items():  # the last plan
-            plt.barh(domain.last.choice[flight], last - first, left=first, edgecolor="white")
+        plan, flights = played[0].domain.last.choice, played[0].domain.flights
+        for flight in sorted(flights, key=lambda flight: (len(plan[flight]), plan[flight])):
+            plt.barh(plan[flight], np.ptp(flights[flight][1:]), left=flights[flight][1], edgecolor="white")
         plt.xlabel("slot")
         plt.savefig(given.picture)
