@@ -74,8 +74,7 @@ if __name__ == "__main__":
     if given.picture:
         import matplotlib.pyplot as plt
 
-        plan, flights = played[0].domain.last.choice, played[0].domain.flights
-        for flight in sorted(flights, key=lambda flight: (len(plan[flight]), plan[flight])):
-            plt.barh(plan[flight], np.ptp(flights[flight][1:]), left=flights[flight][1], edgecolor="white")
-        plt.xlabel("slot")
+        plt.barh(["apron", *(domain := played[0].domain).walk], 0)[0].axes.set(xlabel="slot")
+        for flight, (_, first, last) in domain.flights.items():  # the last plan
+            plt.barh(domain.last.choice[flight], last - first, left=first, edgecolor="white")
         plt.savefig(given.picture)
