@@ -74,7 +74,7 @@ if __name__ == "__main__":
     if given.picture:
         import matplotlib.pyplot as plt
 
-        plt.barh(["apron", *(domain := played[0].domain).walk], 0)[0].axes.set(xlabel="slot")
+        plt.barh(["apron", *(domain := played[0].domain).walk], 0, left=domain.now)[0].axes.set(xlabel="slot")
         for flight, (_, first, last) in domain.flights.items():  # the last plan
             plt.barh(domain.last.choice[flight], last - first, left=first, edgecolor="white")
         plt.savefig(given.picture)
