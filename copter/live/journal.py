@@ -3,7 +3,8 @@
 Rows are only added, never changed.  The events of the jobs that ended first are dropped when too many jobs
 have ended; of these jobs the journal keeps sums by owner.  No number of an event is used twice.  Events
 written with ``durable=True`` are on disk when the call returns (a write-ahead log, ``synchronous=FULL``).
-Reports of jobs are not durable; they wait in memory for the next write.
+Reports of jobs are not durable; they wait in memory for the next write. After a restart ``_recover`` in
+:mod:`copter.live.record` reads the journal.
 """
 
 from __future__ import annotations

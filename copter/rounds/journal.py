@@ -5,7 +5,7 @@ last answer, the number of events and the state of the solver. Rows ``event`` an
 
 The events of a round are on disk before the round is solved, and its answer is on disk after it has taken
 effect. After a crash, the rounds continue with the first round without an answer. The file has all events
-of this round or none.
+of this round or none. ``Rounds._resume`` (:mod:`copter.rounds.rounds`) reads it.
 When events and answers take more bytes than the state, a new state replaces all rows.
 
 Values are pickled, because domains, events and answers are classes of users.
