@@ -4,12 +4,12 @@ A scheduler sends events to a :class:`SiaPolicy` and calls it for each round; :c
 simulator of clusters.
 
 Read `interface.py` (input and result of the policy) and `policy.py` (from events over edits to a round)
-first; ``SiaPolicy.round`` rounds with :mod:`copter.shims.choose_one`. `jobs.py`, `columns.py` and `requests.py` are the state of the policy: the jobs as arrays, their
-configurations with costs, and the requests in the program.  `scheduler.py` is the policy in the simulator of
-:mod:`copter.problems.cluster`, and `pop.py` the baseline POP.  `runs.py` is `copter run sia`; `steady.py`
-plays the policy with a constant number of jobs.  `generator.py` and `files.py` make or read workloads.
-`cli.py`, `lines.py` and `course.py` are commands and benchmarks.  `reproductions.py` and its table are
-figures of the thesis.
+first; ``SiaPolicy.round`` rounds with :mod:`copter.shims.choose_one`. `jobs.py`, `columns.py` and
+`requests.py` are the state of the policy: the jobs as arrays, their configurations with costs, and the
+requests in the program. `scheduler.py` is the policy in the simulator of :mod:`copter.problems.cluster`,
+and `pop.py` the baseline POP. `runs.py` is `copter run sia`; `steady.py` plays the policy with a constant
+number of jobs. `generator.py` and `files.py` make or read workloads. `cli.py`, `lines.py` and `course.py`
+are commands and benchmarks. `reproductions.py` and its table are figures of the thesis.
 """
 
 from copter.lazy import attach
