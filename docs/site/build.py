@@ -154,6 +154,7 @@ apart.
 
 ```sh
 python tests/slurm_comparison.py --seed 2 --json bench/results/live/schedule-2.json
+python tests/slurm_comparison.py --seed 1 --longer 2 --json bench/results/live/schedule-1-longer.json
 python tests/slurm_comparison.py --seed 2 --longer 4 --json bench/results/live/schedule-2-longer.json
 python tests/live_comparison.py ray --seed 2 --json bench/results/live/ray-2.json
 ```
