@@ -25,7 +25,7 @@ the model but clears the solver's state before every run.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import highspy
 import numpy as np
@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from copter.clock import Clock
 from copter.models.highs import STRATEGIES, check
 from copter.models.highs_lp import HighsLP
+from copter.program.program import ContinualProgram
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
 from copter.solvers.baselines.highs import WIDE, fitting_strategy, outcome_of
-from copter.solvers.baselines.program_copy import Copy
 from copter.solvers.features import Feature
 from copter.solvers.highs_kept import KeptModel, basis_near, simplex_options
 from copter.solvers.inner.scaling import root_mean_square
@@ -47,9 +47,6 @@ from copter.solvers.settings import Setting, one_of, switch
 from copter.store.allocation import SparseX
 from copter.store.changes import Changes
 from copter.store.reading import effective_costs
-
-if TYPE_CHECKING:
-    from copter.program.program import ContinualProgram
 
 _START_SHARE = 4.0
 """copter computes a first basis only if this many times the seconds for making the model are left."""
@@ -201,18 +198,23 @@ def _vertex(
     program: ContinualProgram, time_limit: float | None, threads: int | None
 ) -> tuple[SparseX, NDArray[np.float64]] | None:
     """Return allocation and prices at the optimum of slightly perturbed costs; None without an optimum."""
-    watch = Stopwatch()
-    copy = Copy(program)
-    store, slots = copy.program.store, copy.program.request_slots
+    watch, store = Stopwatch(), program.store
+    slots, rows, given = program.request_slots, program.resource_slots, program.requests[:]
     costs = effective_costs(store, slots)
     typical = root_mean_square(costs) or 1.0
     # only upwards: so no program becomes unbounded
     costs += _PERTURBATION * typical * np.random.default_rng(0).random(costs.size)
-    ends = np.cumsum(store.requests.n_columns[slots])
-    copy.program.update_requests(copy.program.request_ids, costs=np.split(costs, ends[:-1]))
+    perturbed = ContinualProgram()
+    perturbed.add_resources(**vars(program.resources[:]))
+    sums = {"totals": given.totals, "relation": given.relation}
+    perturbed.add_requests(given.ids, costs, given.sizes, given.usage, upper=given.upper, **sums)
     left = None if time_limit is None else max(0.0, time_limit - watch())
     solver = ProximalPoint(tolerance=_TOLERANCE, time_limit=left, threads=threads, fall_back=False)
-    solution = solver.solve(copy.program)
+    solution = solver.solve(perturbed)
     if solution.status is not Status.OPTIMAL:
         return None
-    return copy.original_x(solution.nonzeros), copy.original_y(solution.y)
+    # the slots of the new program are 0, 1, ... in the order of the ids
+    x, y = solution.nonzeros, np.zeros(store.rows.size)
+    y[rows] = solution.y
+    order = np.argsort(slots[x.slot], kind="stable")
+    return SparseX(slots[x.slot][order], x.column[order], x.value[order]), y

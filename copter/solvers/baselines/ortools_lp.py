@@ -22,13 +22,15 @@ from scipy.sparse import csc_matrix
 from copter.clock import Clock, check_for
 from copter.extras import extra
 from copter.native import run_apart
+from copter.proof.pricing import price
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, BaselineAnswer, Layout
 from copter.solvers.features import Feature
+from copter.solvers.memory import LastX, LastY
 from copter.solvers.settings import Setting, switch
+from copter.store.allocation import dense_to_sparse
 from copter.store.compiled import compile_program
-from copter.store.store import slice_indices
 
 with extra("baselines"):
     from ortools.linear_solver.python.model_builder_helper import (
@@ -137,7 +139,7 @@ class Pdlp(Baseline):
     def __init__(self, name: str, *, warm_start: bool = True, **common: Any) -> None:
         super().__init__(name, **common)
         self.warm_start = warm_start
-        self._memory: _Memory | None = None
+        self._memory: tuple[LastX, LastY] | None = None
         self._program: ContinualProgram | None = None
 
     _of_one_round = ("_program", "_layout", "_compiled", "_qp", "_begin", "_warm")
@@ -155,10 +157,10 @@ class Pdlp(Baseline):
         self._program, self._layout = program, Layout.of(program)
         if not self.warm_start:
             self._warm = ColdStart.SWITCHED_OFF.start()
-        elif self._memory is None or self._memory.program is not program:
+        elif self._memory is None or self._memory[0].program is not program:
             self._warm = (ColdStart.FIRST_ROUND if self._memory is None else ColdStart.OTHER_PROGRAM).start()
         else:
-            self._begin = self._memory.recall(self._layout, compiled.sum_row, compiled.row_lower.size)
+            self._begin = self._recalled(program, *self._memory)
             self._warm = Start(True, "last round's columns and prices")
         self._edit = watch()
         return self._layout
@@ -196,9 +198,28 @@ class Pdlp(Baseline):
             x = dual = None  # PDLP returned a ray, not a solution
             self._memory = None
         elif self._program is not None:
-            self._memory = _Memory(self._program, self._layout, self._compiled.sum_row, x, dual)
+            y, layout = np.zeros(self._program.store.rows.size), self._layout
+            y[layout.row_slots] = -dual[layout.rows]
+            sparse = dense_to_sparse(layout.slots, layout.sizes, x)
+            self._memory = LastX.of(self._program, sparse), LastY.of(self._program, y)
         details = {"seconds": seconds, "own_tolerance": tolerance}
         return BaselineAnswer(status, reason, x, dual, iterations, self._warm, details)
+
+    def _recalled(self, program: ContinualProgram, last_x: LastX, last_y: LastY) -> Any:
+        """Return the last round's columns and prices as an initial solution; it is 0 for new ones.
+
+        The dual of a request's total is its marginal value at these prices.
+        """
+        layout, compiled, x, y = self._layout, self._compiled, last_x.surviving(), last_y.surviving()
+        begin = np.zeros(program.store.requests.size, np.int64)
+        begin[layout.slots] = np.cumsum(layout.sizes) - layout.sizes
+        values, dual = np.zeros(compiled.c.size), np.zeros(compiled.row_lower.size)
+        values[begin[x.slot] + x.column] = x.value
+        dual[layout.rows] = -y[layout.row_slots]
+        summed = compiled.sum_row >= 0
+        marginal = price(program.store, y).marginal[layout.slots[summed]]
+        dual[compiled.sum_row[summed]] = marginal
+        return _start(values, dual)
 
     def _parameters(self, tolerance: float, limit: float | None) -> Any:
         parameters = solvers_pb2.PrimalDualHybridGradientParams()
@@ -220,64 +241,6 @@ class Pdlp(Baseline):
         if self.threads is not None:
             parameters.num_threads = self.threads
         return parameters
-
-
-class _Memory:
-    """Last round's columns and duals in the order of a layout, with the maps to slots that survive edits.
-
-    `sum_row` (k,): row of each request's total, -1 without a total.
-    """
-
-    def __init__(
-        self,
-        program: ContinualProgram,
-        layout: Layout,
-        sum_row: NDArray[np.int64],
-        x: NDArray[np.float64],
-        dual: NDArray[np.float64],
-    ) -> None:
-        store = program.store
-        self.program = program
-        self._x, self._dual = x, dual
-        table = store.requests
-        self._generation = table.generation[: table.size].copy()
-        self._row_generation = store.rows.generation[: store.rows.size].copy()
-        self._start = np.zeros(table.size, np.int64)
-        self._start[layout.slots] = np.cumsum(layout.sizes) - layout.sizes
-        self._sum_row = np.full(table.size, -1)
-        self._sum_row[layout.slots] = sum_row
-        self._row = np.zeros(store.rows.size, np.int64)
-        self._row[layout.row_slots] = layout.rows
-
-    def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
-        """Return an initial solution for a layout: last round's values, and 0 for new columns and rows.
-
-        `sum_row` (k,): row of each request's total, -1 without a total. `n_rows`: number of all rows,
-        including sum rows.
-        """
-        store = self.program.store
-        known = _unchanged(store.requests.generation, self._generation, layout.slots)
-        x = np.zeros(int(layout.sizes.sum()))
-        sizes, slots = layout.sizes[known], layout.slots[known]
-        begin = (np.cumsum(layout.sizes) - layout.sizes)[known]
-        x[slice_indices(begin, sizes)] = self._x[slice_indices(self._start[slots], sizes)]
-        dual = np.zeros(n_rows)
-        known_rows = _unchanged(store.rows.generation, self._row_generation, layout.row_slots)
-        dual[layout.rows[known_rows]] = self._dual[self._row[layout.row_slots[known_rows]]]
-        now, before = sum_row[known], self._sum_row[slots]
-        both = (now >= 0) & (before >= 0)
-        dual[now[both]] = self._dual[before[both]]
-        return _start(x, dual)
-
-
-def _unchanged(
-    generation: NDArray[np.int64], before: NDArray[np.int64], slots: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Return whether each slot has the same content as at the generations ``before``, elementwise."""
-    same = np.zeros(slots.size, np.bool_)
-    old = slots < before.size
-    same[old] = generation[slots[old]] == before[slots[old]]
-    return same
 
 
 def _start(x: NDArray[np.float64], dual: NDArray[np.float64]) -> Any:
