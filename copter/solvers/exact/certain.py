@@ -11,8 +11,6 @@ HiGHS still provides prices for bounds.  A node is
 An allocation counts if :mod:`copter.proof.whole` finds that it satisfies all rows.  Errors of HiGHS' LPs can
 only lengthen the search.  A node that cannot be decided keeps the bound of its parent.
 
-Columns without a bound get one from the rows and the best known objective, in rational arithmetic.
-
 Tests: ``tests/solvers/test_exact_integers.py`` has programs with coefficients of 1e7 and more next to 1
 (``scaled``, ``switch``, ``big_m``). Points that violate a row by less than HiGHS' tolerance need
 :func:`completed`.
@@ -31,7 +29,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import highspy
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from copter.errors import SolverError
 from copter.models.highs import HighsEngine, check
@@ -44,13 +41,12 @@ from copter.solvers.exact.checks import grain_of, keeps
 if TYPE_CHECKING:
     from copter.clock import Clock
 
-MOST_COLUMNS, MOST_NODES = 400, 3_000
-"""Default limits on the program's columns and on nodes."""
+MOST_COLUMNS, _MOST_NODES = 400, 3_000
+"""Limits on the program's columns and on nodes."""
 _WHOLE = 1e-6
-_FEW_TERMS, _VERY_FEW = 4_000, 400
-"""Largest numbers of nonzeros for which column bounds are tightened: at the start, and in every node."""
+_FEW_TERMS = 4_000
+"""Largest number of nonzeros for which the bounds of columns are tightened."""
 _PASSES = 3
-_LARGEST = Fraction(10) ** 300
 
 
 class _ExactResult(NamedTuple):
@@ -71,16 +67,14 @@ def solve_exactly(
     model: LinearProgram,
     known: NDArray[np.float64] | None = None,
     *,
-    gap: float = 0.0,
-    relative: float = 0.0,
-    clock: Clock | None = None,
-    most_nodes: int = MOST_NODES,
+    gap: float,
+    clock: Clock,
 ) -> _ExactResult:
     """Return the best point and a bound that holds in exact arithmetic; `known` must be feasible.
 
-    The search ends at an absolute `gap` between cost and bound, or at a gap `relative` to the cost.
+    The search ends at an absolute `gap` between cost and bound.
     """
-    return _Search(model, known, (gap, relative), clock, most_nodes).run()
+    return _Search(model, known, gap, clock).run()
 
 
 def completed(model: LinearProgram, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -110,18 +104,15 @@ class _Search:
         self,
         model: LinearProgram,
         known: NDArray[np.float64] | None,
-        gap: tuple[float, float],
-        clock: Clock | None,
-        most_nodes: int,
+        gap: float,
+        clock: Clock,
     ) -> None:
-        self.given, self.gap, self.clock, self.most_nodes = model, gap, clock, most_nodes
+        self.given, self.gap, self.clock = model, gap, clock
         self.x: NDArray[np.float64] | None = None
         self.cost, self.nodes = math.inf, 0
-        self.model = model
+        self.model = _relaxed(model)
         loose = model.c[~model.integral]
         self.grain = 0.0 if loose.any() else grain_of(model.c)
-        self.box = model.lower, model.upper
-        self.rows: list[list[tuple[int, float]]] | None = None
         self.highs = HighsEngine(
             1,
             presolve="off",
@@ -139,33 +130,22 @@ class _Search:
         if self.cost == math.inf:
             return math.inf
         # a better point costs at least one grain less, so the cutoff is just above cost - grain
-        return (
-            math.nextafter(self.cost - self.grain, math.inf)
-            if self.grain
-            else self.cost - max(self.gap[0], self.gap[1] * abs(self.cost))
-        )
+        return math.nextafter(self.cost - self.grain, math.inf) if self.grain else self.cost - self.gap
 
     def run(self) -> _ExactResult:
-        self.model = _relaxed(self.model)
         try:
             self.highs.pass_model(self.model)
         except SolverError:  # HiGHS rejects the coefficients: search without its prices
             self.usable = False
-        self._narrow()
-        lower, upper = self.box
-        lower = np.where(self.model.integral, np.ceil(lower), lower)
-        upper = np.where(self.model.integral, np.floor(upper), upper)
+        lower, upper = _tightened(self.model)
         open_nodes, lost = [(-math.inf, lower, upper)], math.inf
         while open_nodes:
-            if self.nodes >= self.most_nodes or (self.clock is not None and self.clock.over()):
+            if self.nodes >= _MOST_NODES or self.clock.over():
                 break
             bound, lower, upper = open_nodes.pop()
             if bound >= self.enough:
                 lost = min(lost, bound)
                 continue
-            lower, upper = np.maximum(lower, self.box[0]), np.minimum(upper, self.box[1])
-            if self.model.A.nnz <= _VERY_FEW:
-                lower, upper = self._implied(lower, upper)
             if (lower > upper).any():
                 continue
             self.nodes += 1
@@ -174,7 +154,7 @@ class _Search:
             if children:
                 open_nodes.extend((bound, *child) for child in children)
             elif self.cost < before and bound < self.enough:
-                open_nodes.append((bound, lower, upper))  # the new cost may tighten its columns and bound
+                open_nodes.append((bound, lower, upper))  # the new cost may prune it
             else:
                 lost = min(lost, bound)
         complete = not open_nodes
@@ -191,8 +171,6 @@ class _Search:
         cost = cost_between(self.model.c, x)[1]
         if cost < self.cost:
             self.x, self.cost = x, cost
-            if not (np.isfinite(self.box[0]).all() and np.isfinite(self.box[1]).all()):
-                self._narrow()
         return True
 
     # ---- nodes -----------------------------------------------------------------------------------
@@ -246,8 +224,7 @@ class _Search:
             return self._bound(np.zeros(self.model.row_lower.size), self.model.c, lower, upper), None
         highs, n = self.highs, self.model.c.size
         highs.change_bounds(np.arange(n, dtype=np.int32), lower, upper)
-        if self.clock is not None:
-            highs.limit_time(max(self.clock.left(), 0.01))
+        highs.limit_time(max(self.clock.left(), 0.01))
         if highs.run() == highspy.HighsStatus.kError:
             highs.clearSolver()
             return -math.inf, None
@@ -269,30 +246,6 @@ class _Search:
         """Return a lower bound of c'x within rows and bounds at prices y, rounded down; maybe -inf."""
         lp = replace(self.model, c=c)
         return bound_at(lp, paid_prices(lp, y), lower, upper).value
-
-    # ---- bounds of columns -----------------------------------------------------------------------
-
-    def _narrow(self) -> None:
-        """Tighten the columns' bounds by the rows and by the best known cost, in rational arithmetic."""
-        if self.model.A.nnz <= _FEW_TERMS:
-            self.box = self._implied(*self.box)
-
-    def _implied(self, lower, upper):  # type: ignore[no-untyped-def]
-        """Return bounds implied by rows and cost; lower exceeds upper if no point is within the bounds."""
-        model, lower, upper = self.model, lower.copy(), upper.copy()
-        if self.rows is None:
-            self.rows = _by_rows(model.A)
-        rows = list(zip(self.rows, model.row_lower, model.row_upper, strict=True))
-        if self.cost < math.inf:
-            paid = np.flatnonzero(model.c)
-            rows.append((list(zip(paid.tolist(), model.c[paid].tolist(), strict=True)), -np.inf, self.cost))
-        for _ in range(_PASSES):
-            before = lower.copy(), upper.copy()
-            for row, low, high in rows:
-                _tighten(row, low, high, lower, upper, model.integral)
-            if (lower > upper).any() or ((before[0] == lower).all() and (before[1] == upper).all()):
-                break
-        return lower, upper
 
 
 def _part(lower, upper, j, low, high):  # type: ignore[no-untyped-def]
@@ -319,56 +272,40 @@ def _relaxed(model: LinearProgram) -> LinearProgram:
     return replace(model, row_lower=ends[0], row_upper=ends[1])
 
 
-def _by_rows(matrix: csc_array) -> list[list[tuple[int, float]]]:
-    """Return the list of (column, coefficient) of each row."""
-    by_row = matrix.tocsr()
-    return [
-        list(zip(by_row.indices[a:b].tolist(), by_row.data[a:b].tolist(), strict=True))
-        for a, b in zip(by_row.indptr[:-1].tolist(), by_row.indptr[1:].tolist(), strict=True)
-    ]
+def _tightened(model: LinearProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return finite bounds of the columns, tightened by the rows in rational arithmetic."""
+    whole = model.integral
+    lower = np.where(whole, np.ceil(model.lower), model.lower)
+    upper = np.where(whole, np.floor(model.upper), model.upper)
+    if model.A.nnz > _FEW_TERMS:
+        return lower, upper
+    rows = model.A.tocsr()
+    cuts = zip(rows.indptr, rows.indptr[1:], strict=False)
+    entries = [list(zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)) for a, b in cuts]
+    for row, low, high in _PASSES * list(zip(entries, model.row_lower, model.row_upper, strict=True)):
+        for sign, bound in ((1, high), (-1, -low)):  # sign * row <= bound
+            if bound < np.inf:
+                _tighten([(j, sign * Fraction(a)) for j, a in row if a], bound, lower, upper, whole)
+    return lower, upper
 
 
 def _tighten(
-    row: list[tuple[int, float]],
-    low: float,
-    high: float,
+    row: list[tuple[int, Fraction]],
+    bound: float,
     lower: NDArray[np.float64],
     upper: NDArray[np.float64],
     whole: NDArray[np.bool_],
 ) -> None:
-    """Tighten the bounds of the columns of one row, in `lower` and `upper`."""
-    for sign, bound in ((1, high), (-1, -low)):
-        if bound == np.inf:
-            continue
-        # sign * row <= bound: a column can use at most bound minus the least use of all other columns
-        loose: list[int] = []
-        each: list[tuple[int, float, Fraction | None]] = []
-        least = Fraction(0)
-        for j, a in row:
-            end = lower[j] if sign * a > 0 else upper[j]
-            if a == 0.0:
-                continue
-            if not math.isfinite(end):
-                loose.append(j)
-                each.append((j, a, None))
-            else:
-                used = sign * Fraction(a) * Fraction(end)
-                least += used
-                each.append((j, a, used))
-        if len(loose) > 1:
-            continue
-        for j, a, own in each:
-            if loose and own is not None:
-                continue
-            most = (Fraction(bound) - least + (own or 0)) / Fraction(a) * sign
-            if sign * a > 0:
-                upper[j] = min(upper[j], _rounded_up(Fraction(math.floor(most)) if whole[j] else most))
-            else:
-                lower[j] = max(lower[j], -_rounded_up(Fraction(math.floor(-most)) if whole[j] else -most))
-
-
-def _rounded_up(value: Fraction) -> float:
-    if abs(value) > _LARGEST:
-        return math.inf if value > 0 else -float(_LARGEST)
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+    """Tighten the bounds of the columns by a row, whose sum is at most `bound`."""
+    ends = [Fraction(lower[j] if a > 0 else upper[j]) for j, a in row]
+    spare = Fraction(bound) - sum(a * end for (_, a), end in zip(row, ends, strict=True))
+    for (j, a), end in zip(row, ends, strict=True):
+        limit = end + spare / a
+        if a > 0 and limit < upper[j]:
+            most = max(math.floor(limit) if whole[j] else limit, Fraction(lower[j]) - 1)
+            near = float(most)
+            upper[j] = math.nextafter(near, math.inf) if near < most else near
+        elif a < 0 and limit > lower[j]:
+            least = min(math.ceil(limit) if whole[j] else limit, Fraction(upper[j]) + 1)
+            near = float(least)
+            lower[j] = math.nextafter(near, -math.inf) if near > least else near
