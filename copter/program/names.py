@@ -1,17 +1,13 @@
 """Names of the columns of requests, in a program and in its solutions.
 
 Columns without names are numbered from 0. A program has one :class:`NameTable`. A solution keeps the names as
-they were when it was returned, in a :class:`FrozenNames`. Names that do not change need no copy. An edit
-writes the names that it replaces into the newest FrozenNames, and each FrozenNames refers to the next one (a
-persistent array).
-
-Reference: Baker, Shallow binding makes functional arrays fast (1991).
+they were when it was returned, in a :class:`FrozenNames`. The table and the newest FrozenNames share a list,
+until an edit changes a name.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -30,26 +26,14 @@ class FrozenNames:
     """Names of columns as they were at one time, by request slot."""
 
     def __init__(self, now: list[Names]) -> None:
-        self._now, self.replaced = now, dict[int, Names]()
-        self.later: FrozenNames | None = None
-
-    def __reduce__(self) -> tuple[type[FrozenNames], tuple[list[Names]]]:
-        return FrozenNames, ([self.of(slot) for slot in range(len(self._now))],)
+        self._now = now
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FrozenNames:
-        kind, arguments = self.__reduce__()
-        return kind(*arguments)  # a copy of a name need not be equal to the name
+        return self  # a copy of a name need not be equal to the name
 
     def of(self, slot: int) -> Names:
         """Return the names of the columns of the request in a slot."""
-        # The present names are read first, because another thread may replace them.
-        names = self._now[slot] if slot < len(self._now) else None
-        then: FrozenNames | None = self
-        while then is not None:
-            if slot in then.replaced:
-                return then.replaced[slot]
-            then = then.later
-        return names
+        return self._now[slot] if slot < len(self._now) else None
 
     def column(self, slot: int, column: int) -> Any:
         """Return the name of a column of a request, or its number; None for a negative number."""
@@ -64,7 +48,7 @@ class NameTable:
 
     def __init__(self, names: Iterable[Names] = ()) -> None:
         self._of = list(names)
-        self._newest: Callable[[], FrozenNames | None] = lambda: None
+        self._frozen: FrozenNames | None = None
 
     def __reduce__(self) -> tuple[type[NameTable], tuple[list[Names]]]:
         return NameTable, (self._of,)
@@ -78,14 +62,9 @@ class NameTable:
     @property
     def frozen(self) -> FrozenNames:
         """The names as they are now; later edits do not change them."""
-        newest = self._newest()
-        if newest is not None and not newest.replaced:
-            return newest
-        now = FrozenNames(self._of)
-        if newest is not None:
-            newest.later = now
-        self._newest = weakref.ref(now)
-        return now
+        if self._frozen is None:
+            self._frozen = FrozenNames(self._of)
+        return self._frozen
 
     def of(self, slot: int) -> Names:
         """Return the names of the columns of the request in a slot."""
@@ -102,15 +81,14 @@ class NameTable:
         """Set the names of the columns of requests; without labels the columns are numbered."""
         if labels is None and not self._of:
             return
+        if self._frozen is not None:
+            self._of, self._frozen = self._of.copy(), None
         more = int(slots.max(initial=-1)) + 1 - len(self._of)
         if labels is not None and more > 0:
             self._of.extend([None] * more)
         given = [None] * slots.size if labels is None else labels.each()
-        newest = self._newest()
         for slot, names in zip(slots.tolist(), given, strict=True):
-            if slot < len(self._of) and self._of[slot] is not names:
-                if newest is not None:
-                    newest.replaced.setdefault(slot, self._of[slot])
+            if slot < len(self._of):
                 self._of[slot] = names
 
     def saved(self) -> tuple[NDArray[np.int64], ColumnNames | None]:

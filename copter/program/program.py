@@ -659,8 +659,7 @@ class ContinualProgram:
         Parameters
         ----------
         table : mapping of arrays or lists, structured array, data frame, or Arrow table
-            Any object whose ``table["request"]`` has one dimension. An object that has only the method
-            ``__dataframe__`` is read with pyarrow or pandas.
+            Any object whose ``table["request"]`` has one dimension.
         totals, relation, upper, scales, integral
             As in :meth:`add_requests`: one for all requests, or one each, in the order of the requests.
 

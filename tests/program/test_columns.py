@@ -158,5 +158,4 @@ def test_names_cost_an_answer_nothing():
     assert program.column_names is now
     program.add_columns(7, ["b"], 0.0, {})
     later = program.column_names
-    assert now.replaced == {7: ("a",)} and not later.replaced
     assert now.of(7) == ("a",) and later.of(7) == ("a", "b") and later.of(8) is now.of(8)

@@ -1,6 +1,5 @@
 """Requests from a long table: the same program as from dicts, in every form, and what is refused."""
 
-import sys
 from importlib import import_module
 
 import numpy as np
@@ -114,20 +113,6 @@ def arrow_table(rows):
     return pyarrow.table(table_of(rows))
 
 
-class Interchanged:
-    """An object that has the data frame interchange protocol, and nothing else."""
-
-    def __init__(self, data):
-        self._data = data
-
-    def __dataframe__(self, *arguments, **options):
-        return self._data.__dataframe__(*arguments, **options)
-
-
-def interchanged(rows):
-    return Interchanged(frame(rows))
-
-
 FORMS = (
     table_of,
     structured,
@@ -138,12 +123,10 @@ FORMS = (
     reordered,
     polars_frame,
     arrow_table,
-    interchanged,
 )
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.filterwarnings("ignore:The Dataframe Interchange Protocol")
 def test_every_form_of_a_table_is_the_same_as_dicts(form):
     expected = program_of(by_dicts)
     program = added(form(ROWS), totals=[1.0, 2.0])
@@ -292,13 +275,6 @@ def test_requests_must_be_new_or_known():
     program.update_request("a", upper=[1.0, 2.0, 3.0])
     with pytest.raises(EditError, match="upper"):
         program.update_table(table_of(ROWS))
-
-
-def test_a_data_frame_of_another_library_needs_pandas_or_pyarrow(monkeypatch):
-    for name in ("pandas", "pandas.api", "pandas.api.interchange", "pyarrow", "pyarrow.interchange"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(EditError, match="install pyarrow or pandas"):
-        added(Interchanged(None))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
