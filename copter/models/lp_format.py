@@ -30,12 +30,10 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from copter.arrays import INFINITE, as_bounds
+from copter.arrays import INFINITE
 from copter.errors import InputError
 from copter.models.linear_program import LinearProgram
-from copter.models.text import Source, is_number
+from copter.models.text import Source, is_number, linear_program
 
 _SECTIONS: dict[str, str] = {
     **dict.fromkeys(("minimize", "minimise", "minimum", "min"), "minimize"),
@@ -383,37 +381,24 @@ class _Reader:
         return lower, upper
 
     def _program(self) -> LinearProgram:
-        from scipy.sparse import csr_array
-
-        columns = {name: j for j, name in enumerate(self.columns)}
-        indptr, indices, data = [0], [], []
-        for _, terms, _, _ in self.rows:
-            indices += [columns[name] for name, value in terms.items() if value]
-            data += [value for value in terms.values() if value]
-            indptr.append(len(data))
-        shape = (len(self.rows), len(columns))
-        parts = np.array(data, np.float64), np.array(indices, np.int32), np.array(indptr, np.int32)
-        boxes = np.array([self._box(name) for name in columns]).reshape(-1, 2)
-        sides = np.array([row[2:] for row in self.rows]).reshape(-1, 2)
-        (row_lower, row_upper), (lower, upper) = sides.T, boxes.T
-        if not math.isfinite(self.objective.constant) or not all(
-            map(math.isfinite, self.objective.terms.values())
-        ):
+        if not all(map(math.isfinite, (self.objective.constant, *self.objective.terms.values()))):
             raise self._error(1, "the objective has an infinite number")
-        sign = -1.0 if self.maximize else 1.0
+        columns = {name: j for j, name in enumerate(self.columns)}
+        entries = [
+            (i, columns[name], value)
+            for i, (_, terms, _, _) in enumerate(self.rows)
+            for name, value in terms.items()
+        ]
         integral = self.integral.keys() | self.binary.keys()
-        return LinearProgram(
-            sign * np.array([self.objective.terms.get(name, 0.0) for name in columns], np.float64),
-            csr_array(parts, shape=shape).tocsc(),
-            as_bounds(row_lower.copy()),
-            as_bounds(row_upper.copy()),
-            as_bounds(lower.copy()),
-            as_bounds(upper.copy()),
-            sign * self.objective.constant,
-            np.array([name in integral for name in columns], np.bool_),
-            self.maximize,
-            tuple(columns),
-            self._row_names(),
+        return linear_program(
+            [self.objective.terms.get(name, 0.0) for name in columns],
+            self.objective.constant,
+            entries,
+            [row[2:] for row in self.rows],
+            [self._box(name) for name in columns],
+            [name in integral for name in columns],
+            (tuple(columns), self._row_names()),
+            maximize=self.maximize,
         )
 
     def _row_names(self) -> tuple[str, ...]:

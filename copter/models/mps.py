@@ -13,11 +13,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from copter.errors import EditError, InputError
 from copter.models.linear_program import LinearProgram
-from copter.models.text import Source, is_number
+from copter.models.text import Source, is_number, linear_program
 
 _MAXIMIZE, _MINIMIZE = ("MAX", "MAXIMIZE", "MAXIMISE"), ("MIN", "MINIMIZE", "MINIMISE")
 _BEYOND = {
@@ -237,12 +235,16 @@ class _Reader:
         if name != first:
             self._doubt(f"a second set, {name!r}, after {first!r}", "both count")
 
-    def _right(self, words: list[str]) -> None:
+    def _of_rows(self, words: list[str]) -> Iterator[tuple[str, _Row, float]]:
+        """Yield names, rows and numbers of a line of right-hand sides or ranges."""
         if not 2 <= len(words) <= 5:
             raise self._error(f"has {len(words)} fields; must be one or two pairs of a row and a number")
         self._set_of(words, named=len(words) % 2 == 1)
         for name, value in self._pairs(words[len(words) % 2 :], finite=False):
-            row = self.rows[name]
+            yield name, self.rows[name], value
+
+    def _right(self, words: list[str]) -> None:
+        for name, row, value in self._of_rows(words):
             if name == self.objective and math.isinf(value):
                 raise self._error("the constant of the objective is not finite")
             if row.right is not None:
@@ -251,11 +253,7 @@ class _Reader:
                 row.right, row.line = value, self.line
 
     def _range(self, words: list[str]) -> None:
-        if not 2 <= len(words) <= 5:
-            raise self._error(f"has {len(words)} fields; must be one or two pairs of a row and a number")
-        self._set_of(words, named=len(words) % 2 == 1)
-        for name, value in self._pairs(words[len(words) % 2 :], finite=False):
-            row = self.rows[name]
+        for name, row, value in self._of_rows(words):
             if row.kind == "N":
                 self._doubt(f"row {name!r} is of kind N, which has no range", "it is left out")
             elif row.span is not None:
@@ -326,37 +324,25 @@ class _Reader:
         return lower, upper
 
     def _program(self) -> LinearProgram:
-        from scipy.sparse import csc_array
-
         if not self.objective:
             self._doubt("there is no row of kind N, the objective", "all costs are 0")
         rows = {name: row for name, row in self.rows.items() if row.kind != "N"}
         number = {name: i for i, name in enumerate(rows)}
-        indices, data, indptr = [], [], [0]
-        for column in self.columns.values():
-            kept = [(number[row], value) for row, value in column.entries.items() if value and row in number]
-            indices += [i for i, _ in kept]
-            data += [value for _, value in kept]
-            indptr.append(len(data))
-        parts = np.array(data, np.float64), np.array(indices, np.int32), np.array(indptr, np.int32)
-        sides = np.array([self._sides(*each) for each in rows.items()]).reshape(-1, 2)
-        boxes = np.array([self._box(*each) for each in self.columns.items()]).reshape(-1, 2)
-        (row_lower, row_upper), (lower, upper) = sides.T, boxes.T
-        costs = [column.entries.get(self.objective, 0.0) for column in self.columns.values()]
-        constant = -(self.rows[self.objective].right or 0.0) if self.objective else 0.0
-        sign = -1.0 if self.maximize else 1.0
-        return LinearProgram(
-            sign * np.array(costs),
-            csc_array(parts, shape=(len(rows), len(self.columns))),
-            row_lower.copy(),
-            row_upper.copy(),
-            lower.copy(),
-            upper.copy(),
-            sign * constant,
-            np.array([column.integral for column in self.columns.values()], np.bool_),
-            self.maximize,
-            tuple(self.columns),
-            tuple(rows),
+        entries = [
+            (number[row], j, value)
+            for j, column in enumerate(self.columns.values())
+            for row, value in column.entries.items()
+            if row in number
+        ]
+        return linear_program(
+            [column.entries.get(self.objective, 0.0) for column in self.columns.values()],
+            -(self.rows[self.objective].right or 0.0) if self.objective else 0.0,
+            entries,
+            [self._sides(*each) for each in rows.items()],
+            [self._box(*each) for each in self.columns.items()],
+            [column.integral for column in self.columns.values()],
+            (tuple(self.columns), tuple(rows)),
+            maximize=self.maximize,
         )
 
 

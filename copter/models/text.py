@@ -1,4 +1,4 @@
-"""Lines of a model file, and errors and warnings about them."""
+"""Lines of a model file, errors and warnings about them, and the linear program that they describe."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import warnings
 import zlib
 from pathlib import Path
 
-from copter.arrays import INFINITE
+import numpy as np
+
+from copter.arrays import INFINITE, as_bounds
 from copter.errors import FileError, InputError
+from copter.models.linear_program import LinearProgram
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
@@ -80,3 +83,43 @@ class Source:
 def is_number(text: str) -> bool:
     """Return whether a text is a number in the syntax of model files, including NaN."""
     return any(kind.fullmatch(text) for kind in (_NUMBER, _INFINITE, _NAN))
+
+
+def linear_program(
+    costs: list[float],
+    constant: float,
+    entries: list[tuple[int, int, float]],
+    sides: list[tuple[float, float]],
+    boxes: list[tuple[float, float]],
+    integral: list[bool],
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    *,
+    maximize: bool,
+) -> LinearProgram:
+    """Return the linear program of a file.
+
+    `entries` has (row, column, value) without duplicates. `sides` and `boxes` have the lower and the upper
+    bound of each row and column. `names` has the names of the columns and of the rows. The entries of a
+    column stay in their order.
+    """
+    from scipy.sparse import csc_array
+
+    sign = -1.0 if maximize else 1.0
+    table = np.array([each for each in entries if each[2]], np.float64).reshape(-1, 3)
+    row, column = table[:, :2].astype(np.int32).T
+    order = np.argsort(column, kind="stable")
+    indptr = np.append(0, np.bincount(column, minlength=len(boxes)).cumsum()).astype(np.int32)
+    bounds = (as_bounds(np.array(each, np.float64).reshape(-1, 2)) for each in (sides, boxes))
+    (row_lower, row_upper), (lower, upper) = (each.T.copy() for each in bounds)
+    return LinearProgram(
+        sign * np.array(costs),
+        csc_array((table[order, 2], row[order], indptr), shape=(len(sides), len(boxes))),
+        row_lower,
+        row_upper,
+        lower,
+        upper,
+        sign * constant,
+        np.array(integral, np.bool_),
+        maximize,
+        *names,
+    )
