@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 MOST_COLUMNS, _MOST_NODES = 400, 3_000
 """Limits on the program's columns and on nodes."""
 _WHOLE = 1e-6
-_FEW_TERMS = 4_000
-"""Largest number of nonzeros for which the bounds of columns are tightened."""
+_FEW_TERMS = 400
+"""Largest number of nonzeros for which the rows tighten the bounds of columns in every node."""
 _PASSES = 3
 
 
@@ -137,7 +137,10 @@ class _Search:
             self.highs.pass_model(self.model)
         except SolverError:  # HiGHS rejects the coefficients: search without its prices
             self.usable = False
-        lower, upper = _tightened(self.model)
+        whole = self.model.integral
+        lower = np.where(whole, np.ceil(self.model.lower), self.model.lower)
+        upper = np.where(whole, np.floor(self.model.upper), self.model.upper)
+        rows = _rows_of(self.model) if self.model.A.nnz <= _FEW_TERMS else []
         open_nodes, lost = [(-math.inf, lower, upper)], math.inf
         while open_nodes:
             if self.nodes >= _MOST_NODES or self.clock.over():
@@ -146,6 +149,8 @@ class _Search:
             if bound >= self.enough:
                 lost = min(lost, bound)
                 continue
+            for row, most in _PASSES * rows:
+                _tighten(row, most, lower, upper, whole)
             if (lower > upper).any():
                 continue
             self.nodes += 1
@@ -272,21 +277,16 @@ def _relaxed(model: LinearProgram) -> LinearProgram:
     return replace(model, row_lower=ends[0], row_upper=ends[1])
 
 
-def _tightened(model: LinearProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return finite bounds of the columns, tightened by the rows in rational arithmetic."""
-    whole = model.integral
-    lower = np.where(whole, np.ceil(model.lower), model.lower)
-    upper = np.where(whole, np.floor(model.upper), model.upper)
-    if model.A.nnz > _FEW_TERMS:
-        return lower, upper
-    rows = model.A.tocsr()
-    cuts = zip(rows.indptr, rows.indptr[1:], strict=False)
-    entries = [list(zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)) for a, b in cuts]
-    for row, low, high in _PASSES * list(zip(entries, model.row_lower, model.row_upper, strict=True)):
-        for sign, bound in ((1, high), (-1, -low)):  # sign * row <= bound
-            if bound < np.inf:
-                _tighten([(j, sign * Fraction(a)) for j, a in row if a], bound, lower, upper, whole)
-    return lower, upper
+def _rows_of(model: LinearProgram) -> list[tuple[list[tuple[int, Fraction]], float]]:
+    """Return columns and coefficients of each row, and the most of their sum; ">=" rows have other signs."""
+    by_row, rows = model.A.tocsr(), []
+    cuts = zip(by_row.indptr, by_row.indptr[1:], model.row_lower, model.row_upper, strict=False)
+    for first, end, low, high in cuts:
+        row = list(zip(by_row.indices[first:end].tolist(), by_row.data[first:end].tolist(), strict=True))
+        for sign, most in ((1, high), (-1, -low)):
+            if most < np.inf:
+                rows.append(([(j, sign * Fraction(a)) for j, a in row if a], most))
+    return rows
 
 
 def _tighten(
@@ -296,7 +296,7 @@ def _tighten(
     upper: NDArray[np.float64],
     whole: NDArray[np.bool_],
 ) -> None:
-    """Tighten the bounds of the columns by a row, whose sum is at most `bound`."""
+    """Tighten the bounds of the columns by a row, whose sum is at most `bound`, in rational arithmetic."""
     ends = [Fraction(lower[j] if a > 0 else upper[j]) for j, a in row]
     spare = Fraction(bound) - sum(a * end for (_, a), end in zip(row, ends, strict=True))
     for (j, a), end in zip(row, ends, strict=True):
