@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.program.validation import LARGEST_COST
+from copter.program.validation import FINITE_COST, LARGEST_COST
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _NAMES = ("request", "column", "resource", "use", "cost")
 _NUMBERS = {float, int, np.float64, np.int64}
-_FINITE = f"must be finite, and at most {LARGEST_COST:g} in absolute value"
 _NOTHING, _UNKNOWN = -1, -2
 """Codes instead of a position: the entry says that the column uses no resource, or the id is unknown."""
 
@@ -88,7 +87,7 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
 
     cost, use = (_floats(label, each, series[each]) for each in ("cost", "use"))
     costs = cost[first]
-    insist(abs(cost) <= LARGEST_COST, lambda row: ("cost", float(cost[row]), _FINITE))
+    insist(abs(cost) <= LARGEST_COST, lambda row: ("cost", float(cost[row]), FINITE_COST))
     equal = "must be equal in all rows of a column; another row has"
     insist(
         cost == costs[column],
@@ -106,7 +105,7 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
     insist(~nothing | (use == 0.0) | np.isnan(use), lambda row: ("use", float(use[row]), none))
     insist(
         nothing | (abs(use) <= LARGEST_COST),
-        lambda row: (f"use of resource {resource[row]!r}", float(use[row]), _FINITE),
+        lambda row: (f"use of resource {resource[row]!r}", float(use[row]), FINITE_COST),
     )
     uses = np.flatnonzero(~nothing)
     again = np.zeros(use.size, np.bool_)

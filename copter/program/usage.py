@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.program.validation import LARGEST_COST, coefficients_of, is_vector
+from copter.program.validation import FINITE_COST, LARGEST_COST, coefficients_of, is_vector
 from copter.store.kernels import compress, sound_columns
 from copter.store.slabs import contiguous
 
@@ -169,6 +169,5 @@ def _sound(label: Hashable, matrix: Any, n_rows: int) -> Compressed:
         raise EditError(label, "usage", "indices", "row indices and column pointers must be in range")
     if not within:
         worst = value[int((~(abs(value) <= LARGEST_COST)).argmax())]
-        why = f"coefficients must be finite, and at most {LARGEST_COST:g} in absolute value"
-        raise EditError(label, "usage", float(worst), why)
+        raise EditError(label, "usage", float(worst), f"coefficients {FINITE_COST}")
     return columns

@@ -24,6 +24,10 @@ from copter.terms.convex import ConvexTerm
 
 LARGEST_COST, _LARGEST_SCALE = 1e150, 1e100
 _LARGEST = sys.float_info.max
+FINITE_COST = f"must be finite, and at most {LARGEST_COST:g} in absolute value"
+_AMOUNT = (0.0, LARGEST_COST), f"must be from 0 to {LARGEST_COST:g}"
+_SCALE = (1.0 / _LARGEST_SCALE, _LARGEST_SCALE), f"must be from 1/{_LARGEST_SCALE:g} to {_LARGEST_SCALE:g}"
+"""Limits of totals and of scales, and the reason for an error."""
 
 _Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 """Ids, and the number of entries of a flat array that each has; None means one entry each."""
@@ -154,16 +158,29 @@ def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> N
     return vector
 
 
+def _ranged(
+    subject: Hashable,
+    field: str,
+    values: ArrayLike,
+    length: int | None,
+    owner: _Owner | None,
+    limits: tuple[float, float],
+    why: str,
+) -> NDArray[np.float64]:
+    """Return ``values`` as a vector within limits; ``owner`` finds the request of an invalid entry."""
+    vector = _shaped(subject, field, values, length)
+    if not within(vector, *limits):
+        where = int((~((vector >= limits[0]) & (vector <= limits[1]))).argmax())
+        entry = f"entry {where} " if owner is None else ""
+        raise EditError(owner_of(subject, owner, where), field, float(vector[where]), entry + why)
+    return vector
+
+
 def vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
     """Return ``values`` as a finite float vector; ``owner`` finds the request of an invalid entry."""
-    vector = _shaped(subject, field, values, length)
-    if not within(vector, -_LARGEST, _LARGEST):
-        where = int(np.isfinite(vector).argmin())
-        why = f"entry {where} must be finite"
-        raise EditError(owner_of(subject, owner, where), field, float(vector[where]), why)
-    return vector
+    return _ranged(subject, field, values, length, owner, (-_LARGEST, _LARGEST), "must be finite")
 
 
 def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int) -> NDArray[np.int64]:
@@ -191,13 +208,7 @@ def cost_vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
     """Return checked costs or coefficients: finite, and so small that no scale makes them infinite."""
-    costs = _shaped(subject, field, values, length)
-    if not within(costs, -LARGEST_COST, LARGEST_COST):
-        vector(subject, field, costs, length, owner)
-        where = int(abs(costs).argmax())
-        why = f"must be at most {LARGEST_COST:g} in absolute value"
-        raise EditError(owner_of(subject, owner, where), field, float(costs[where]), why)
-    return costs
+    return _ranged(subject, field, values, length, owner, (-LARGEST_COST, LARGEST_COST), FINITE_COST)
 
 
 def owner_of(subject: Hashable, owner: _Owner | None, entry: int) -> Hashable:
@@ -215,18 +226,6 @@ def is_exact(subject: Hashable, relation: Any, has_total: bool) -> bool:
     if relation == "==" and not has_total:
         raise EditError(subject, "relation", relation, "needs a total")
     return relation == "=="
-
-
-def _scale_factor(subject: Hashable, scale: float) -> float:
-    """Return a checked scale: finite, positive, and in the allowed range."""
-    factor = number(subject, "scale", scale)
-    if not 0 < factor < math.inf:
-        raise EditError(subject, "scale", scale, "must be finite and positive")
-    if not 1.0 / _LARGEST_SCALE <= factor <= _LARGEST_SCALE:
-        raise EditError(
-            subject, "scale", scale, f"must be between 1/{_LARGEST_SCALE:g} and {_LARGEST_SCALE:g}"
-        )
-    return factor
 
 
 def upper_bounds(
@@ -258,11 +257,8 @@ def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[n
         if not math.isfinite(number(subject, f"term.{name}", value)):
             raise EditError(subject, f"term.{name}", value, "must be finite")
     dense = _numbers(subject, "term.image", term.image)
-    image = vector(subject, "term.image", np.full(n, float(dense)) if dense.ndim == 0 else dense, n).copy()
-    if not within(image, 0.0, LARGEST_COST):
-        where = int((~((image >= 0) & (image <= LARGEST_COST))).argmax())
-        why = f"must be from 0 to {LARGEST_COST:g}"
-        raise EditError(subject, "term.image", float(image[where]), why)
+    whole = np.full(n, float(dense)) if dense.ndim == 0 else dense
+    image = _ranged(subject, "term.image", whole, n, None, *_AMOUNT).copy()
     _check_terms([subject], type(term), image.max(keepdims=True), term.parameters)
     return term, image
 
@@ -316,21 +312,14 @@ def _check_terms(
 
 def totals_of(label: Hashable, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
     """Return checked totals: finite, not negative, and so small that no cost makes them infinite."""
-    amounts = _shaped(label, "totals", totals, len(ids))
-    if not within(amounts, 0.0, LARGEST_COST):
-        worst = int((~((amounts >= 0.0) & (amounts <= LARGEST_COST))).argmax())
-        total_of(ids[worst], float(amounts[worst]))
-    return amounts
+    return _ranged(
+        label, "total", _shaped(label, "totals", totals, len(ids)), len(ids), (ids, None), *_AMOUNT
+    )
 
 
 def total_of(subject: Hashable, total: Any) -> float:
     """Return a checked total: finite, not negative, and so small that no cost makes it infinite."""
-    amount = number(subject, "total", total)
-    if not 0 <= amount <= LARGEST_COST:
-        finite = 0.0 <= amount < math.inf
-        why = f"must be at most {LARGEST_COST:g}" if finite else "must be finite and not negative"
-        raise EditError(subject, "total", total, why)
-    return amount
+    return _number_within(subject, "total", total, *_AMOUNT)
 
 
 def scales_of(
@@ -338,12 +327,15 @@ def scales_of(
 ) -> float | NDArray[np.float64]:
     """Return the checked scales of many requests, given as one for all or one each."""
     if not is_vector(scales):
-        return _scale_factor(label, scales)
-    factors = _shaped(label, "scales", scales, len(ids))
-    if not within(factors, 1.0 / _LARGEST_SCALE, _LARGEST_SCALE):
-        worst = int((~((factors >= 1.0 / _LARGEST_SCALE) & (factors <= _LARGEST_SCALE))).argmax())
-        _scale_factor(ids[worst], float(factors[worst]))
-    return factors
+        return _number_within(label, "scale", scales, *_SCALE)
+    return _ranged(label, "scale", _shaped(label, "scales", scales, len(ids)), len(ids), (ids, None), *_SCALE)
+
+
+def _number_within(subject: Hashable, field: str, value: Any, limits: tuple[float, float], why: str) -> float:
+    given = number(subject, field, value)
+    if not limits[0] <= given <= limits[1]:
+        raise EditError(subject, field, value, why)
+    return given
 
 
 def row_bounds_of(
@@ -433,12 +425,8 @@ def places_of(
 
 def prices_of(label: Hashable, ids: Sequence[Hashable], prices: ArrayLike) -> NDArray[np.float64]:
     """Return checked prices, one for each request: finite and not negative."""
-    checked = np.asarray(_shaped(label, "prices", prices, len(ids)), np.float64)
-    wrong = ~((checked >= 0.0) & (checked < math.inf))
-    if wrong.any():
-        where = int(wrong.argmax())
-        raise EditError(ids[where], "prices", float(checked[where]), "must be finite and not negative")
-    return checked
+    why = "must be finite and not negative"
+    return _ranged(label, "prices", prices, len(ids), (ids, None), (0.0, _LARGEST), why)
 
 
 def sparse_entries(
