@@ -85,7 +85,6 @@ def make_solver(
     time_limit: float | None = ...,
     threads: int | None = ...,
     method: Literal["simplex", "ipm", "pdlp", "milp"] = ...,
-    strategy: Literal["auto", "choose", "dual", "primal"] = ...,
     crossover: bool = ...,
     mip_gap: float = ...,
     isolated: bool = ...,

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.models.arrays import flat_lp
-from copter.models.highs import STRATEGIES, HighsEngine, check
+from copter.models.highs import HighsEngine, check
 from copter.models.highs_lp import HighsLP
 from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
@@ -86,8 +86,6 @@ class HighsRebuild(Baseline):
     ----------
     method : "simplex", "ipm", "pdlp" or "milp"
         Algorithm.
-    strategy : "auto", "choose", "dual" or "primal"
-        Kind of simplex; "choose" is HiGHS' own choice by feasibility of the slack basis.
     crossover : bool
         True to continue from the interior point to a vertex.
     mip_gap : float
@@ -99,7 +97,6 @@ class HighsRebuild(Baseline):
     """
 
     method = Setting(one_of("simplex", "ipm", "pdlp", "milp"))
-    strategy = Setting(one_of("auto", *STRATEGIES))
     crossover = Setting(switch)
     mip_gap = Setting(share_or_nothing)
     isolated = Setting(switch)
@@ -109,7 +106,6 @@ class HighsRebuild(Baseline):
         name: str,
         *,
         method: Literal["simplex", "ipm", "pdlp", "milp"] = "simplex",
-        strategy: Literal["auto", "choose", "dual", "primal"] = "auto",
         crossover: bool = False,
         mip_gap: float = 1e-4,
         isolated: bool = False,
@@ -117,7 +113,6 @@ class HighsRebuild(Baseline):
     ) -> None:
         super().__init__(name, **common)
         self.method = method
-        self.strategy = strategy
         self.crossover = crossover
         self.mip_gap = mip_gap
         self.isolated = isolated
@@ -168,9 +163,7 @@ class HighsRebuild(Baseline):
 
     def _simplex_options(self) -> dict[str, Any]:
         compiled = self._compiled
-        strategy: str = self.strategy
-        if strategy == "auto":
-            strategy = fitting_strategy(compiled.c.size, compiled.row_lower, compiled.row_upper)
+        strategy = fitting_strategy(compiled.c.size, compiled.row_lower, compiled.row_upper)
         return simplex_options(self.tolerance, strategy)
 
     def _tightenings(self) -> int:
