@@ -101,22 +101,30 @@ class _Rows(NamedTuple):
 
 
 def _rows(
-    store: ConstraintStore, y: NDArray[np.float64], slot: NDArray[np.int64], column: NDArray[np.int64]
+    store: ConstraintStore,
+    slot: NDArray[np.int64],
+    column: NDArray[np.int64],
+    y: NDArray[np.float64] | None = None,
 ) -> _Rows:
-    """Return the rows, scaled so that the smallest coefficient of each is about 1, and none is above 2^41."""
+    """Return the rows of columns, unscaled without prices.
+
+    With prices `y`, they are scaled so that the smallest coefficient of each is about 1, and none is above
+    2^41.
+    """
     row, value, counts = _entries(store, slot, column)
-    live = np.flatnonzero(store.rows.alive[: y.size])
-    position = np.full(y.size, -1)
+    live = np.flatnonzero(store.rows.alive[: store.rows.size])
+    position = np.full(store.rows.size, -1)
     position[live] = np.arange(live.size)
-    row = position[row]
-    least = np.full(live.size, np.inf)
-    np.minimum.at(least, row, np.where(value == 0.0, np.inf, abs(value)))
-    largest = np.zeros(live.size)
-    np.maximum.at(largest, row, abs(value))
-    least = np.maximum(least, largest * _WIDEST)
-    scale = np.exp2(-np.round(np.log2(np.where(np.isfinite(least), least, 1.0))))
+    row, scale = position[row], np.ones(live.size)
+    price = np.zeros(live.size) if y is None else y[live]
+    if y is not None:
+        least, largest = np.full(live.size, np.inf), np.zeros(live.size)
+        np.minimum.at(least, row, np.where(value == 0.0, np.inf, abs(value)))
+        np.maximum.at(largest, row, abs(value))
+        least = np.maximum(least, largest * _WIDEST)
+        scale = np.exp2(-np.round(np.log2(np.where(np.isfinite(least), least, 1.0))))
     lower, upper = store.rows.lower[live] * scale, store.rows.upper[live] * scale
-    return _Rows(row, value * scale[row], counts, lower, upper, y[live] / scale)
+    return _Rows(row, value * scale[row], counts, lower, upper, price / scale)
 
 
 def rest_of(
@@ -135,7 +143,7 @@ def rest_of(
     table, k, marginal = store.requests, slot.size, left.pricing.marginal
     budget = left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0))
     unit = budget / _BUDGET or 1.0
-    rows = _rows(store, y, slot, column)
+    rows = _rows(store, slot, column, y)
     # an equality request with a single column has a fixed value, and needs no sum row
     exact, total = table.exact[: table.size], table.total[: table.size]
     alone = (np.bincount(slot, minlength=table.size) == 1)[slot] & exact[slot]
@@ -177,25 +185,21 @@ def rest_of(
 def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> ResidualMilp:
     """Return the MILP over the columns in `mask` (k,), with unscaled rows and the program's own costs."""
     slot, column, table = left.slot[mask], left.column[mask], store.requests
-    row, value, counts = _entries(store, slot, column)
-    live = np.flatnonzero(store.rows.alive[: store.rows.size])
-    position = np.full(store.rows.size, -1)
-    position[live] = np.arange(live.size)
+    rows = _rows(store, slot, column)
     exact, total = table.exact[: table.size], table.total[: table.size]
     owners = np.flatnonzero((total < np.inf) & (table.n_columns[: table.size] > 0))
-    held, m = np.flatnonzero(total[slot] < np.inf), live.size
-    members = np.concatenate((position[row], m + np.searchsorted(owners, slot[held])))
-    columns = np.concatenate((np.repeat(np.arange(slot.size), counts), held))
-    matrix = csc_array(
-        (np.concatenate((value, np.ones(held.size))), (members, columns)), shape=(m + owners.size, slot.size)
-    )
+    held, m = np.flatnonzero(total[slot] < np.inf), rows.lower.size
+    members = np.concatenate((rows.row, m + np.searchsorted(owners, slot[held])))
+    columns = np.concatenate((np.repeat(np.arange(slot.size), rows.counts), held))
+    values = np.concatenate((rows.value, np.ones(held.size)))
+    matrix = csc_array((values, (members, columns)), shape=(m + owners.size, slot.size))
     view, place = store.executor.columns(slot, column)
     least = np.where(exact[owners], total[owners], -np.inf)
     lp = LinearProgram(
         c=costs_at(view, slot, place),
         A=matrix,
-        row_lower=np.concatenate((store.rows.lower[live], least)),
-        row_upper=np.concatenate((store.rows.upper[live], total[owners])),
+        row_lower=np.concatenate((rows.lower, least)),
+        row_upper=np.concatenate((rows.upper, total[owners])),
         lower=left.lower[mask],
         upper=left.upper[mask],
         offset=0.0,
