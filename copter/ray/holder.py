@@ -68,7 +68,9 @@ class Holder:
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
         """Return ``task(part, *common, *own[k])`` of every part of this holder."""
-        return _each(self._parts, task, common, own)
+        given = writable(common)
+        mine = [()] * len(self._parts) if own is None else writable(own)
+        return [task(part, *given, *each) for part, each in zip(self._parts, mine, strict=True)]
 
     def one(self, place: int, task: Task, arguments: tuple[Any, ...]) -> Any:
         """Return ``task(part, *arguments)`` of the part at a position among these."""
@@ -88,14 +90,6 @@ class Holder:
     def memory(self) -> dict[str, int]:
         """Return the ``bytes`` of the parts' columns, reserved memory included, and the ``pid``."""
         return {"bytes": sum(_bytes_of(part.store) for part in self._parts), "pid": os.getpid()}
-
-
-def _each(
-    things: Sequence[Any], task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
-) -> list[Any]:
-    given = writable(common)
-    mine = [()] * len(things) if own is None else writable(own)
-    return [task(thing, *given, *each) for thing, each in zip(things, mine, strict=True)]
 
 
 def writable(value: Any) -> Any:

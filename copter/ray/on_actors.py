@@ -47,25 +47,17 @@ class OnActors:
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
         """Return ``task(part, *common, *own[k])`` of every part k, in the order of the parts."""
-        bounds = [(actor.first, actor.last) for actor in self.actors]
-        return self._ask("each", (task,), common, own, bounds)
+        shared = ray.put(common) if size_of(common) > _PUT_FROM else common
+        each = [
+            (task, shared, None if own is None else list(own[actor.first : actor.last]))
+            for actor in self.actors
+        ]
+        return [result for mine in answers(self.actors, "each", each) for result in mine]
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
         """Return ``task(part, *arguments)`` of one part."""
         (actor,) = [actor for actor in self.actors if actor.first <= number < actor.last]
         return answers([actor], "one", [(number - actor.first, task, arguments)])[0]
-
-    def _ask(
-        self,
-        method: str,
-        first: tuple[Any, ...],
-        common: tuple[Any, ...],
-        own: Sequence[tuple[Any, ...]] | None,
-        bounds: Sequence[tuple[int, int]],
-    ) -> list[Any]:
-        shared = ray.put(common) if size_of(common) > _PUT_FROM else common
-        each = [(*first, shared, None if own is None else list(own[a:b])) for a, b in bounds]
-        return [result for mine in answers(self.actors, method, each) for result in mine]
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
         """Replace the stores of the parts."""
