@@ -613,11 +613,13 @@ def _smallest(
     tell: Callable[[int, int], None],
 ) -> CheckFailedError:
     """Return the failure of the same check with the fewest events that were found."""
-    best, why = list(steps), failed.why
-    tried = 0
+    best, why, tried = list(steps), failed.why, 0
 
-    def fails(some: Sequence[_Step]) -> str | None:
-        nonlocal tried
+    def fails(some: list[_Step]) -> bool:
+        """Return whether the same check fails in these rounds, which are then the best ones."""
+        nonlocal best, why, tried
+        if not some or tried >= _SHRINKING or limit.over():
+            return False
         tried += 1
         tell(tried, sum(len(step.events) for step in best))
         run = new_run()
@@ -625,34 +627,25 @@ def _smallest(
             for step in some:
                 run.play(step)
         except CheckFailedError as again:
-            return again.why if again.check == failed.check else None
+            if again.check == failed.check:
+                best, why = some, again.why
+                return True
         except Exception:
-            return None  # the other events are invalid without the events that were left out
-        return None
-
-    def enough() -> bool:
-        return tried >= _SHRINKING or limit.over()
+            return False  # the other events are invalid without the events that were left out
+        return False
 
     size = len(best)
-    while size >= 1 and not enough():
+    while size >= 1:
         at, smaller = 0, False
-        while at < len(best) and not enough():
-            some = best[:at] + best[at + size :]
-            again = fails(some) if some else None
-            if again is not None:
-                best, why, smaller = some, again, True
+        while at < len(best):
+            if fails(best[:at] + best[at + size :]):
+                smaller = True
             else:
                 at += size
         size = size if smaller and size == 1 else size // 2
     for k in range(len(best)):
-        step = best[k]
-        for event in step.events:
+        for event in best[k].events:
             rest = tuple(each for each in best[k].events if each is not event)
-            if enough():
-                break
-            some = [*best[:k], replace(best[k], events=rest), *best[k + 1 :]]
-            again = fails(some)
-            if again is not None:
-                best, why = some, again
+            fails([*best[:k], replace(best[k], events=rest), *best[k + 1 :]])
     kinds = f" (in a round of the kind {best[-1].kind!r})" if best else ""
     return CheckFailedError(failed.check, why + kinds, [step.events for step in best])
