@@ -13,11 +13,9 @@ import numpy as np
 from copter.errors import EditError
 from copter.store.edit import Edit, Runs
 from copter.store.reading import upper_bounds
-from copter.store.store import ConstraintStore
 
 if TYPE_CHECKING:
-    from copter.program.index import Index
-    from copter.program.names import NameTable
+    from copter.program.program import ContinualProgram
 
 _WHY = (
     "must be finite for column {!r}, because the request has no total; give upper= or total=, or use "
@@ -25,9 +23,9 @@ _WHY = (
 )
 
 
-def check_bounded(store: ConstraintStore, requests: Index, names: NameTable, edit: Edit) -> None:
+def check_bounded(program: ContinualProgram, edit: Edit) -> None:
     """Raise EditError, with the request and the column, if an edit of requests leaves a column unbounded."""
-    new = edit.verb == "add_requests"
+    new, store = edit.verb == "add_requests", program.store
     if _all_bounded(edit) or (edit.upper is None and edit.totals is None and edit.usage is None):
         return
     slots = np.arange(len(edit.ids)) if new else edit.slots
@@ -53,8 +51,8 @@ def check_bounded(store: ConstraintStore, requests: Index, names: NameTable, edi
     if edit.labels is not None:
         labels = edit.labels.each()[k]
     else:
-        labels = None if edit.usage is not None else names.of(slot)
-    id = edit.ids[k] if new else requests.ids[requests.all_slots.tolist().index(slot)]
+        labels = None if edit.usage is not None else program.column_names.of(slot)
+    id = edit.ids[k] if new else program.request_ids[program.request_slots.tolist().index(slot)]
     raise EditError(id, "upper", np.inf, _WHY.format(column if labels is None else labels[column]))
 
 

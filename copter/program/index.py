@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
@@ -130,7 +131,7 @@ class Index:
         except KeyError as unknown:
             raise self._unknown(unknown.args[0]) from None
         except TypeError:
-            raise _no_id(next(id for id in ids if not _hashable(id))) from None
+            raise _no_id(*ids) from None
         if len(ids) > 1 and not _distinct(found):
             raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
         if len(ids) >= _MANY and isinstance(ids, _REMEMBERED):
@@ -144,14 +145,14 @@ class Index:
         try:
             return list(dict.fromkeys(ids))
         except TypeError:
-            raise _no_id(next(id for id in ids if not _hashable(id))) from None
+            raise _no_id(*ids) from None
 
     def check_new(self, ids: Collection[Hashable], label: Hashable) -> None:
         """Raise EditError with the id if an id exists or is given twice; `label` is the edit method."""
         try:
             known = not self._slots.keys().isdisjoint(ids)
         except TypeError:
-            raise _no_id(next(id for id in ids if not _hashable(id))) from None
+            raise _no_id(*ids) from None
         if float in set(map(type, ids)) and any(id != id for id in ids):
             raise EditError(label, "id", math.nan, "must not be NaN, because NaN does not equal itself")
         if known:
@@ -185,16 +186,14 @@ class Index:
         return UnknownIdError(id, self.missing(id))
 
 
-def _hashable(id: object) -> bool:
-    try:
-        hash(id)
-    except TypeError:
-        return False
-    return True
-
-
-def _no_id(id: Any) -> ArgumentTypeError:
+def _no_id(*ids: Any) -> ArgumentTypeError:
+    """Return the error about the first of some ids that is not hashable."""
     why = "must be hashable to be an id, for example text, a number or a tuple of these"
+    for id in ids:
+        try:
+            hash(id)
+        except TypeError:
+            break
     return ArgumentTypeError(id, "id", id, why)
 
 
@@ -220,12 +219,7 @@ def _distinct(slots: NDArray[np.int64]) -> bool:
 
 
 def _first_duplicate(ids: Collection[Hashable]) -> Hashable:
-    seen: set[Hashable] = set()
-    for id in ids:
-        if id in seen:
-            return id
-        seen.add(id)
-    raise ValueError("no duplicate")
+    return next(id for id, times in Counter(ids).items() if times > 1)
 
 
 def _read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:

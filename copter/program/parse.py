@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError
 from copter.program.fields import FIELDS
 from copter.program.forms import KEEP, columns_of, in_parts, is_flat, parts_of, sum_rows_of
-from copter.program.handles import Handles, SharedColumns
-from copter.program.index import Index
-from copter.program.names import Names, NameTable, Numbers, labels_of, names_of, numbered
-from copter.program.sense import Sense, in_sense
+from copter.program.handles import SharedColumns
+from copter.program.names import Names, Numbers, labels_of, names_of, numbered
+from copter.program.sense import in_sense
 from copter.program.series import all_by_id, by_id, by_name, is_series, plain, runs_by_id
 from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import (
@@ -43,6 +42,9 @@ from copter.store.reading import upper_bounds
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
 _NONE, _NO_SLOTS = np.empty(0), np.empty(0, np.int64)
 
 
@@ -54,18 +56,10 @@ class Parser:
 
     __slots__ = ("names", "requests", "resources", "sense", "shared_columns", "store")
 
-    def __init__(
-        self,
-        store: ConstraintStore,
-        resources: Index,
-        requests: Index,
-        shared_columns: Handles,
-        names: NameTable,
-        sense: Sense = "min",
-    ) -> None:
-        self.store, self.resources, self.requests = store, resources, requests
-        self.shared_columns, self.names = shared_columns, names
-        self.sense = sense
+    def __init__(self, program: ContinualProgram) -> None:
+        self.store, self.sense = program.store, program.sense
+        self.resources, self.requests = program._resources, program._requests
+        self.shared_columns, self.names = program._templates, program._names
 
     def _minimised(self, edit: Edit) -> Edit:
         """Convert the costs and overrides of an edit from the program's sense to costs to be minimised."""

@@ -178,8 +178,7 @@ class ContinualProgram:
     @property
     def _parser(self) -> Parser:
         """Parser that makes edits from arguments."""
-        tables = self._resources, self._requests, self._templates, self._names
-        return Parser(self.store, *tables, self._sense)
+        return Parser(self)
 
     # ---- resources --------------------------------------------------------------------------------------
 
@@ -399,8 +398,7 @@ class ContinualProgram:
     @property
     def requests(self) -> Requests:
         """The requests as they are now: ``program.requests["job"].costs``, or many in one record."""
-        shared = self._templates, self._starts, self._names, self._sense
-        return Requests(self.store, self._requests, self._resources, *shared)
+        return Requests(self)
 
     @property
     def slot_of(self) -> Mapping[Hashable, int]:
@@ -893,7 +891,7 @@ class ContinualProgram:
             self._starts.clear()
             return None
         if edit.verb in ("add_requests", "update_requests"):
-            check_bounded(self.store, self._requests, self._names, edit)
+            check_bounded(self, edit)
         self.store.last_view = None
         generations = self.store.requests.generation[edit.slots] if edit.kept is not None else edit.slots
         slots = self.store.apply(edit)

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.program.names import Names, by_name
-from copter.program.sense import Sense, in_sense
+from copter.program.sense import in_sense
 from copter.store.edit import Moved
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from copter.program.handles import Handles, SharedColumns
+    from copter.program.handles import SharedColumns
     from copter.program.index import Index
-    from copter.program.names import NameTable
+    from copter.program.program import ContinualProgram
     from copter.store.edit import Pending
     from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
@@ -185,19 +185,10 @@ class Requests:
     treated as one id.
     """
 
-    def __init__(
-        self,
-        store: ConstraintStore,
-        index: Index,
-        resources: Index,
-        columns: Handles,
-        starts: Pending,
-        names: NameTable,
-        sense: Sense,
-    ) -> None:
-        self.store, self.index, self.resources = store, index, resources
-        self.columns = columns
-        self.starts, self.names, self.sense = starts, names, sense
+    def __init__(self, program: ContinualProgram) -> None:
+        self.store, self.sense = program.store, program.sense
+        self.index, self.resources = program._requests, program._resources
+        self.columns, self.starts, self.names = program._templates, program._starts, program._names
 
     def __len__(self) -> int:
         return len(self.index)
