@@ -29,7 +29,6 @@ from typing import Any, Literal
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
 from copter.clock import Clock
 from copter.models.highs import STRATEGIES, check
@@ -188,16 +187,8 @@ def first_basis(
     Return None if copter finds no optimum before the deadline. With the perturbed costs there may be an
     optimum although the program itself has none.
     """
-    found = _vertex(program, time_limit, threads) if program.n_variables else None
-    if found is None:
+    if not program.n_variables:
         return None
-    return basis_near(program, *found)
-
-
-def _vertex(
-    program: ContinualProgram, time_limit: float | None, threads: int | None
-) -> tuple[SparseX, NDArray[np.float64]] | None:
-    """Return allocation and prices at the optimum of slightly perturbed costs; None without an optimum."""
     watch, store = Stopwatch(), program.store
     slots, rows, given = program.request_slots, program.resource_slots, program.requests[:]
     costs = effective_costs(store, slots)
@@ -217,4 +208,5 @@ def _vertex(
     x, y = solution.nonzeros, np.zeros(store.rows.size)
     y[rows] = solution.y
     order = np.argsort(slots[x.slot], kind="stable")
-    return SparseX(slots[x.slot][order], x.column[order], x.value[order]), y
+    x = SparseX(slots[x.slot][order], x.column[order], x.value[order])
+    return basis_near(program, x, y)

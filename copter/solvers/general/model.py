@@ -303,7 +303,7 @@ class Model:
             lp = old if self._source is None else self._source.read()
         new = _checked(old if lp is None else lp, old)
         if given:
-            new = _checked(_Edit(new, self._parts).applied(given), new)
+            new = _checked(_applied(new, self._parts, given), new)
         if new.A.shape != old.A.shape:
             self._kept = self._allocation = self._parts = None
             self._unfit = False
@@ -569,70 +569,64 @@ def _checked(lp: LinearProgram, old: LinearProgram | None = None) -> LinearProgr
     return supported(checked(lp, old), old)
 
 
-@dataclass
-class _Edit:
-    """New arrays of an LP from the arguments of :meth:`Model.update`."""
+def _applied(lp: LinearProgram, parts: NDArray[np.bool_] | None, given: Mapping[str, Any]) -> LinearProgram:
+    """Return the LP with new arrays from the arguments of :meth:`Model.update`."""
+    new: dict[str, Any] = {}
+    n, columns, rows = lp.c.size, lp.column_names, lp.row_names
+    sign = -1.0 if lp.maximize else 1.0
+    if "c" in given:
+        new["c"] = sign * _vector("c", given["c"], sign * lp.c, columns)
+    for name in ("row_lower", "row_upper"):
+        if name in given:
+            new[name] = _vector(name, given[name], getattr(lp, name), rows)
+    for name, at in (("b_ub", True), ("b_eq", False)):
+        if name in given:
+            if parts is None:
+                why = "is for models of from_arrays; give row_lower and row_upper"
+                raise EditError("Model.update", name, given[name], why)
+            which = np.flatnonzero(parts == at)
+            side = _vector(name, given[name], lp.row_upper[which])
+            new["row_upper"] = new.get("row_upper", lp.row_upper).copy()
+            new["row_upper"][which] = side
+            if not at:
+                new["row_lower"] = new.get("row_lower", lp.row_lower).copy()
+                new["row_lower"][which] = side
+    if "bounds" in given:
+        pairs = given["bounds"]
+        if isinstance(pairs, Mapping):
+            own = np.column_stack((lp.lower, lp.upper))
+            at_columns = _positions("column", list(pairs), n, columns)
+            own[at_columns] = np.column_stack(box(list(pairs.values()), len(pairs))) if pairs else own[:0]
+            new["lower"], new["upper"] = own.T.copy()
+        else:
+            new["lower"], new["upper"] = box(pairs, n)
+    if "integrality" in given:
+        kinds = given["integrality"]
+        if isinstance(kinds, Mapping):
+            kinds = _vector("integrality", kinds, lp.integral.astype(np.float64), columns)
+        kinds = kinds_of_columns(kinds, n)
+        if (kinds > 1).any():
+            raise EditError("Model.update", "integrality", int(kinds.max()), "must be 0 or 1")
+        new["integral"] = kinds == 1
+    if "A" in given:
+        new["A"] = _entries(lp, given["A"])
+    return replace(lp, **new)
 
-    lp: LinearProgram
-    parts: NDArray[np.bool_] | None
 
-    def applied(self, given: Mapping[str, Any]) -> LinearProgram:
-        lp = self.lp
-        new: dict[str, Any] = {}
-        n, columns, rows = lp.c.size, lp.column_names, lp.row_names
-        sign = -1.0 if lp.maximize else 1.0
-        if "c" in given:
-            new["c"] = sign * _vector("c", given["c"], sign * lp.c, columns)
-        for name in ("row_lower", "row_upper"):
-            if name in given:
-                new[name] = _vector(name, given[name], getattr(lp, name), rows)
-        for name, at in (("b_ub", True), ("b_eq", False)):
-            if name in given:
-                if self.parts is None:
-                    why = "is for models of from_arrays; give row_lower and row_upper"
-                    raise EditError("Model.update", name, given[name], why)
-                which = np.flatnonzero(self.parts == at)
-                side = _vector(name, given[name], lp.row_upper[which])
-                new["row_upper"] = new.get("row_upper", lp.row_upper).copy()
-                new["row_upper"][which] = side
-                if not at:
-                    new["row_lower"] = new.get("row_lower", lp.row_lower).copy()
-                    new["row_lower"][which] = side
-        if "bounds" in given:
-            pairs = given["bounds"]
-            if isinstance(pairs, Mapping):
-                own = np.column_stack((lp.lower, lp.upper))
-                at_columns = _positions("column", list(pairs), n, columns)
-                own[at_columns] = np.column_stack(box(list(pairs.values()), len(pairs))) if pairs else own[:0]
-                new["lower"], new["upper"] = own.T.copy()
-            else:
-                new["lower"], new["upper"] = box(pairs, n)
-        if "integrality" in given:
-            kinds = given["integrality"]
-            if isinstance(kinds, Mapping):
-                kinds = _vector("integrality", kinds, lp.integral.astype(np.float64), columns)
-            kinds = kinds_of_columns(kinds, n)
-            if (kinds > 1).any():
-                raise EditError("Model.update", "integrality", int(kinds.max()), "must be 0 or 1")
-            new["integral"] = kinds == 1
-        if "A" in given:
-            new["A"] = self._entries(given["A"])
-        return replace(lp, **new)
-
-    def _entries(self, given: Any) -> csc_array:
-        lp = self.lp
-        if not isinstance(given, Mapping):
-            return _matrix("A", given, lp.A.shape)
-        m, n = lp.A.shape
-        if not all(isinstance(key, tuple) and len(key) == 2 for key in given):
-            raise EditError("Model.update", "A", list(given)[:1], "must have pairs (row, column) as keys")
-        i = _positions("row", [key[0] for key in given], m, lp.row_names, distinct=False)
-        j = _positions("column", [key[1] for key in given], n, lp.column_names, distinct=False)
-        matrix = lp.A.copy()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that new places are slow
-            matrix[i, j] = _vector("A", list(given.values()), i.size)
-        return matrix
+def _entries(lp: LinearProgram, given: Any) -> csc_array:
+    """Return a new matrix, or the matrix with new entries."""
+    if not isinstance(given, Mapping):
+        return _matrix("A", given, lp.A.shape)
+    m, n = lp.A.shape
+    if not all(isinstance(key, tuple) and len(key) == 2 for key in given):
+        raise EditError("Model.update", "A", list(given)[:1], "must have pairs (row, column) as keys")
+    i = _positions("row", [key[0] for key in given], m, lp.row_names, distinct=False)
+    j = _positions("column", [key[1] for key in given], n, lp.column_names, distinct=False)
+    matrix = lp.A.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that new places are slow
+        matrix[i, j] = _vector("A", list(given.values()), i.size)
+    return matrix
 
 
 def _matrix(name: str, given: Any, shape: tuple[int | None, int | None]) -> csc_array:
