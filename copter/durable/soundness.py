@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
-from copter.program.names import sound_labels
 from copter.store.edit import Moved
 from copter.store.slabs import GrowableArrays, SlotTable, slice_indices
 
@@ -35,15 +34,10 @@ def _insist(holds: Any, what: str) -> None:
 def check_store(store: LocalStore) -> None:
     """Raise :class:`Unsound` unless all references in a store are valid."""
     requests, rows = store.requests, store.rows
-    for table, name in (
-        (store.usages, "usages"),
-        (requests, "requests"),
-        (rows, "rows"),
-    ):
+    for table, name in ((store.usages, "usages"), (requests, "requests"), (rows, "rows")):
         _check_free(table, name)
     _check_usages(store)
     _check_requests(store)
-    _check_costs(store)
     dropped = np.array(store._dropped_rows, np.int64)
     _insist(_within(dropped, 0, rows.size - 1) and not rows.alive[dropped].any(), "dropped rows")
     _insist(np.unique(dropped).size == dropped.size, "dropped rows")
@@ -81,8 +75,6 @@ def check_program(program: ContinualProgram) -> None:
             columns, values = start
             _insist(columns.size == values.size, "starts")
             _insist(_within(columns, 0, int(requests.n_columns[slot]) - 1), "starts")
-    slots, labels = program._names.saved()
-    _insist(sound_labels(labels, requests.n_columns[slots]), "names of columns")
 
 
 def _within(values: NDArray[Any], low: int, high: int) -> bool:
@@ -137,6 +129,7 @@ def _check_requests(store: LocalStore) -> None:
     widths, usage = requests.n_columns[live], requests.usage[live]
     _insist(_within(widths, 1, store.costs.used), "sizes of requests")
     _insist(store.n_variables == int(widths.sum()), "number of columns")
+    _check_slices(store.costs, requests.cost_start[live], widths, "costs")
     own = requests.upper_start[live] >= 0
     _check_slices(store.uppers, requests.upper_start[live[own]], widths[own], "upper bounds")
     _insist(_within(usage, 0, usages.size - 1), "usages of requests")
@@ -155,12 +148,6 @@ def _check_requests(store: LocalStore) -> None:
     one = np.isfinite(requests.upper[live])
     bounded = np.isfinite(store.uppers.upper[each]) | np.repeat(~free[own], widths[own])
     _insist((one | own | ~free).all() and bounded.all(), "a column has neither an upper bound nor a total")
-
-
-def _check_costs(store: LocalStore) -> None:
-    live = store.live_requests()
-    starts, widths = store.requests.cost_start[live], store.requests.n_columns[live]
-    _check_slices(store.costs, starts, widths, "costs")
 
 
 def _check_terms(store: LocalStore) -> None:

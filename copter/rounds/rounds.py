@@ -313,7 +313,7 @@ class Rounds(Checked):
             rounded = clock()
             written = b"" if self._journal is None else self._journal.pack(made.answer)
             with clock.patient():
-                figures = self._figures(made.answer)
+                figures = dict(getattr(self.domain, "figures", lambda answer: {})(made.answer))
                 quality = self._quality(made)
                 self.domain.accept(made.answer)
         number, self.number = self.number, self.number + 1
@@ -376,9 +376,7 @@ class Rounds(Checked):
 
     def _prepare(self) -> None:
         """Call the domain's ``prepare``, if it has one."""
-        prepare = getattr(self.domain, "prepare", None)
-        if prepare is not None:
-            prepare()
+        getattr(self.domain, "prepare", lambda: None)()
 
     def _start(self) -> None:
         """Give the solver the start that the domain provides, if there is one."""
@@ -404,11 +402,6 @@ class Rounds(Checked):
         if time_limit is not None:
             self._overrun.learn(max(0.0, clock() - begin - time_limit))
         return solution
-
-    def _figures(self, answer: Any) -> dict[str, float]:
-        """Return the domain's figures of an answer that is not accepted yet."""
-        figures = getattr(self.domain, "figures", None)
-        return {} if figures is None else dict(figures(answer))
 
     def _quality(self, made: _Made) -> dict[str, float]:
         """Return the objective, the bound and the gap of an answer that is not accepted yet."""
