@@ -240,6 +240,10 @@ class Request:
         """Slot of the request in the store."""
         return self._among.index.slot(self.id)
 
+    def _now(self, field: str) -> Any:
+        """Return a number of the request from the store's table."""
+        return getattr(self._among.store.requests, field)[self.slot]
+
     @property
     def costs(self) -> NDArray[np.float64]:
         """Effective costs, shape (n,): scale and override applied."""
@@ -253,14 +257,13 @@ class Request:
     @property
     def scale(self) -> float:
         """Factor that multiplies all costs that are not overridden."""
-        return float(self._among.store.requests.scale[self.slot])
+        return float(self._now("scale"))
 
     @property
     def columns(self) -> tuple[Hashable, ...] | range:
         """Names of its columns, or ``range(n)`` if they have numbers."""
-        slot = self.slot
-        names = self._among.names.of(slot)
-        return range(int(self._among.store.requests.n_columns[slot])) if names is None else names
+        names = self._among.names.of(self.slot)
+        return range(int(self._now("n_columns"))) if names is None else names
 
     @property
     def override(self) -> dict[Any, float]:
@@ -281,18 +284,18 @@ class Request:
     @property
     def shared_columns(self) -> SharedColumns | None:
         """Handle of its shared columns; None if it has columns of its own or the handle was forgotten."""
-        return self._among.columns.get(int(self._among.store.requests.usage[self.slot]))
+        return self._among.columns.get(int(self._now("usage")))
 
     @property
     def total(self) -> float | None:
         """Total of its sum row; None without a sum row."""
-        table, slot = self._among.store.requests, self.slot
-        return None if table.total[slot] == np.inf else float(table.total[slot])
+        total = float(self._now("total"))
+        return None if total == np.inf else total
 
     @property
     def relation(self) -> Relation | None:
         """Relation of its sum row, "<=" or "=="; None without a sum row."""
-        return None if self.total is None else _RELATIONS[bool(self._among.store.requests.exact[self.slot])]
+        return None if self.total is None else _RELATIONS[bool(self._now("exact"))]
 
     @property
     def upper(self) -> NDArray[np.float64]:
@@ -302,7 +305,7 @@ class Request:
     @property
     def integral(self) -> bool:
         """True if the request asks for an integral allocation."""
-        return bool(self._among.store.requests.integral[self.slot])
+        return bool(self._now("integral"))
 
     @property
     def start(self) -> dict[Any, float] | None:
@@ -319,7 +322,7 @@ class Request:
         return self._among.store.terms.get(self.slot)
 
     def __repr__(self) -> str:
-        n = int(self._among.store.requests.n_columns[self.slot])
+        n = int(self._now("n_columns"))
         row = "" if self.total is None else f", sum {self.relation} {self.total:g}"
         return f"<request {self.id!r}: {_counted(n, 'column')}{row}>"
 
