@@ -45,8 +45,6 @@ _FILE = "journal.sqlite"
 """Name of the file in a journal's folder."""
 _LOCK = "lock"
 _TAKEN = pack_edit(Edit(TAKE_STARTS))
-_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-"""Errors of edits that do not fit the program."""
 
 
 class Journal(WrittenProgram):
@@ -309,7 +307,7 @@ class Journal(WrittenProgram):
                 self._edits_size += len(edit)
         except (CopterError, ValueFormatError) as why:
             raise wrong(f"round {number} cannot be replayed: {why}") from why
-        except _UNFIT as why:
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as why:
             raise wrong(f"round {number} cannot be replayed") from why
 
 
