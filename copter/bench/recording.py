@@ -23,7 +23,7 @@ import numpy as np
 
 from copter.bench.course import EditedCourse, Figure, Rounding
 from copter.bench.settings import Record
-from copter.durable.edits import WrittenProgram, read_edit
+from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.durable.program_file import ProgramFile
 from copter.durable.snapshot import pack
 from copter.durable.values import ValueFormatError
@@ -85,7 +85,7 @@ def read_rounds(path: Path, program: ContinualProgram) -> Iterator[Iterator[Call
 
 def _edit(file: ProgramFile, program: ContinualProgram, content: bytes) -> Callable[[], object]:
     try:
-        return partial(program.apply, read_edit(content))
+        return partial(make_edit, program, read_edit(content))
     except ValueFormatError as wrong:
         raise file.wrong(f"contains an edit that cannot be read: {wrong}") from None
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from copter.durable.edits import WrittenProgram, pack_edit, read_edit
+from copter.durable.edits import WrittenProgram, make_edit, pack_edit, read_edit
 from copter.durable.files import lock_file, sync_folder
 from copter.durable.program_file import ProgramFile
 from copter.durable.snapshot import pack, restore_solver, solver_values, unpack
@@ -303,7 +303,7 @@ class Journal(WrittenProgram):
         wrong = self._usable().wrong
         try:
             for edit in edits:
-                ContinualProgram.apply(self, read_edit(edit, self._classes))  # is recorded already
+                make_edit(self, read_edit(edit, self._classes))
                 self._edits_size += len(edit)
         except (CopterError, ValueFormatError) as why:
             raise wrong(f"round {number} cannot be replayed: {why}") from why

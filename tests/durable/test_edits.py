@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ContinualProgram, LogTerm
-from copter.durable.edits import WrittenProgram, read_edit
+from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.durable.soundness import Unsound, check_program, check_store
+from copter.durable.values import ValueFormatError
 from support.amounts import examples
 from support.edit_forms import bulk, empty, requests, same
 from support.strategies import snapshot
@@ -29,7 +30,7 @@ class Written(WrittenProgram):
 def replayed(program: Written) -> ContinualProgram:
     twin = ContinualProgram()
     for edit in program.edits:
-        twin.apply(read_edit(edit))
+        make_edit(twin, read_edit(edit))
     return twin
 
 
@@ -50,7 +51,7 @@ def test_requests_in_bulk(some, form):
 
 
 def test_every_edit_of_a_lively_program():
-    program = lively()
+    program, _ = lively()
     program.update_resources("a", by=2)
     program.update_requests(["v"], overrides=([1], [1], [9.0]))
     program.remove_request("v")
@@ -58,13 +59,37 @@ def test_every_edit_of_a_lively_program():
     assert snapshot(twin) == snapshot(program) and twin.shared_columns == program.shared_columns
 
 
+JUNK = [None, -1, 0, 2**62, 1.5, np.nan, np.inf, True, "x", (), [1], b"", {}, np.empty(0), np.zeros((2, 2))]
+
+
+def mutated(rng, value):
+    """Something else than a field of an edit."""
+    if isinstance(value, tuple) and value and rng.random() < 0.8:
+        k = int(rng.integers(len(value)))
+        changed = [mutated(rng, each) if i == k else each for i, each in enumerate(value)]
+        return type(value)(*changed) if hasattr(value, "_fields") else tuple(changed)
+    if isinstance(value, np.ndarray) and value.size and value.dtype != object and rng.random() < 0.7:
+        kind = int(rng.integers(4))
+        if kind == 0:
+            return value[:-1]
+        if kind == 1:
+            return value.astype(rng.choice([np.float64, np.int64, np.int8, np.bool_]))
+        other = value.copy()
+        other.flat[rng.integers(value.size)] = rng.choice(
+            [-1, 0, 1, 3, 100, 2**62 if value.itemsize == 8 else 99]
+        )
+        return other
+    return JUNK[int(rng.integers(len(JUNK)))]
+
+
 def lively():
-    """A program that had all kinds of requests and edits."""
+    """A program of all kinds of requests, and valid edits of it."""
     program = Written()
     program.add_resources(["a", "b"], upper=[8.0, 9.0])
     columns, costs = program.share_columns({"a": [1.0, 2.0]}, 2), [-1.0, -2.0]
     program.add_request("log", [-1.0, -1.0], {"b": [1.0, 1.0]}, total=2.0, term=LogTerm(1.0, 1.0))
     program.add_requests(["x", "y"], [costs, costs], None, columns, totals=1.0, overrides=[{0: 3.0}, None])
+    before = len(program.edits)
     program.share_columns({"b": 2.0}, 1)
     usages = [columns, {"a": ([1], [1.0])}]
     program.add_requests(
@@ -78,7 +103,29 @@ def lively():
     program.remove_requests(["w"])
     program.forget(columns)
     program.remove_resources("b")
-    return program
+    return program, before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_edit_that_does_not_fit_is_refused_and_whatever_is_made_is_sound(seed):
+    rng, (program, before) = np.random.default_rng(seed), lively()
+    refused = 0
+    for _ in range(150):
+        twin = ContinualProgram()
+        stop = int(rng.integers(before, len(program.edits)))
+        for content in program.edits[:stop]:
+            make_edit(twin, read_edit(content))
+        edit = read_edit(program.edits[stop])
+        name = str(rng.choice(edit._fields[1:]))
+        clock, wrong = twin.store.clock, edit._replace(**{name: mutated(rng, getattr(edit, name))})
+        try:
+            make_edit(twin, wrong)
+        except ValueFormatError:
+            refused += 1
+            assert twin.store.clock == clock
+        check_store(twin.store)
+        check_program(twin)
+    assert refused > 30
 
 
 @pytest.mark.parametrize("column", [-1, 2])

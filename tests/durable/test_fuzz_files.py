@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from copter import ContinualProgram, LogTerm, ProximalPoint
+from copter import ContinualProgram, Journal, LogTerm, ProximalPoint
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import ValueFormatError, decode, encode
 from copter.errors import FileError
@@ -131,11 +131,12 @@ def saved(tmp_path_factory):
     return path, path.read_bytes()
 
 
-def rewrite(file: ProgramFile, name: str, how: list) -> None:
-    """Change the bytes of an item, and put its checksum right."""
-    (old,) = file.database.execute("SELECT content FROM items WHERE name = ?", (name,)).fetchone()
-    file.database.execute("DELETE FROM items WHERE name = ?", (name,))
-    file._put("items", (name,), changed(old, how))
+def rewrite(file: ProgramFile, table: str, key: tuple, how: list) -> None:
+    """Change the bytes of a value, and put its checksum right."""
+    where = "name = ?" if table == "items" else "round = ? AND number = ?"
+    (old,) = file.database.execute(f"SELECT content FROM {table} WHERE {where}", key).fetchone()
+    file.database.execute(f"DELETE FROM {table} WHERE {where}", key)
+    file._put(table, key, changed(old, how))
 
 
 @settings(QUICK, max_examples=5 * EXAMPLES)
@@ -145,7 +146,7 @@ def test_changed_snapshots_are_programs_or_refused(saved, which, how):
     path.write_bytes(content)
     file = ProgramFile(path)
     names = [name for (name,) in file.database.execute("SELECT name FROM items ORDER BY name")]
-    rewrite(file, names[which % len(names)], how)
+    rewrite(file, "items", (names[which % len(names)],), how)
     file.database.execute("PRAGMA journal_mode = OFF")
     file.close()
     try:
@@ -157,3 +158,33 @@ def test_changed_snapshots_are_programs_or_refused(saved, which, how):
         program.requests[id].costs, program.requests[id].term
     program.remove_requests(program.request_ids)
     program.add_request("new", [1.0] * 5, dict.fromkeys(program.resource_ids, 1.0), total=1)
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fuzz")
+    with Journal(folder, ProximalPoint()) as journal:
+        journal.add_resource("a", 3.0)
+        template = journal.share_columns({"a": 1.0}, 2)
+        journal.add_requests(["x", "y"], [-1.0, -2.0, -3.0, -4.0], [2, 2], template, totals=[1.0, 1.0])
+        journal.solve()
+        journal.update_requests(["x"], scales=[2.0])
+        journal.add_request("z", [-1.0], {"a": ([0], [2.0])}, upper=1.0, term=LogTerm(1.0))
+        journal.solve()
+    return folder, (folder / "journal.sqlite").read_bytes()
+
+
+@settings(QUICK, max_examples=5 * EXAMPLES)
+@given(which=st.integers(0, 99), how=changes)
+def test_changed_rounds_are_made_or_refused(rounds, which, how):
+    folder, content = rounds
+    (folder / "journal.sqlite").write_bytes(content)
+    file = ProgramFile(folder / "journal.sqlite")
+    keys = file.database.execute("SELECT round, number FROM edits ORDER BY round, number").fetchall()
+    assert len(keys) == 5
+    rewrite(file, "edits", keys[which % len(keys)], how)
+    file.close()
+    try:
+        Journal(folder, ProximalPoint()).close()
+    except FileError as refused:
+        assert refused.path == str(folder / "journal.sqlite")

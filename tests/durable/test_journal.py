@@ -21,12 +21,12 @@ import copter.durable.journal
 import copter.durable.program_file
 import copter.durable.snapshot
 import copter.program.index
-from copter import ContinualProgram, Journal, ProximalPoint, make_solver
+from copter import ContinualProgram, Journal, LogTerm, ProximalPoint, make_solver
 from copter.durable.edits import pack_edit
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
 from copter.errors import ConcurrentUseError, CopterError, EditError, FileError
-from copter.store.edit import Edit
+from copter.store.edit import Edit, EditedColumns, Entries, Runs
 from support.amounts import longer
 from support.journal_rounds import essence, make_round
 from support.rich_program import edit, rich, same_answers
@@ -530,11 +530,22 @@ def refuse_round(path, edit, begin):
         Journal(path)
 
 
+def one_column(row=0):
+    return EditedColumns(np.array([1]), np.array([0, 1]), np.array([row]), np.ones(1))
+
+
 @pytest.mark.parametrize(
     "edit",
     [
+        pack_edit(Edit("share_columns", sizes=np.array([2**40]), columns=one_column())),
+        pack_edit(Edit("share_columns", sizes=np.array([1]), columns=one_column(row=7))),
         pack_edit(Edit("no_such_verb")),
         pack_edit(Edit("remove_requests", ids=["nobody"], slots=np.array([0]))),
+        pack_edit(Edit("update_requests", slots=np.array([0]), scales=2.0)),
+        pack_edit(Edit("add_requests", ids=["x"], sizes=np.array([1]), usage=0)),
+        pack_edit(Edit("forget_columns", slots=np.array([0]))),
+        pack_edit(Edit("update_resources", slots=np.array([1]), lower=np.zeros(1), upper=np.ones(1))),
+        encode({"verb": "add_resources", "ids": [["no", "id"]]}),
         encode({"verb": "add_resources", "nothing": 1}),
         encode(["add_resources"]),
         b"",
@@ -542,6 +553,55 @@ def refuse_round(path, edit, begin):
 )
 def test_a_round_that_was_never_made_is_refused_by_name(tmp_path, edit):
     refuse_round(tmp_path, edit, lambda journal: journal.add_resource("a"))
+
+
+def runs(*values):
+    return Runs(np.array([len(values)]), np.array(values))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"scales": np.array([np.inf])},
+        {"scales": np.array([0.0])},
+        {"costs": runs(np.nan, 1.0)},
+        {"costs": runs(1.0)},
+        {"upper": runs(-1.0, 1.0)},
+        {"upper": -1.0},
+        {"totals": np.array([-1.0]), "exact": False},
+        {"totals": np.array([np.inf]), "exact": True},
+        {"totals": np.array([np.inf])},
+        {"overrides": Entries(None, np.array([2]), np.array([0, 2]), np.ones(2))},
+        {"overrides": Entries(None, np.array([2]), np.array([0, 0]), np.ones(2))},
+        {"overrides": Entries(None, np.array([2]), np.array([0]), np.ones(1))},
+        {"starts": Entries(np.array([False]), np.array([1]), np.array([0]), np.ones(1))},
+        {"starts": Entries(None, np.array([1]), np.array([-1]), np.ones(1))},
+        {"names": ("weight",), "parameters": np.ones((1, 1))},
+        {"terms": np.array([LogTerm(1.0)], object)},
+        {"integral": 1},
+        {"sizes": np.array([2])},
+    ],
+)
+def test_numbers_that_no_verb_takes_are_refused(tmp_path, fields):
+    edit = pack_edit(Edit("update_requests", slots=np.array([0]), **fields))
+    refuse_round(tmp_path, edit, lambda journal: journal.add_request("x", [1.0, 2.0], {}, total=1.0))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0, 0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([0, 2]), np.array([0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([-1, 1]), np.array([0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([1, 0]), np.array([0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0]), np.array([np.inf])),
+        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0.5]), np.ones(1)),
+        EditedColumns(np.array([2]), np.array([0, 1]), np.array([0]), np.ones(1)),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(tmp_path, columns):
+    edit = pack_edit(Edit("share_columns", sizes=np.array([1]), columns=columns))
+    refuse_round(tmp_path, edit, lambda journal: journal.add_resource("a", 1.0))
 
 
 @pytest.mark.parametrize("statement", range(1, 60, 7))

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, LogTerm
+from copter.durable.edits import make_edit
+from copter.durable.values import ValueFormatError
 from copter.errors import EditError, FileError
 from copter.store.edit import Edit
 from support.strategies import snapshot
@@ -80,8 +82,8 @@ def test_a_recorded_edit_is_refused():
     program = made()
     edit = Edit("update_requests", slots=np.array([0]), exact=False, totals=np.array([INF]))
     before = snapshot(program)
-    with pytest.raises(EditError, match="column 0"):
-        program.apply(edit)
+    with pytest.raises(ValueFormatError, match="column 0"):
+        make_edit(program, edit)
     assert snapshot(program) == before
 
 
