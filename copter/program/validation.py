@@ -35,8 +35,6 @@ _Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 _FEW = 64
 _PLAIN, _PLAIN_MOST = 2.0**10, 2.0**42
 """Sums of multiples of 1/1024 that are smaller than 2**42 are exact."""
-_MOST_DENOMINATOR = 10**7
-"""Largest denominator of a fraction that a bound is taken for."""
 _LOST = 1e-12
 """Tolerance, relative to a change, within which a bound counts as reached."""
 MOST_COLUMNS = 2**31 - 1
@@ -387,7 +385,7 @@ def moved_bounds(
 
 
 def _moved(old: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return old + change, each read as a simple fraction that rounds to it."""
+    """Return old + change, each read as the fraction with the smallest denominator that rounds to it."""
     total = old + change
     fine = np.isfinite(total) & (abs(old) + abs(change) < _PLAIN_MOST)
     plain = (old * _PLAIN == np.rint(old * _PLAIN)) & (change * _PLAIN == np.rint(change * _PLAIN))
@@ -397,9 +395,20 @@ def _moved(old: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.
 
 
 def _simplest(value: float) -> Fraction:
-    """Return a simple fraction that rounds to a finite number, else the number itself."""
-    near = Fraction(value).limit_denominator(_MOST_DENOMINATOR)
-    return near if float(near) == value else Fraction(value)
+    """Return the fraction with the least denominator that rounds to a finite number."""
+    if value < 0.0:
+        return -_simplest(-value)
+    whole = Fraction(value)
+    room = Fraction(math.ulp(value)) * Fraction(499, 1000)
+    low, high = whole - room, whole + room
+    # Convergents of the common continued fraction of both ends (Stern-Brocot tree).
+    before, now = (0, 1), (1, 0)
+    while True:
+        part = math.ceil(low) if math.ceil(low) <= high else math.floor(low)
+        before, now = now, (before[0] + part * now[0], before[1] + part * now[1])
+        if low <= part <= high:
+            return Fraction(*now)
+        low, high = 1 / (high - part), 1 / (low - part)
 
 
 def places_of(
