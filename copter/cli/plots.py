@@ -9,10 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.bench.report.model import Picture
 from copter.bench.report.pictures import as_svg, themed
-from copter.extras import extra
-
-with extra("cli"):
-    from matplotlib.figure import Figure
 
 _SIZE = 7.5, 3.8
 
@@ -25,7 +21,6 @@ def over_time(
     caption: str,
     *,
     logarithmic: bool = False,
-    limits: tuple[float, float] | None = None,
     axis: str = "simulated time (hours)",
 ) -> Picture:
     """Return a picture with one line per series over simulated time, or over another horizontal axis.
@@ -42,8 +37,6 @@ def over_time(
         Label of the vertical axis, caption of the picture.
     logarithmic : bool
         True for a logarithmic vertical axis.
-    limits : (float, float), optional
-        Ends of the vertical axis.
     axis : str
         Label of the horizontal axis.
     """
@@ -52,35 +45,27 @@ def over_time(
     for each, values in series.items():
         places = across[each] if isinstance(across, Mapping) else across
         axes.plot(places, values, linewidth=1.0, label=each)
-    if limits:
-        axes.set_ylim(*limits)
     if len(series) > 1:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
-    return picture(name, caption, figure)
+    return Picture(name, caption, as_svg(figure, caption))
 
 
-def round_times(
-    across: ArrayLike, of: Callable[[str], NDArray[np.float64]], *, axis: str = "simulated time (hours)"
-) -> Picture:
+def round_times(across: ArrayLike, of: Callable[[str], NDArray[np.float64]]) -> Picture:
     """Return a picture of the milliseconds of edit, solve and rounding in each round.
 
     Parameters
     ----------
     across : array-like, shape (n,)
-        Horizontal positions.
+        Numbers of the rounds.
     of : callable
         Function of the name of a field of the rounds that returns its values, shape (n,).
-    axis : str
-        Label of the horizontal axis.
     """
     # a logarithmic axis has no place for a time of 0
     times = {part: 1e3 * np.maximum(of(f"{part}_seconds"), 1e-9) for part in ("edit", "solve", "rounding")}
-    return over_time("time", across, times, "time (ms)", "Time of each round", logarithmic=True, axis=axis)
+    return over_time("time", across, times, "time (ms)", "Time of each round", logarithmic=True, axis="round")
 
 
-def cumulative(
-    name: str, samples: Mapping[str, Sequence[float]], label: str, caption: str, *, mark: float | None = None
-) -> Picture:
+def cumulative(name: str, samples: Mapping[str, Sequence[float]], label: str, caption: str) -> Picture:
     """Return a picture of the cumulative distribution of each set of samples, on a logarithmic axis.
 
     Parameters
@@ -91,8 +76,6 @@ def cumulative(
         Samples by the name of the line.
     label : str
         Label of the horizontal axis.
-    mark : float, optional
-        Position of a vertical line.
     """
     figure, axes = themed(*_SIZE)
     axes.set(xlabel=label, ylabel="fraction", ylim=(0.0, 1.02))
@@ -103,11 +86,4 @@ def cumulative(
     if shown:
         axes.set_xscale("log")
         axes.legend(loc="lower right", fontsize="small", frameon=False)
-    if mark is not None:
-        axes.axvline(mark, color="black", linewidth=0.8, linestyle=":")
-    return picture(name, caption, figure)
-
-
-def picture(name: str, caption: str, figure: Figure) -> Picture:
-    """Return a figure as a picture of a page."""
     return Picture(name, caption, as_svg(figure, caption))

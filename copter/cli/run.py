@@ -212,7 +212,7 @@ class PlayedRounds:
             over_time(name, rounds, {name: self.of(name)}, heading, f"{heading} by round", axis="round")
             for name, heading in headings.items()
         )
-        return (*figures, round_times(rounds, self.of, axis="round"))
+        return (*figures, round_times(rounds, self.of))
 
 
 def run_course(
@@ -222,7 +222,6 @@ def run_course(
     columns: Mapping[str, str],
     show: Callable[[Record], str],
     total: int,
-    sections: Callable[[], Iterable[Claim]] = tuple,
 ) -> None:
     """Play the rounds of a course with a solver or a method, and end the run with their figures.
 
@@ -238,8 +237,6 @@ def run_course(
         Function of a record that returns the text next to the progress bar.
     total : int
         Number of rounds.
-    sections : callable
-        Function that returns further sections of the page.
     """
     from copter.bench.rounds import warm_up
 
@@ -254,21 +251,14 @@ def run_course(
             yield record
 
     follow(rounds(), "rounds", total, show, quiet=run.options.quiet)
-    end_rounds(run, played, chosen.name, sections)
+    end_rounds(run, played, chosen.name)
 
 
-def end_rounds(
-    run: Run, played: PlayedRounds, solver: str, sections: Callable[[], Iterable[Claim]] = tuple
-) -> None:
-    """End a run with the figures of its rounds; `sections` returns further sections of the page."""
+def end_rounds(run: Run, played: PlayedRounds, solver: str) -> None:
+    """End a run with the figures and the pictures of its rounds."""
     summary = played.summary()
     tables = [played.table(run.title, summary, run.wall_seconds)]
-    run.end(
-        summary,
-        tables,
-        lambda: [Claim("rounds", "Rounds", pictures=played.pictures()), *sections()],
-        solver=solver,
-    )
+    run.end(summary, tables, lambda: [Claim("rounds", "Rounds", pictures=played.pictures())], solver=solver)
 
 
 def follow(

@@ -85,14 +85,14 @@ RUNS = [
         "traffic --topology ring.graphml --rounds 3 --change failures",
         "max-flow: ring, 42 demands, copter",
         "rounds.csv links.csv",
-        "network total_flow time",
+        "total_flow time",
         "rounds solver figures",
     ),
     (
         "shockwave --jobs trace.json --gpus 8 --policy shockwave,gavel,srpt",
         "srpt",
         "rounds.csv jobs.csv allocations.csv",
-        "jct ftf jobs used gpus-shockwave gpus-gavel",
+        "jct ftf jobs used",
         "jobs gpus policies",
     ),
     (
@@ -113,7 +113,7 @@ RUNS = [
         "cluster --trace jobs.csv --policy srtf,tiresias",
         "tiresias",
         "rounds.csv jobs.csv allocations.csv",
-        "jct ftf jobs used gpus-srtf",
+        "jct ftf jobs used",
         "policies",
     ),
 ]

@@ -32,8 +32,6 @@ DEFAULT_CAPACITY = 1000.0
 _SHOWN = 5
 """Largest number of names in a warning."""
 
-_POSITIONS = (("Longitude", "Latitude"), ("lon", "lat"), ("x", "y"))
-
 
 class TopologyError(CopterError, ValueError):
     """An invalid topology; the message names the file, the link or the node."""
@@ -51,8 +49,6 @@ class Topology:
         Begin and end of each link; unique, and never the same node.
     capacity : (E,) ndarray of float64
         Finite, nonnegative capacities.
-    position : (N, 2) ndarray of float64 or None
-        Longitude and latitude, or any plane coordinates, for drawings; None if no node has any.
     left_out : tuple of (int, str)
         Position and name of each node of the source that is not in the largest component.  Matrices of all
         nodes can be read if these nodes have no demands.
@@ -63,7 +59,6 @@ class Topology:
     tail: NDArray[np.int32]
     head: NDArray[np.int32]
     capacity: Floats
-    position: Floats | None = None
     left_out: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -91,13 +86,6 @@ class Topology:
                 f"topology {self.name!r}: link {self.link_name(wrong[0])}: capacity = "
                 f"{self.capacity[wrong[0]]}: must be finite and not negative"
             )
-        if self.position is not None:
-            position = np.ascontiguousarray(self.position, np.float64)
-            if position.shape != (self.n_nodes, 2):
-                raise TopologyError(
-                    f"topology {self.name!r}: position: shape = {position.shape}: must be ({self.n_nodes}, 2)"
-                )
-            object.__setattr__(self, "position", position)
 
     @property
     def n_nodes(self) -> int:
@@ -194,7 +182,6 @@ class Topology:
             np.array([number[tail] for tail, _ in ends], np.int32),
             np.array([number[head] for _, head in ends], np.int32),
             np.array(values, np.float64),
-            _positions(graph, kept),
             left_out,
         )
 
@@ -304,36 +291,3 @@ def _largest_component(
         raise TopologyError(f"topology {name!r}: must have at least one node")
     largest = max(nx.strongly_connected_components(graph), key=len)
     return [node for node in graph if node in largest]
-
-
-def _position(node: Hashable, pair: object) -> Floats:
-    try:
-        place = np.array(pair, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        place = np.empty(0)
-    if place.shape != (2,) or not np.isfinite(place).all():
-        raise TopologyError(f"node {node!r}: position = {pair!r}: must be two finite numbers")
-    return place
-
-
-def _positions(graph: nx.Graph, nodes: list[Hashable]) -> Floats | None:
-    """Return coordinates from the files' attributes; a node without any gets its neighbours' mean.
-
-    In many files of the Topology Zoo, some nodes have no known location.
-    """
-    found: dict[Hashable, Floats] = {}
-    for node in nodes:
-        data = graph.nodes[node]
-        pairs = [data[key] for key in ("pos",) if key in data]
-        pairs += [(data[x], data[y]) for x, y in _POSITIONS if x in data and y in data]
-        if pairs:
-            found[node] = _position(node, pairs[0])
-    if not found:
-        return None
-    while len(found) < len(nodes):
-        located = set(found)
-        for node in nodes:
-            beside = [found[near] for near in nx.all_neighbors(graph, node) if near in located]
-            if beside and node not in located:
-                found[node] = np.mean(beside, axis=0)
-    return np.array([found[node] for node in nodes])

@@ -153,18 +153,10 @@ def test_a_file_that_is_no_topology_is_named(tmp_path, file, text, words):
     assert str(path) in str(raised.value)
 
 
-def test_nodes_without_coordinates_lie_amid_their_neighbours():
-    graph = nx.path_graph(4)
-    for node, place in ((0, (0.0, 0.0)), (2, (2.0, 4.0))):
-        graph.nodes[node].update(Longitude=place[0], Latitude=place[1])
-    assert Topology.from_networkx(graph).position.tolist() == [[0, 0], [1, 2], [2, 4], [2, 4]]
-    assert Topology.from_networkx(nx.path_graph(4)).position is None
-
-
 def test_topohub_by_name():
     topology = load_topology("topozoo/Abilene", capacity=10)
     assert (topology.name, topology.n_nodes, topology.n_links) == ("topozoo/Abilene", 11, 28)
-    assert (topology.capacity == 10).all() and topology.position.shape == (11, 2)
+    assert (topology.capacity == 10).all()
     with pytest.raises(TopologyError, match="'topozoo/Nowhere': must be a file or a topology"):
         load_topology("topozoo/Nowhere")
 
