@@ -32,7 +32,7 @@ Examples:
   copter reproduce --list
   copter reproduce sia-table-3.3 --seeds 3
   copter reproduce sia-table-3.3 --seeds 10 --ray auto
-  copter reproduce pollux-table-3 --data data/ --json pollux.json
+  copter reproduce shockwave-table-3 --data data/ --json table.json
   copter reproduce --all papers/ --data data/ --ray auto
 """
 

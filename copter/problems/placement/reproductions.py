@@ -18,7 +18,6 @@ from copter.problems.placement.experiment import Experiment
 from copter.problems.reading import find, read_csv
 
 _FOLDER = "placement/alibaba_gpu_v2023"
-_FAILURE_DEMANDS = (80, 90, 100, 110, 120, 130)
 _ALLOCATED = "allocated at 100%"
 
 

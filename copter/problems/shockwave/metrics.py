@@ -16,7 +16,7 @@ over all GPU time from the first arrival to the last completion.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -108,10 +108,6 @@ class MarketMetrics:
             unfair_fraction_tolerant=float(np.mean(ftf > _TOLERANT_FTF)),
             utilisation=used / (gpus * makespan),
         )
-
-    def as_row(self) -> dict[str, float]:
-        """Return the metrics by name."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

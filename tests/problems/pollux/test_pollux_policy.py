@@ -1,10 +1,8 @@
-"""Pollux on small clusters, its fitness by hand, and the results that its authors ship."""
+"""Pollux on small clusters, and its fitness by hand."""
 
 import numpy as np
 import pytest
 
-from copter.bench.reproduction import Effort
-from copter.errors import InputError
 from copter.problems.cluster import make_policy
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import Timer
@@ -12,7 +10,6 @@ from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux import POWER_MEAN, WEIGHTED_MEAN, Fitness, Pollux
-from copter.problems.pollux.artifact import Artifact
 from support.policy_cases import simulate, state_of
 
 T4 = Cluster([GpuType("t4", 4, 4)])
@@ -120,8 +117,3 @@ def test_a_restart_costs_a_quarter_or_a_share_that_falls_with_age():
     timer.time = 270.0
     assert WEIGHTED_MEAN.restarted(speedup, job) == [1.75]
     assert POWER_MEAN.restarted(speedup, job) == pytest.approx([2.0 * (270 - 60) / 300])
-
-
-def test_a_folder_without_the_artifact_is_named(tmp_path):
-    with pytest.raises(InputError, match="petuum"):
-        Artifact(Effort(data=tmp_path))

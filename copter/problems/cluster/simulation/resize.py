@@ -1,8 +1,7 @@
 """Delays and slowdowns of jobs: starts, changes of their GPUs, moves, and shared nodes.
 
 The costs of changes follow the papers.  :class:`CheckpointRestart`, the default, is Sia's model.  The others
-are the constant delay of Pollux' simulator, the dispatch of Shockwave's simulator, and the resizes of CoDDL,
-where a job runs while new GPUs prepare.
+are the dispatch of Shockwave's simulator, and the resizes of CoDDL, where a job runs while new GPUs prepare.
 
 Jobs on more than one node synchronise over the network; two of them on the same node compete for its network
 card (:class:`SharedNodes`).  Pollux (section 5.3.2) injects slowdowns of 0 to 50% for each distributed job
@@ -56,17 +55,6 @@ def _checked(seconds: float) -> float:
     if not 0 <= seconds < math.inf:
         raise ValueError(f"seconds = {seconds}: must be finite and not negative")
     return float(seconds)
-
-
-class FixedDelay(Resize):
-    """Every start, change and move costs the same time (Pollux section 5.3: 30 s)."""
-
-    def __init__(self, seconds: float = 30.0) -> None:
-        self._seconds = _checked(seconds)
-
-    def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Return the constant delay."""
-        return self._seconds
 
 
 class DispatchRestart(Resize):
