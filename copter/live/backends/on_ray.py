@@ -115,7 +115,6 @@ class RayBackend:
 
     name = "ray"
     picks_devices = True
-    notice = ""
 
     def __init__(
         self,
