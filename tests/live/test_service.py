@@ -297,7 +297,7 @@ def test_a_record_that_was_changed_does_not_play_again(tmp_path):
     assert different and different[0][1] != different[0][2]
 
 
-@pytest.mark.parametrize("policy", ["sia", "pollux", "srtf", "tiresias-l", "shockwave", "afs-l", "gavel"])
+@pytest.mark.parametrize("policy", ["sia", "pollux", "srtf", "shockwave", "afs-l", "gavel"])
 def test_any_policy_runs_live_and_its_record_plays_again(tmp_path, policy):
     rng, clock, backend = random.Random(policy), Turned(), MemoryBackend()
     service = make_service(tmp_path, backend, clock, policy=policy)

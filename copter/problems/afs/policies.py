@@ -80,8 +80,8 @@ def packed(pool: GpuPool, count: Ints) -> Ints:
     return regulate(pool.curves, count)
 
 
-def raise_by_gain(pool: GpuPool, jobs: Ints, count: Ints, free: int, gain: _Gain) -> int:
-    """Raise counts unit by unit, the largest gain per GPU first, and return the GPUs that no job can use.
+def raise_by_gain(pool: GpuPool, jobs: Ints, count: Ints, free: int, gain: _Gain) -> None:
+    """Raise counts unit by unit, the largest gain per GPU first.
 
     `jobs`: jobs whose counts may grow. `count`: changed in place. `free`: GPUs to assign.
     """
@@ -96,7 +96,6 @@ def raise_by_gain(pool: GpuPool, jobs: Ints, count: Ints, free: int, gain: _Gain
         best = int((gain(jobs, curves.speed[at], curves.speed[at + step]) / step).argmax())
         count[jobs[best]] += step[best]
         free -= int(step[best])
-    return free
 
 
 class AfsL(SharePolicy):

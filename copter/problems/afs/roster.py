@@ -23,13 +23,10 @@ _ROW = np.dtype(
     [
         ("there", "?"),
         ("type", "i8"),
-        ("arrived", "f8"),
         ("work", "f8"),
         ("done", "f8"),
         ("ran", "f8"),
         ("units", "i8"),
-        ("since", "f8"),
-        ("mark", "f8"),
         ("rank", "f8"),
         ("runs", "?"),
         ("reserved", "?"),
@@ -47,14 +44,12 @@ _NO_TYPE = -1
 class GpuPool:
     """Free GPUs of one type, and the n jobs bound to it in order of arrival, without reserved ones.
 
-    `time`: seconds. `gpus`: GPUs to share. `rows`: a copy, with the fields `arrived` (seconds), `work`
-    (remaining progress), `done` (progress so far), `ran` (seconds), `units`, `since` and `mark` (for the
-    policy; first 0, the time of submission and NaN), `rank` (uniform in [0, 1), drawn at the arrival), `runs`
-    and `reserved` (bool), `request` (GPUs that the user requested) and `request_speed` (progress per second
-    with them). `slots`: indices of these rows in the roster.
+    `gpus`: GPUs to share. `rows`: a copy, with the fields `work` (remaining progress),
+    `done` (progress so far), `ran` (seconds), `units` (for the policy; first 0), `rank` (uniform in [0, 1),
+    drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that the user requested) and
+    `request_speed` (progress per second with them). `slots`: indices of these rows in the roster.
     """
 
-    time: float
     gpus: int
     rows: NDArray[Any]
     slots: Ints
@@ -153,8 +148,7 @@ class Roster:
         self._levels.append(job.level)
         self._slots[job.name] = slot
         row = self.rows[slot]
-        row["there"], row["arrived"], row["rank"] = True, job.submitted, self._rng.random()
-        row["since"], row["mark"] = job.submitted, np.nan
+        row["there"], row["rank"] = True, self._rng.random()
         row["work"], row["done"], row["ran"] = job.work - job.progress, job.progress, job.run_seconds
         row["units"], row["runs"], row["reserved"] = 0, False, job.submission.reserved
         self._bind(slot, cluster)
@@ -253,7 +247,7 @@ class Roster:
             slots = np.flatnonzero(there & (rows["type"] == position))
             part = rows[slots]
             curves = Curves(self._speed, self._unit, part["begin"], part["first"], part["top"])
-            listed.append((type, GpuPool(now.time, free[type], part, slots, curves)))
+            listed.append((type, GpuPool(free[type], part, slots, curves)))
         return listed, kept
 
     def give(self, cluster: Cluster, type: str, pool: GpuPool, count: Ints) -> dict[str, Configuration]:

@@ -11,7 +11,6 @@ from copter.problems.policies.mechanism import Mechanism as Mechanism
 from copter.problems.policies.mechanism import RigidRound as RigidRound
 from copter.problems.policies.mechanism import look as look
 from copter.problems.policies.optimus import Optimus as Optimus
-from copter.problems.policies.optimus import OptimusEvents as OptimusEvents
 from copter.problems.policies.shortest import OpenShop as OpenShop
 from copter.problems.policies.shortest import ShortestFirst as ShortestFirst
 from copter.problems.policies.shortest import Srsf as Srsf
@@ -19,6 +18,4 @@ from copter.problems.policies.shortest import SrsfElastic as SrsfElastic
 from copter.problems.policies.shortest import Srtf as Srtf
 from copter.problems.policies.shortest import SrtfElastic as SrtfElastic
 from copter.problems.policies.themis import Themis as Themis
-from copter.problems.policies.themis import ThemisElastic as ThemisElastic
 from copter.problems.policies.tiresias import Tiresias as Tiresias
-from copter.problems.policies.tiresias import TiresiasL as TiresiasL

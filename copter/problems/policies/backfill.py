@@ -1,6 +1,6 @@
-"""Queues as operators know them: backfilling with a reservation, and heads of queues only.
+"""A queue as operators know it: first come, first served with backfilling, for rigid jobs.
 
-Both are rigid and do not stop jobs.  They are the rules against which :mod:`.queue` is compared.
+No job is stopped.  This is the rule against which :mod:`.queue` is compared.
 """
 
 from __future__ import annotations
@@ -49,42 +49,6 @@ class Backfill:
             else:
                 if options and reserved.type is None:
                     reserved = reservation(now, given, free, options)
-        return given
-
-
-class Heads:
-    """One queue for each tenant; only the head of each queue is considered in a round, as Kueue does.
-
-    A head that does not fit is not considered again until a job ends or the number of GPUs changes, and the
-    next round considers the job behind it (Kueue's strategy BestEffortFIFO).
-    """
-
-    name = "queue-heads"
-    kind: Kind = "rigid"
-
-    def __init__(self, *, round_seconds: float = 10.0) -> None:
-        self.round_seconds: float | None = float(round_seconds)
-        self._waiting: set[str] = set()
-        self._capacity: Mapping[str, int] = {}
-
-    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the configurations of running jobs, and of the heads that fit."""
-        free = now.cluster.capacity
-        if now.left or free != self._capacity:
-            self._waiting.clear()
-        self._capacity = dict(free)
-        given = kept(now.jobs.values(), free)
-        seen: set[str] = set()
-        for name, job in now.jobs.items():
-            tenant = job.submission.tenant
-            if name in given or name in self._waiting or tenant in seen:
-                continue
-            seen.add(tenant)
-            chosen = take_first(fastest(job, now.cluster), free)
-            if chosen is None:
-                self._waiting.add(name)
-            else:
-                given[name] = chosen
         return given
 
 

@@ -20,12 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
-import numpy as np
-
-from copter.arrays import Ints
-from copter.problems.afs.allocation import first_shares
-from copter.problems.afs.policies import SharePolicy, raise_by_gain
-from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, pinned
@@ -129,28 +123,3 @@ class _Curve:
         if self.at + 1 == len(self.counts):
             return 0.0
         return (self.seconds[self.at] - self.seconds[self.at + 1]) / self.more
-
-
-class OptimusEvents(SharePolicy):
-    """Optimus at events, without rounds, for traces of months.
-
-    Every job gets the fewest GPUs on which it can run, in order of arrival.  The others are given one unit at
-    a time to the job whose remaining time falls most per GPU.
-
-    Source: AFS also runs Optimus with known lengths (section 5.1).
-    """
-
-    name = "optimus-events"
-    watch = ("done",)
-
-    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
-        count, left = first_shares(pool.curves.first, pool.order(pool.curves.first), pool.gpus)
-        work = pool.rows["work"]
-        raise_by_gain(
-            pool,
-            np.flatnonzero(count),
-            count,
-            left,
-            lambda jobs, speed, more: work[jobs] / speed - work[jobs] / more,
-        )
-        return count

@@ -12,12 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from copter.arrays import Ints
-from copter.problems.afs.allocation import first_shares
-from copter.problems.afs.policies import SharePolicy
-from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
@@ -25,9 +19,6 @@ from copter.problems.policies.mechanism import look
 
 _LIMITS = (16 * 3600.0,)
 """GPU-seconds at which a job leaves each queue except the last."""
-
-
-_ROUNDING = 1e-6
 
 
 class Tiresias:
@@ -56,37 +47,3 @@ class Tiresias:
             self._entered.pop(job.name, None)
         order = sorted(range(len(here.jobs)), key=lambda job: self._entered[here.jobs[job].name])
         return here.allocation(here.pack((job, here.preferences(job)) for job in order))
-
-
-class TiresiasL(SharePolicy):
-    """Tiresias at events, without rounds, for traces of months; moves to a later queue are events.
-
-    Source: AFS compares with it (section 5.1) but gives no limits; those of :class:`Tiresias` are used.
-
-    `limits`: GPU-seconds at which a job leaves each queue except the last, ascending.
-    """
-
-    name = "tiresias-l"
-    watch = ("ran",)
-    kind: Kind = "rigid"
-
-    def __init__(self, *, limits: Sequence[float] = _LIMITS, seed: int = 0) -> None:
-        super().__init__(seed=seed)
-        if not limits or list(limits) != sorted(set(limits)):
-            raise ValueError(f"limits = {limits}: must be ascending")
-        self._limits = np.array([*limits, np.inf])
-
-    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
-        rows = pool.rows
-        service = rows["ran"] * rows["request"] + _ROUNDING
-        queue = np.searchsorted(self._limits, service, side="right")
-        fell = queue > rows["units"]
-        entered = np.where(fell, now.time, rows["since"])
-        self.roster.rows["units"][pool.slots] = queue
-        self.roster.rows["since"][pool.slots] = entered
-        count, _ = first_shares(rows["request"], pool.order(queue, entered), pool.gpus)
-        falls = (self._limits[queue] - service) / rows["request"]
-        next_fall = falls[count > 0].min(initial=np.inf)
-        if np.isfinite(next_fall):
-            now.wake(now.time + float(next_fall) + _ROUNDING)
-        return count

@@ -14,9 +14,6 @@ ALL = (
     "srtf-e",
     "srsf-e",
     "max-min",
-    "tiresias-l",
-    "themis-e",
-    "optimus-events",
 )
 
 
@@ -89,11 +86,3 @@ def test_afs_s_stops_at_the_count_that_is_fastest():
     _, records, jcts = play("afs-s", jobs, gpus=4)
     assert jcts[0] == 40.0
     assert records[0].gpus == {"g": 3}  # 1 and 2: three are no unit, four are not there
-
-
-def test_tiresias_demotes_a_job_when_its_service_reaches_the_limit():
-    """Limit 10 GPU-seconds: the first job falls after 10 s, the second, with two GPUs, 5 s later."""
-    jobs = [(0, [1.0, 1.5], 30, 1), (1, [1.0, 1.5], 30, 2)]
-    _, records, jcts = play("tiresias-l", jobs, limits=[10.0])
-    assert [record.time for record in records] == pytest.approx([0.0, 1.0, 10.0, 15.0, 35.0], abs=1e-4)
-    assert jcts == pytest.approx([35.0, 15 / 1.5 + 39.0], abs=1e-4)

@@ -217,17 +217,6 @@ def test_backfilling_never_delays_the_reservation():
     assert given == {"runs", "short"}
 
 
-def test_only_the_heads_of_queues_are_considered():
-    played = Played(make_policy("queue-heads"), 4)
-    for name, gpus, tenant in (("a1", 3, "a"), ("a2", 1, "a"), ("b1", 2, "b"), ("b2", 1, "b")):
-        played.submit(name, gpus, tenant=tenant)
-    assert played.round()[0] == {"a1"}, "b1 does not fit, and is put aside"
-    assert played.round()[0] == {"a1", "a2"}
-    assert played.round()[0] == {"a1", "a2"}
-    played.end("a1")
-    assert played.round()[0] == {"a2", "b1"}
-
-
 @pytest.mark.parametrize("wrong", ["red", "red=x", "red=-1", "=,"])
 def test_wrong_quotas(wrong):
     with pytest.raises(SettingsError, match="quotas"):
