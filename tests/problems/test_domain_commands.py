@@ -26,7 +26,7 @@ WRONG = {
         ("--policy nobody", "nobody"),
         ("--estimator crystal-ball", "crystal-ball"),
         ("--placement foo", "there are: auto, sia, shared, none"),
-        ("--placement none --interference 0.5", "placement = none: must be another one"),
+        ("--placement none --failures 24", "placement = none: must be another one"),
         ("--set sia", "POLICY.SETTING=VALUE"),
         ("--set sia.nope=1", "policy 'sia': no setting 'nope': there are: p, lam"),
         ("--set sia.scale_up_limit=true", "must be float or none"),

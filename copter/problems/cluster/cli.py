@@ -143,10 +143,6 @@ Examples:
         str,
         typer.Option(callback=one_of(PLACERS, "placer"), help=f"Placer of jobs: {', '.join(PLACERS)}."),
     ] = PLACERS[0]
-    interference: Annotated[
-        float,
-        typer.Option(min=0.0, max=0.99, help="Slowdown of distributed jobs that share a node, 0 to 1."),
-    ] = 0.0
     failures: Annotated[
         float | None,
         typer.Option(callback=positive, help="Mean hours between failures of a node; default: no failures."),

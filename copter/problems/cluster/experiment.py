@@ -28,7 +28,7 @@ from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError, by_name, make_policy, trace_names
 from copter.problems.cluster.report.metrics import interval, over_seeds, summarise
 from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
-from copter.problems.cluster.simulation.resize import Resize, SharedNodes
+from copter.problems.cluster.simulation.resize import Resize
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.workload import Scenario
@@ -119,9 +119,9 @@ class Setup:
 
     `cluster`, `trace`: names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload
     file. `data`: folder of real traces. `jobs`: number of jobs; default: the trace's own. `estimator`,
-    `placement`: names in :mod:`copter.problems.cluster`. `interference`: slowdown of distributed jobs that
-    share a node. `failures`: mean hours between failures of a node. `settings`: settings of policies by name;
-    the name "trace" has the settings of the trace.
+    `placement`: names in :mod:`copter.problems.cluster`. `failures`: mean hours between
+    failures of a node. `settings`: settings of policies by name; the name "trace" has the settings of the
+    trace.
     """
 
     cluster: str = "heterogeneous-64"
@@ -130,7 +130,6 @@ class Setup:
     jobs: int | None = None
     estimator: str = "oracle"
     placement: str = "auto"
-    interference: float = 0.0
     failures: float | None = None
     round_seconds: float | None = None
     max_hours: float | None = None
@@ -146,10 +145,10 @@ class Setup:
         ):
             if name not in known:
                 raise SettingsError(f"unknown {what} {name!r}: {choices(str(name), known)}")
-        for what in ("jobs", "interference", "failures", "round_seconds", "max_hours"):
+        for what in ("jobs", "failures", "round_seconds", "max_hours"):
             _check_number(what, getattr(self, what))
-        if self.placement == "none" and (self.interference or self.failures is not None):
-            raise SettingsError("placement = none: must be another one, with interference or failures")
+        if self.placement == "none" and self.failures is not None:
+            raise SettingsError("placement = none: must be another one, with failures")
         if file and (self.jobs is not None or self.settings.get("trace")):
             what = "the settings `jobs` and of the trace"
             raise SettingsError(f"trace = {self.trace}: {what} do not apply to a workload file")
@@ -168,7 +167,6 @@ class Setup:
             round_seconds=None if made.round_seconds is None else self.round_seconds,
             placer=_PLACERS[self.placement](made),
             resize=self.resize(),
-            interference=SharedNodes(self.interference) if self.interference else None,
             estimator=None if self.estimator == "oracle" else make_estimator(self.estimator, seed),
             events=() if self.failures is None else self._failures(scenario, seed),
             max_hours=self.max_hours,
@@ -198,15 +196,13 @@ class Setup:
 
 
 def _check_number(name: str, value: object) -> None:
-    """Raise SettingsError if a number of a setup is missing or out of its range."""
-    if value is None and name != "interference":
+    """Raise SettingsError if a number of a setup is out of its range."""
+    if value is None:
         return
     kind = "an integer" if name == "jobs" else "a number"
     if isinstance(value, bool) or not isinstance(value, int if name == "jobs" else (int, float)):
         raise SettingsError(f"{name} = {value!r}: must be {kind}")
-    if name == "interference" and not 0 <= value < 1:
-        raise SettingsError(f"interference = {value}: must be at least 0 and below 1")
-    if name != "interference" and not 0 < value < math.inf:
+    if not 0 < value < math.inf:
         raise SettingsError(f"{name} = {value}: must be positive and finite")
 
 

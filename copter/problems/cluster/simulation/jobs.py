@@ -25,21 +25,17 @@ from copter.problems.cluster.workload import JobSubmission, Kind
 class SimulatedJob(Job):
     """A job of a simulation.
 
-    `profile`: true profile, within the adaptivity of its kind. `slowdown`: factor on its speed by
-    interference. `finish_at`: time in seconds at which it completes without further changes.
+    `profile`: true profile, within the adaptivity of its kind. `finish_at`: time in seconds at which it
+    completes without further changes.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
         super().__init__(submission, profile, kind, timer)
         self.finish_at = math.nan
-        self.slowdown = 1.0
         self._progress = self._run_seconds = self._gpu_seconds = 0.0
         self._since = self._held_since = timer.time
-        self._former: tuple[Configuration, Nodes | None] | None = None
-        self._joins = -math.inf
         self._ends: Floats = np.concatenate(([0.0], profile.progress))
         self._table: Floats | None = None
-        self._points = self._ends
         self._clock = 0.0
         self._level, self._level_until = 0, -math.inf
 
@@ -69,20 +65,6 @@ class SimulatedJob(Job):
         gpus = 0 if self.allocation is None else self.allocation.gpus
         return self._gpu_seconds + (self._timer.time - self._since) * gpus
 
-    def runs_on(self, time: float) -> tuple[Configuration | None, Nodes | None]:
-        """Return the configuration and nodes with which the job makes progress at a time.
-
-        While new GPUs prepare, these are the former ones. `time`: seconds, not before the last change.
-        """
-        if self._former is not None and time < self._joins:
-            return self._former
-        return self.allocation, self.place
-
-    @property
-    def joins_at(self) -> float:
-        """Time in seconds at which preparing GPUs join the running job; not after now if no GPUs prepare."""
-        return self._joins
-
     # ---- state for the simulator -----------------------------------------------------------------
 
     def _ran(self, time: float) -> float:
@@ -95,20 +77,20 @@ class SimulatedJob(Job):
         """Return the progress at a time from the last change on."""
         if self._table is None:
             return self._progress
-        ran = self._ran(time) * self.slowdown
+        ran = self._ran(time)
         if not ran > 0:
             return self._progress
         if self._table.size == 2:  # a single speed, as in most calls: faster than np.interp
-            (begin, end), (low, high) = self._table.tolist(), self._points.tolist()
+            (begin, end), (low, high) = self._table.tolist(), self._ends.tolist()
             return min(low + (high - low) * ((self._clock + ran - begin) / (end - begin)), high)
-        return float(np.interp(self._clock + ran, self._table, self._points))
+        return float(np.interp(self._clock + ran, self._table, self._ends))
 
     def _reaches(self, level: int) -> float:
         """Return the time at which a level begins, or the last level ends, without further changes."""
         if self._table is None:
             return math.inf
-        end = np.interp(self._ends[min(level, self._ends.size - 1)], self._points, self._table)
-        return self._begins + (float(end) - self._clock) / self.slowdown
+        end = np.interp(self._ends[min(level, self._ends.size - 1)], self._ends, self._table)
+        return self._begins + (float(end) - self._clock)
 
     @property
     def _begins(self) -> float:
@@ -144,12 +126,7 @@ class SimulatedJob(Job):
         self._anchor()
 
     def present(self) -> PresentJob:
-        """Return the state at the present time, from which :meth:`resume` continues.
-
-        Raises ValueError while GPUs prepare, because then the job has two allocations.
-        """
-        if self._timer.time < self._joins:
-            raise ValueError(f"job {self.name!r}: its new GPUs prepare until {self._joins:g} s")
+        """Return the state at the present time, from which :meth:`resume` continues."""
         held = self.allocation
         return PresentJob(
             self.progress,
@@ -175,32 +152,19 @@ class SimulatedJob(Job):
         allocation: Configuration | None,
         place: Nodes | None = None,
         restart_seconds: float = 0.0,
-        overlap: float = 0.0,
     ) -> None:
         """Set the allocation from a time on.
 
         `restart_seconds`: seconds before the job makes progress; replaces the rest of a former restart.
-        `overlap`: seconds in which it continues with its former GPUs, or with the rest of its restart, before
-        it uses the new ones.
         """
         self.settle(time)
         self._held_since = time
-        former, place_before = self.runs_on(time)
-        restarting = self.restart_until if overlap else -math.inf
         self.allocation, self.place = allocation, place
-        self._former, self._joins, self.restart_until = None, -math.inf, -math.inf
+        self.restart_until = -math.inf
         if allocation is not None:
             self.restarts += not math.isnan(self.started)
             self.started = time if math.isnan(self.started) else self.started
-            self.restart_until = max(time + restart_seconds, restarting)
-            if overlap and former is not None:
-                self._former, self._joins = (former, place_before), time + overlap
-        self._anchor()
-
-    def slow_down(self, time: float, slowdown: float) -> None:
-        """Set the factor on the job's speed by interference from a time on; 1 means no interference."""
-        self.settle(time)
-        self.slowdown = slowdown
+            self.restart_until = time + restart_seconds
         self._anchor()
 
     def roll_back(self, progress: float) -> None:
@@ -217,22 +181,9 @@ class SimulatedJob(Job):
         self._table, self.finish_at, self._level_until = None, math.inf, -math.inf
         if self.allocation is None:
             return
-        clock, self._points = self.profile.clock(self.allocation), self._ends
+        clock = self.profile.clock(self.allocation)
         if not math.isfinite(clock[-1]):
             return
-        if self._former is not None and self._joins > self._begins:
-            clock = self._joined(self.profile.clock(self._former[0]), clock)
         self._table = clock
-        self._clock = float(np.interp(self._progress, self._points, clock))
+        self._clock = float(np.interp(self._progress, self._ends, clock))
         self.finish_at = self._reaches(self._ends.size - 1)
-
-    def _joined(self, before: Floats, after: Floats) -> Floats:
-        """Return the clock that is `before` until now and `after` from then on; set its breakpoints."""
-        at = np.interp(self._progress, self._ends, before) + (self._joins - self._begins) * self.slowdown
-        joint = np.interp(at, before, self._ends)
-        if joint >= self.work:
-            return before
-        self._points = np.union1d(self._ends, joint)
-        early = np.interp(self._points, self._ends, before)
-        late = at + np.interp(self._points, self._ends, after) - np.interp(joint, self._ends, after)
-        return np.where(self._points <= joint, early, late)

@@ -38,7 +38,7 @@ from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment, r
 from copter.problems.cluster.rounds import ClusterRounds, can_run
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.present import Present, PresentJob
-from copter.problems.cluster.simulation.resize import CheckpointRestart, Interference, Resize
+from copter.problems.cluster.simulation.resize import CheckpointRestart, Resize
 from copter.problems.cluster.workload import Scenario
 
 _MAX_IDLE = 10_000
@@ -66,8 +66,6 @@ class Simulator:
         Cost of changes; default: :class:`copter.problems.cluster.simulation.resize.CheckpointRestart`.
     estimator : Estimator, optional
         Knowledge of the policy about profiles.  Without an estimator, the policy knows the true profiles.
-    interference : Interference, optional
-        Slowdown of jobs that share nodes; needs a placer.
     events : iterable of NodeChange or NodeFailure
         Changes and failures of nodes; failures need a placer.
     max_hours : float, optional
@@ -101,7 +99,6 @@ class Simulator:
         placer: Placer | None = None,
         resize: Resize | None = None,
         estimator: Estimator | None = None,
-        interference: Interference | None = None,
         events: Iterable[NodeChange | NodeFailure] = (),
         max_hours: float | None = None,
         present: Present | None = None,
@@ -121,10 +118,10 @@ class Simulator:
             policy, self, round_seconds=round_seconds, placer=placer, estimator=estimator
         )
         self.round_seconds = self._rounds.round_seconds
-        self._resize, self._interference = resize or CheckpointRestart(), interference
+        self._resize = resize or CheckpointRestart()
         listed = list(events)
-        if placer is None and (interference or any(isinstance(one, NodeFailure) for one in listed)):
-            raise ValueError("placer = None: must be given if jobs interfere or nodes fail")
+        if placer is None and any(isinstance(one, NodeFailure) for one in listed):
+            raise ValueError("placer = None: must be given if nodes fail")
         self._nodes = NodeEvents(self.cluster, listed, None if present is None else present.down)
         self._done: dict[str, JobRecord] = {}
         self._heap: list[tuple[float, int, SimulatedJob]] = []
@@ -164,7 +161,6 @@ class Simulator:
             if job is not None:
                 self._after[name] = job, set(others)
         self._waiting = list(there.values())
-        self._interfere(present.time)
 
     def _admissible(self, present: Mapping[str, PresentJob]) -> list[SimulatedJob]:
         """Return the jobs that the cluster can run, or that hold GPUs already, in order of submission."""
@@ -256,7 +252,6 @@ class Simulator:
         now = rounds.look()
         decision = rounds.decide(now)
         changes = rounds.carry_out(decision)
-        self._interfere(time)
         self._wake = min(now.wakes, default=math.inf)
         completed, until = self._pass_time(time, bool(changes.running))
         return ClusterRecord(
@@ -302,12 +297,10 @@ class Simulator:
             if finish <= failure:
                 self._complete(heappop(self._heap)[2], finish)
                 completed += 1
-                self._interfere(finish)
             elif failure < until:
                 self.timer.time = failure
                 self._roll_back(self._nodes.play(failure), failure)
                 self._vacate(failure)
-                self._interfere(failure)
             else:
                 break
         self.timer.time = until
@@ -389,29 +382,19 @@ class Simulator:
         self._take(job, now.time)
 
     def _give(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> None:
-        cost, overlap = self._resize.seconds(job, new, now), self._resize.overlap(job, new, now)
+        cost = self._resize.seconds(job, new, now)
         if math.isnan(job.started) and self._rounds.estimator is not None:
             cost += self._rounds.estimator.profiling_seconds(job)
         if job.allocation is not None:
             self._close(job, now.time)
         place = new.nodes if isinstance(new, Placement) else None
-        job.give(now.time, counts_of(new), place, cost, overlap)
+        job.give(now.time, counts_of(new), place, cost)
         self._expect(job)
 
     def _take(self, job: SimulatedJob, time: float) -> None:
         """Take away the GPUs of a job."""
         self._close(job, time)
         job.give(time, None)
-
-    def _interfere(self, time: float) -> None:
-        if self._interference is None:
-            return
-        factors = self._interference.factors(self.jobs)
-        for name, job in self.jobs.items():
-            factor = factors.get(name, 1.0)
-            if job.slowdown != factor:
-                job.slow_down(time, factor)
-                self._expect(job)
 
     def _expect(self, job: SimulatedJob) -> None:
         """Record the time of a job's completion without further changes."""
@@ -435,8 +418,7 @@ class Simulator:
         """Return the present, from which another simulation can begin.
 
         Between two records of :meth:`run`, this is the state at the time of the next call of the policy,
-        before nodes change and jobs arrive.  Raises ValueError while new GPUs of a job prepare
-        (:class:`.resize.Coddl`).
+        before nodes change and jobs arrive.
         """
         jobs = {name: job.present() for name, job in self.jobs.items()}
         after = {name: frozenset(others) for name, (_, others) in self._after.items()}
