@@ -167,18 +167,17 @@ class Admission:
         check_role(author, "cancel jobs", "admin", "user")
         chosen: dict[str, None] = {}
         names = list(dict.fromkeys(names))
-        patterns = sum(_is_pattern(name) for name in names)
-        if patterns > _MOST_PATTERNS:
-            raise RefusedError(422, f"jobs: {patterns} patterns: must be at most {_MOST_PATTERNS}")
+        patterns = {name for name in names if any(sign in name for sign in "*?[")}
+        if len(patterns) > _MOST_PATTERNS:
+            raise RefusedError(422, f"jobs: {len(patterns)} patterns: must be at most {_MOST_PATTERNS}")
         jobs = self._record.state.jobs
         can_change = [name for name, job in jobs.items() if patterns and _may_change(author, job.owner)]
         for name in names:
-            found = fnmatch.filter(can_change, name) if _is_pattern(name) else [name]
+            found = fnmatch.filter(can_change, name) if name in patterns else [name]
             if found == [name]:
                 self._check_change(name, author)
             elif not found:
-                who = repr(author.name)
-                raise RefusedError(404, f"there is no job that {who} can cancel and that matches {name!r}")
+                raise RefusedError(404, f"no job that {author.name!r} can cancel matches {name!r}")
             chosen |= dict.fromkeys(found)
         return list(chosen)
 
@@ -246,10 +245,6 @@ def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:
     if counted > _MOST_AT_ONCE:
         raise RefusedError(429, f"a run may send {_REPORTS_PER_SECOND:g} reports a second on average")
     run.counted, run.counted_at = counted, now
-
-
-def _is_pattern(name: str) -> bool:
-    return any(sign in name for sign in "*?[")
 
 
 def _may_change(author: Author, owner: str) -> bool:

@@ -174,7 +174,8 @@ def serve(
     )
     sys.setswitchinterval(_SWITCH_SECONDS)
     # After its shutdown, the server raises the signal again; by default SIGTERM would end the process there.
-    signal.signal(signal.SIGTERM, _end)
+    # A process that exits in an orderly way has written the acknowledged requests.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         listening = bound_socket(host, port)  # before anything is said about the service
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
@@ -190,11 +191,6 @@ def serve(
         pass
     finally:
         service.close()
-
-
-def _end(number: int, _: Any) -> None:
-    """End the process in an orderly way, so that acknowledged requests are written."""
-    sys.exit(0)
 
 
 def submit(
@@ -351,11 +347,7 @@ def logs(
         typer.echo(text, nl=False)
 
 
-def drain(
-    client: Any,
-    type: _Type,
-    node: _Number,
-) -> None:
+def drain(client: Any, type: _Type, node: _Number) -> None:
     """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted.
 
     For example:
@@ -365,11 +357,7 @@ def drain(
     client.drain(type, node)
 
 
-def undrain(
-    client: Any,
-    type: _Type,
-    node: _Number,
-) -> None:
+def undrain(client: Any, type: _Type, node: _Number) -> None:
     """Put a drained node back into use."""
     client.drain(type, node, back=True)
 

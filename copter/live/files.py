@@ -127,24 +127,17 @@ class JobFile(Strict):
 
     def submission(self, name: str, time: float) -> JobSubmission:
         """Return the job as a submission for policies."""
-        return JobSubmission(
-            name,
-            time,
-            category="",
-            application=self.application,
-            kind=self.kind,
-            gpus=None if self.elastic else self.gpus or 1,
-            preemptible=self.elastic if self.preemptible is None else self.preemptible,
-            batch_size=self.batch_size,
-            tuned_gpus=self.tuned_gpus,
-            min_gpus=self.min_gpus,
-            max_gpus=self.max_gpus,
-            max_batch_size=self.max_batch_size,
-            priority=self.priority,
-        )
+        preemptible = self.elastic if self.preemptible is None else self.preemptible
+        same: dict[str, Any] = {field: getattr(self, field) for field in _SUBMITTED}
+        gpus = None if self.elastic else self.gpus or 1
+        return JobSubmission(name, time, category="", gpus=gpus, preemptible=preemptible, **same)
 
 
-_ELASTIC = ("work", "batch_size", "max_batch_size", "max_local_batch", "min_gpus", "max_gpus", "tuned_gpus")
+_LIMITS = ("min_gpus", "max_gpus", "tuned_gpus")
+_SUBMITTED = ("application", "kind", "priority", "batch_size", "max_batch_size", *_LIMITS)
+"""Fields that a submission for policies has too."""
+_ELASTIC = ("work", "batch_size", "max_batch_size", "max_local_batch", *_LIMITS)
+"""Fields of elastic jobs only."""
 
 
 class GpuNodes(Strict):

@@ -131,10 +131,8 @@ class Forecasts:
             self._turn.release()
 
     def _is_valid(self) -> bool:
-        kept, record = self._kept, self._record
-        if kept is None or kept.changes != record.changes:
-            return False
-        return record.now() - kept.time < _KEPT_SECONDS
+        kept, changes, now = self._kept, self._record.changes, self._record.now()
+        return kept is not None and kept.changes == changes and now - kept.time < _KEPT_SECONDS
 
     async def _renew(self) -> None:
         async with self._turn:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import functools
 import hmac
-import inspect
 import math
 import os
 import sqlite3
@@ -127,28 +125,13 @@ def make_app(service: Service) -> FastAPI:
     app.state.service = service
     users = APIRouter(dependencies=[Security(_USER), Depends(_authorize)], responses=_REFUSALS)
     for name, route in ROUTES.items():
-        users.add_api_route(
-            route.path, _on_loop(_FUNCTIONS[name]), methods=[route.method], status_code=route.status
-        )
+        users.add_api_route(route.path, _FUNCTIONS[name], methods=[route.method], status_code=route.status)
     app.include_router(users)
     app.post("/v1/runs/{name}/{number}", responses=_REFUSALS, dependencies=[Security(_RUN)])(report)
     app.get("/health", responses=_REFUSALS)(health)
     app.mount("/page", _Page(directory=_INDEX.parent))
     app.get("/", include_in_schema=False)(page)
     return app
-
-
-def _on_loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a route as a coroutine, because only the event loop may read the state."""
-    if inspect.iscoroutinefunction(function):
-        return function
-
-    @functools.wraps(function)
-    async def call(**given: Any) -> Any:
-        return function(**given)
-
-    call.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
-    return call
 
 
 class _Limited:
@@ -185,7 +168,7 @@ async def submit(
 async def dry_run(service: OfService, job: JobFile, author: _Author) -> list[str]:
     """Check a job as a submission does, and say when it could start; nothing is submitted."""
     checked = service.admission.dry_run(job, author)
-    return await would_run(service.record, service.rounds, checked, service.forecasts)
+    return await would_run(service, checked)
 
 
 async def why_view(
@@ -195,7 +178,7 @@ async def why_view(
 
     The estimate of its start takes at most `wait` seconds.
     """
-    return await why(service.record, service.rounds, name, service.forecasts, seconds=wait)
+    return await why(service, name, seconds=wait)
 
 
 async def cancel(service: OfService, body: Chosen, author: _Author) -> dict[str, list[str]]:

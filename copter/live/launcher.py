@@ -11,10 +11,8 @@ complete when its present run ends with exit code 0; the outcome of its former r
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import math
-import os
 import shutil
 import sqlite3
 import time
@@ -343,8 +341,6 @@ def _begin(backend: Backend, run: Run) -> None:
     try:
         jobs.mkdir(mode=0o700, exist_ok=True)
         with blamed_on(run.folder):
-            if os.path.lexists(run.folder):
-                raise FileExistsError(errno.EEXIST, "exists already", str(run.folder))
             home.mkdir(mode=0o700, exist_ok=True)
             run.folder.mkdir(parents=True)
         if run.folder.is_relative_to(Path(run.directory).parent):  # the working directory is the job's own

@@ -7,7 +7,9 @@ its own series.
 from __future__ import annotations
 
 from collections import Counter as Counts
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from copter.extras import extra
@@ -15,7 +17,6 @@ from copter.extras import extra
 with extra("live"):
     from prometheus_client import Histogram, Metric, generate_latest
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-    from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from copter.live.record import ServiceRecord
@@ -24,7 +25,7 @@ _SECONDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _STATUSES = ("queued", "starting", "running", "stopping")
 
 
-class ServiceMetrics(Collector):
+class ServiceMetrics:
     """Metrics of a service; `rounds` are observed since its start, the others follow from its record.
 
     ================================== ========= =======================================================
@@ -47,16 +48,11 @@ class ServiceMetrics(Collector):
         self.rounds = Histogram(
             "copter_live_round_seconds", "Seconds of a round", buckets=_SECONDS, registry=None
         )
-        self._now = list[Metric]()
 
     def text(self, record: ServiceRecord, *, silent: bool) -> str:
         """Return all metrics at this moment."""
-        self._now = [*self.rounds.collect(), *_families(record, silent)]
-        return generate_latest(self).decode()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the last call of :meth:`text`, for the client library of Prometheus."""
-        yield from self._now
+        now: Any = SimpleNamespace(collect=lambda: (*self.rounds.collect(), *_families(record, silent)))
+        return generate_latest(now).decode()
 
 
 def _families(record: ServiceRecord, silent: bool) -> Iterator[Metric]:
@@ -87,17 +83,12 @@ def _families(record: ServiceRecord, silent: bool) -> Iterator[Metric]:
     yield _gauge("journal_bytes", "Bytes of the journal", {(): record.journal.bytes})
 
 
-def _gauge(name: str, text: str, values: Mapping[Any, float], *labels: str) -> Any:
-    return _family(GaugeMetricFamily, name, text, values, labels)
-
-
-def _counter(name: str, text: str, values: Mapping[str, float], label: str) -> Any:
-    return _family(CounterMetricFamily, name, text, values, (label,))
-
-
-def _family(make: Any, name: str, text: str, values: Mapping[Any, float], labels: Sequence[str]) -> Any:
+def _family(make: Any, name: str, text: str, values: Mapping[Any, float], *labels: str) -> Any:
     """Return a metric with its values by a label, or by a tuple of labels."""
     family = make(f"copter_live_{name}", text, labels=labels)
     for key, value in values.items():
         family.add_metric((key,) if isinstance(key, str) else key, value)
     return family
+
+
+_gauge, _counter = partial(_family, GaugeMetricFamily), partial(_family, CounterMetricFamily)

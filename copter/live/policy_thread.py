@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from copter.errors import CopterError
 from copter.live.untrusted import words
@@ -47,11 +47,15 @@ async def call_policy(function: Callable[[], _T], seconds: float) -> _T:
         The function did not return within `seconds`.  It may still be running.
     """
     loop = asyncio.get_running_loop()
-    answered: asyncio.Future[tuple[Any, str | None]] = loop.create_future()
+    answered: asyncio.Future[_T] = loop.create_future()
 
     def answer(value: Any, error: str | None) -> None:
-        if not answered.done():  # it is done if nothing waits for the answer any more
-            answered.set_result((value, error))
+        if answered.done():  # nothing waits for the answer any more
+            return
+        if error is None:
+            answered.set_result(value)
+        else:
+            answered.set_exception(PolicyFailedError(error))
 
     def call() -> None:
         value, error = None, None
@@ -66,12 +70,9 @@ async def call_policy(function: Callable[[], _T], seconds: float) -> _T:
 
     Thread(target=call, name=THREAD, daemon=True).start()
     try:
-        value, error = await asyncio.wait_for(answered, seconds)
+        return await asyncio.wait_for(answered, seconds)
     except TimeoutError:
         raise PolicySilentError(f"{NO_DECISION} within {seconds:g} s") from None
-    if error is not None:
-        raise PolicyFailedError(error)
-    return cast(_T, value)
 
 
 def described(error: BaseException) -> str:

@@ -153,11 +153,12 @@ class LiveRounds:
         asked = record.now()
         now = self._copied(look_at(self._rounds))
         seen = record.journal.last
-        self.deciding, error = True, ""
+        self.deciding, error, own = True, "", dict[str, Any]()
         try:
             decision, figures, wakes = await self._answer(now)
             self._rounds.carry_out(decision)
             self.unplaced = frozenset(decision.placed.evicted)
+            own = {"figures": figures, "policy_seconds": decision.policy_seconds}
         except PolicyFailedError as failed:  # all jobs keep their places
             error = str(failed)
         except Exception as raised:  # a place in the decision does not exist
@@ -165,29 +166,24 @@ class LiveRounds:
             error = described(raised)
         finally:
             self.deciding = False
-        self.trouble, places, state.changes = error, state.changes, {}
+        self.trouble, places, state.changes = error, {} if error else state.changes, {}
         decided = Decided(
             time=record.now(),
             seen=seen,
             asked=asked,
-            places={} if error else places,
+            places=places,
+            seconds=time.perf_counter() - began,
             contention=state.timer.contention,
             weight=state.timer.weight,
             error=error,
+            **own,
         )
+        record.write(decided)
         if error:
-            record.write(decided)
             record.note(f"round {now.index}: {error}; a new policy replaces the one that failed")
             self._lost = True  # and so is the state of the policy
             await self._replace()
             return record.now() + _AGAIN_SECONDS
-        decided = replace(
-            decided,
-            figures=figures,
-            policy_seconds=decision.policy_seconds,
-            seconds=time.perf_counter() - began,
-        )
-        record.write(decided)
         record.metrics.rounds.observe(decided.seconds)
         step = self.round_seconds
         if step is not None and decided.seconds > step:

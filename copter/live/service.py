@@ -147,11 +147,8 @@ class Service:
     @property
     def trouble(self) -> str:
         """Reason why the service cannot schedule; empty if it can."""
-        if self.record.trouble or self.launcher.trouble:
-            return self.record.trouble or self.launcher.trouble
-        if not self.rounds.trouble:
-            return ""
-        return f"the policy failed: {self.rounds.trouble}"
+        policy = f"the policy failed: {self.rounds.trouble}" if self.rounds.trouble else ""
+        return self.record.trouble or self.launcher.trouble or policy
 
     def close(self) -> None:
         """Release everything; jobs continue.

@@ -1,4 +1,7 @@
-"""Jobs, nodes and the use by owners as plain dictionaries, for HTTP and the page."""
+"""Jobs, nodes and the use by owners as plain dictionaries, for HTTP and the page.
+
+The functions are coroutines, because only the event loop may read the state.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from copter.live.admission import known_job
 from copter.live.events import Ended, Launched, Told
 from copter.live.files import NAME
 from copter.live.jobs import LiveJob
-from copter.live.record import ServiceRecord
 from copter.live.service import Service
 
 with extra("live"):
@@ -25,21 +27,17 @@ def _service_of(request: Request) -> Service:
     return service
 
 
-def _record_of(request: Request) -> ServiceRecord:
-    return _service_of(request).record
-
-
 OfService: TypeAlias = Annotated[Service, Depends(_service_of)]
-OfRecord: TypeAlias = Annotated[ServiceRecord, Depends(_record_of)]
 JobName: TypeAlias = Annotated[str, Path(pattern=NAME)]
 
 
-def jobs_view(
-    record: OfRecord, ended: bool = False, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
+async def jobs_view(
+    service: OfService, ended: bool = False, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
 ) -> list[dict[str, Any]]:
     """List the jobs in order of submission; with `ended`, then the ended jobs, the latest first."""
-    past = reversed(record.state.ended.values()) if ended else ()
-    return [_job(job) for job in islice(chain(record.state.jobs.values(), past), limit)]
+    state = service.record.state
+    past = reversed(state.ended.values()) if ended else ()
+    return [_job(job) for job in islice(chain(state.jobs.values(), past), limit)]
 
 
 _AS_THEY_ARE = ("name", "status", "owner", "submitted", "restarts", "runs", "exit_code")
@@ -67,12 +65,12 @@ def _job(job: LiveJob) -> dict[str, Any]:
     }
 
 
-def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
+async def job_view(service: OfService, name: JobName) -> dict[str, Any]:
     """Return the view of a job with its runs; raises RefusedError if there is no such job."""
-    job = known_job(record, name)
+    job = known_job(service.record, name)
     runs: dict[int, dict[str, Any]] = {}
     for kind in ("Launched", "Told", "Ended"):  # the reports of a job may be many
-        for _, event in record.journal.events(kind=kind, job=name):
+        for _, event in service.record.journal.events(kind=kind, job=name):
             if isinstance(event, Launched):
                 type, nodes = event.place
                 runs[event.number] = {
@@ -96,7 +94,7 @@ def job_view(record: OfRecord, name: JobName) -> dict[str, Any]:
     }
 
 
-def cluster_view(service: OfService) -> dict[str, Any]:
+async def cluster_view(service: OfService) -> dict[str, Any]:
     """Return the nodes, statistics, the last round, and the last notes since the start of the service."""
     record, state, last = service.record, service.record.state, service.record.state.last_round
     nodes = [
@@ -129,9 +127,9 @@ def cluster_view(service: OfService) -> dict[str, Any]:
     }
 
 
-def usage_view(record: OfRecord) -> list[dict[str, Any]]:
+async def usage_view(service: OfService) -> list[dict[str, Any]]:
     """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
-    state = record.state
+    state = service.record.state
     owners = sorted({owner for owner, _ in state.over} | set(state.gpu_seconds))
     return [
         {"owner": owner, "gpu_seconds": state.gpu_seconds[owner]}

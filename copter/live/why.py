@@ -14,11 +14,11 @@ from typing import Any
 
 from copter.live.admission import known_job
 from copter.live.cluster import LiveCluster
-from copter.live.forecast import PLAY_SECONDS, Forecast, Forecasts
+from copter.live.forecast import PLAY_SECONDS, Forecast
 from copter.live.jobs import LiveJob
 from copter.live.policy_thread import PolicyFailedError
-from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
+from copter.live.service import Service
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.rounds import can_run
@@ -29,9 +29,7 @@ _SOON_SECONDS = 0.5
 """Seconds until a start below which it is now."""
 
 
-async def why(
-    record: ServiceRecord, rounds: LiveRounds, name: str, forecasts: Forecasts, *, seconds: float = 0.0
-) -> dict[str, Any]:
+async def why(service: Service, name: str, *, seconds: float = 0.0) -> dict[str, Any]:
     """Return a job's name, status and position, and sentences about why it has this status.
 
     `position` is the number of the job among the queued jobs in the order of their submission, from 1; None
@@ -46,43 +44,35 @@ async def why(
     RefusedError
         If there is no such job.
     """
+    record, rounds = service.record, service.rounds
     job, forecast = known_job(record, name), None
     if job.status == "queued":
-        forecast = await forecasts.about(name, seconds)  # first, because the job may change meanwhile
+        forecast = await service.forecasts.about(name, seconds)  # first, because the job may change meanwhile
         job = known_job(record, name)
-    answer: dict[str, Any] = {
-        "name": name,
-        "status": job.status,
-        "position": None,
-        "starts": None,
-        "policy": [],
-    }
-    if job.closed is not None:
-        reason = f": {job.closed.reason}" if job.closed.reason else ""
-        return answer | {"sentences": [f"It is {job.status}{reason}."]}
-    sentences = list(_sentences(record, rounds, job))
+    sentences, policy = list(_sentences(service, job)), list[str]()
+    answer: dict[str, Any] = {"name": name, "status": job.status, "position": None, "starts": None}
     if job.status == "queued":
         answer["starts"] = None if forecast is None else forecast.starts.get(name)
+        queue = [one for one in record.state.jobs.values() if one.status == "queued" and one.eligible]
+        answer["position"] = queue.index(job) + 1 if job.eligible else None
         sentences.insert(0, _start(forecast, name, rounds.policy_name, record.now()))
-        answer["position"] = _queue(record.state).index(name) + 1 if job.eligible else None
-    try:
-        answer["policy"] = await rounds.explain(name)
-    except PolicyFailedError as error:  # it must not hide what the service knows
-        sentences.append(f"The policy failed when it was asked why: {error}")
-    return answer | {"sentences": sentences}
+    if job.closed is None:
+        try:
+            policy = await rounds.explain(name)
+        except PolicyFailedError as error:  # it must not hide what the service knows
+            sentences.append(f"The policy failed when it was asked why: {error}")
+    return answer | {"sentences": sentences, "policy": policy}
 
 
-async def would_run(
-    record: ServiceRecord, rounds: LiveRounds, job: LiveJob, forecasts: Forecasts
-) -> list[str]:
+async def would_run(service: Service, job: LiveJob) -> list[str]:
     """Return sentences about whether a job that is not submitted could start now, and when it would start."""
-    state, waits = record.state, _names(sorted(job.waits_for))
+    waits = _names(sorted(job.waits_for))
     sentences = ["The service would accept it: this cluster can run it."]
     if waits:
         sentences.append(f"It would start after these jobs have completed: {waits}.")
-    sentences.append(_fit(rounds.policy, state, job)[0])
-    forecast = await forecasts.with_new(job)
-    sentences.append(_start(forecast, job.name, rounds.policy_name, record.now()))
+    sentences.append(_fit(service.rounds.policy, service.record.state, job)[0])
+    forecast = await service.forecasts.with_new(job)
+    sentences.append(_start(forecast, job.name, service.rounds.policy_name, service.record.now()))
     return sentences
 
 
@@ -117,8 +107,11 @@ def _about(seconds: float) -> str:
     return f"{seconds / 86400.0:.0f} days"
 
 
-def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
-    now = record.now()
+def _sentences(service: Service, job: LiveJob) -> Iterator[str]:
+    record, rounds, now = service.record, service.rounds, service.record.now()
+    if job.closed is not None:
+        yield f"It is {job.status}{f': {job.closed.reason}' if job.closed.reason else ''}."
+        return
     if rounds.trouble:
         yield f"The policy failed, and all jobs keep their GPUs until it decides: {rounds.trouble}."
     if job.allocation is not None and job.target is not None:
@@ -146,7 +139,7 @@ def _sentences(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Itera
         waits = _names([f"{name} ({jobs[name].status})" for name in job.file.after if name in job.waits_for])
         yield f"It starts after these jobs have completed: {waits}."
     if job.eligible and job.status == "queued":
-        yield from _queued(record, rounds, job)
+        yield from _queued(record.state, rounds, job, now)
 
 
 def _loss(job: LiveJob) -> Iterator[str]:
@@ -162,8 +155,7 @@ def _loss(job: LiveJob) -> Iterator[str]:
         yield "Their node went out of use."
 
 
-def _queued(record: ServiceRecord, rounds: LiveRounds, job: LiveJob) -> Iterator[str]:
-    state, now = record.state, record.now()
+def _queued(state: LiveCluster, rounds: LiveRounds, job: LiveJob, now: float) -> Iterator[str]:
     need, types = _fit(rounds.policy, state, job)
     yield need
     if not types:
@@ -218,11 +210,6 @@ def _can_run(policy: Policy, cluster: Cluster, job: LiveJob, type: str) -> bool:
         return False
     only = [one if one.name == type else replace(one, nodes=0) for one in cluster.types]
     return can_run(policy, job, Cluster(only))
-
-
-def _queue(state: LiveCluster) -> list[str]:
-    """Return the queued jobs that a policy may give GPUs, in the order of their submission."""
-    return [job.name for job in state.jobs.values() if job.status == "queued" and job.eligible]
 
 
 def _counts(gpus: Mapping[str, int]) -> str:

@@ -12,7 +12,7 @@ from copter.live.client import ServiceError
 from copter.live.files import NAME, JobFile
 from copter.live.tokens import Author
 from copter.live.views import jobs_view
-from support.live_cases import CLUSTER, RIGID, begin, events, look, make_service, named
+from support.live_cases import CLUSTER, RIGID, begin, events, look, make_service, named, viewed
 
 
 def test_the_jobs_of_an_array_know_their_numbers(service):
@@ -24,7 +24,7 @@ def test_the_jobs_of_an_array_know_their_numbers(service):
     assert environments == {
         f"sweep-{index}": {"A": "x", "COPTER_ARRAY_INDEX": str(index)} for index in range(4)
     } | {"single": {}}
-    views = jobs_view(service.record, False, 99)
+    views = viewed(jobs_view, service.record, False, 99)
     assert [view["owner"] for view in views] == ["alice"] * 4 + ["admin"]
     service.backend.end("sweep-2.1")
     look(service)

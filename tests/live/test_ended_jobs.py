@@ -10,7 +10,18 @@ from copter.errors import FileError
 from copter.live.admission import RefusedError
 from copter.live.tokens import Author
 from copter.live.views import job_view, jobs_view, usage_view
-from support.live_cases import CLUSTER, RIGID, begin, events, look, make_service, named, restarted, step
+from support.live_cases import (
+    CLUSTER,
+    RIGID,
+    begin,
+    events,
+    look,
+    make_service,
+    named,
+    restarted,
+    step,
+    viewed,
+)
 
 ALICE, BOB = Author("alice", "user"), Author("bob", "user")
 FEW = CLUSTER.model_copy(update={"keep_jobs": 2})
@@ -38,14 +49,14 @@ def few(tmp_path):
 
 
 def known(service):
-    return [view["name"] for view in jobs_view(service.record, True, 99)]
+    return [view["name"] for view in viewed(jobs_view, service.record, True, 99)]
 
 
 def test_exit_codes_and_gpu_seconds_are_shown(few):
-    view = job_view(few.record, "bad")
+    view = viewed(job_view, few.record, "bad")
     assert (view["exit_code"], view["gpu_seconds"]) == (3, 200.0)
     assert [run["exit_code"] for run in view["all_runs"]] == [3]
-    assert job_view(few.record, "never")["exit_code"] is None
+    assert viewed(job_view, few.record, "never")["exit_code"] is None
 
 
 def test_the_latest_jobs_are_kept_and_the_others_are_sums(few):
@@ -55,14 +66,14 @@ def test_the_latest_jobs_are_kept_and_the_others_are_sums(few):
     ]
     service = few
     for _ in range(2):
-        assert known(service) == ["never", "bad"] and usage_view(service.record) == usage
+        assert known(service) == ["never", "bad"] and viewed(usage_view, service.record) == usage
         assert service.record.state.endings() == {"completed": 4, "failed": 1, "cancelled": 1}
         assert [path.name for path in (service.folder / "jobs").iterdir()] == ["bad"]
         text = service.record.metrics.text(service.record, silent=False)
         assert 'copter_live_gpu_seconds_total{owner="alice"} 200.0' in text
         assert 'copter_live_jobs_over_total{ending="completed"} 4.0' in text
         with pytest.raises(RefusedError, match="no job 'job-0'"):
-            job_view(service.record, "job-0")
+            viewed(job_view, service.record, "job-0")
         service = restarted(service)
 
 
@@ -95,7 +106,7 @@ def test_numbers_of_dropped_events_are_not_used_again(tmp_path):
     later = restarted(service)
     assert min(number for number, _ in later.record.journal.events() if number > last) == last + 1
     run_job(later, "two")
-    assert usage_view(later.record)[0]["completed"] == 2
+    assert viewed(usage_view, later.record)[0]["completed"] == 2
 
 
 def test_a_drop_that_was_interrupted_is_done_again(few, monkeypatch):

@@ -16,7 +16,7 @@ from copter.live.files import ClusterFile
 from copter.live.forecast import Forecasts, question_of
 from copter.live.views import job_view
 from copter.live.why import why, would_run
-from support.live_cases import RIGID, begin, look, make_service, named, step
+from support.live_cases import RIGID, begin, look, make_service, named, step, viewed
 
 ONE_TYPE = ClusterFile(gpus=({"type": "a100", "gpus_per_node": 4, "nodes": 2},))
 TROUBLED = """
@@ -71,12 +71,12 @@ def in_process(monkeypatch):
 
 def told(service, name, seconds=60.0):
     """Return the answer about a job, with its estimated start."""
-    return asyncio.run(why(service.record, service.rounds, name, service.forecasts, seconds=seconds))
+    return asyncio.run(why(service, name, seconds=seconds))
 
 
 def dry(service, **changes):
     job = service.admission.dry_run(named(RIGID, "new", **changes))
-    return " ".join(asyncio.run(would_run(service.record, service.rounds, job, service.forecasts)))
+    return " ".join(asyncio.run(would_run(service, job)))
 
 
 def played(service):
@@ -145,10 +145,7 @@ def test_the_start_is_told_and_holds(made, monkeypatch):
         service.admission.submit(named(RIGID, name, gpus=8, seconds=1800.0))
 
     async def both():
-        asked = [
-            why(service.record, service.rounds, name, service.forecasts, seconds=60.0)
-            for name in ("second", "third")
-        ]
+        asked = [why(service, name, seconds=60.0) for name in ("second", "third")]
         return await asyncio.gather(*asked)
 
     second, third = asyncio.run(both())
@@ -212,8 +209,8 @@ def test_without_patience_the_answer_comes_later(made, in_process):
     service.admission.submit(named(RIGID, "waits", gpus=8))
 
     async def twice():
-        first = await why(service.record, service.rounds, "waits", service.forecasts, seconds=0.0)
-        second = await why(service.record, service.rounds, "waits", service.forecasts, seconds=60.0)
+        first = await why(service, "waits", seconds=0.0)
+        second = await why(service, "waits", seconds=60.0)
         return first, second
 
     first, second = asyncio.run(twice())
@@ -317,14 +314,9 @@ def test_a_flood_of_dry_runs_does_not_wait_for_long(made, in_process, monkeypatc
 
     async def flood():
         jobs = [service.admission.dry_run(named(RIGID, f"new-{k}")) for k in range(40)]
-        first, *others = [
-            asyncio.create_task(would_run(service.record, service.rounds, job, service.forecasts))
-            for job in jobs
-        ]
+        first, *others = [asyncio.create_task(would_run(service, job)) for job in jobs]
         answers = await asyncio.gather(*others)
-        asks = asyncio.create_task(
-            why(service.record, service.rounds, "waits", service.forecasts, seconds=60.0)
-        )
+        asks = asyncio.create_task(why(service, "waits", seconds=60.0))
         over.set()
         return answers, await first, await asks
 
@@ -346,7 +338,7 @@ def test_a_rigid_job_that_was_drained_begins_anew(made, in_process):
     service.admission.submit(named(RIGID, "second", gpus=8))
     step(service, 100.0)
     assert service.record.state.jobs["first"].run.number == 2
-    assert job_view(service.record, "first")["progress"] == pytest.approx(0.25)
+    assert viewed(job_view, service.record, "first")["progress"] == pytest.approx(0.25)
     starts = told(service, "second")["starts"]
     assert 300.0 <= starts - service.record.now() <= 360.0, "at the round after its end"
 

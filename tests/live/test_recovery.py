@@ -27,6 +27,7 @@ from support.live_cases import (
     report,
     restarted,
     step,
+    viewed,
 )
 from support.memory_backend import MemoryBackend
 from support.play_again import play_again
@@ -67,7 +68,7 @@ def check(service):
         judge = ServiceRecord(record.journal, record.state.file, record.clock)
     for name in sorted(vars(record.state).keys() - {"ended", "leftover"}):  # some reports are not read
         assert plain(getattr(record.state, name)) == plain(getattr(judge.state, name)), name
-    assert jobs_view(record, True, 10**6) == jobs_view(judge, True, 10**6)
+    assert viewed(jobs_view, record, True, 10**6) == viewed(jobs_view, judge, True, 10**6)
     assert list(record.state.ended) == list(judge.state.ended)
     assert list(record.state.leftover) == list(judge.state.leftover)
 
@@ -185,4 +186,4 @@ def test_reports_of_ended_jobs_and_old_rounds_are_not_read(tmp_path, monkeypatch
         "Ended", "Closed", "Opened"
     ]  # fmt: skip
     assert applied[4].report.progress == 4.0
-    assert jobs_view(later.record, True, 9)[0]["batch_size"] == 4
+    assert viewed(jobs_view, later.record, True, 9)[0]["batch_size"] == 4

@@ -24,6 +24,7 @@ from support.live_cases import (
     restarted,
     statuses,
     step,
+    viewed,
     would_start,
 )
 from support.play_again import play_again
@@ -38,7 +39,7 @@ ALICE, BOB, EYES = Author("alice", "user"), Author("bob", "user"), Author("eyes"
         (["over"], 409, "'over' has ended"),
         (["queued", "nobody"], 404, "'nobody'"),
         (["queued", "over"], 409, "'over'"),
-        (["x*"], 404, "can cancel and that matches 'x*'"),
+        (["x*"], 404, "can cancel matches 'x*'"),
     ],
 )
 def test_what_cannot_be_done_changes_nothing(service, names, status, words):
@@ -111,14 +112,14 @@ def test_a_job_starts_after_all_others_have_completed(service):
     for _ in range(2):
         step(service, 60.0)
     assert statuses(service) == {"a": "running", "b": "running", "c": "queued"}
-    assert job_view(service.record, "c")["reason"] == "after a, b"
+    assert viewed(job_view, service.record, "c")["reason"] == "after a, b"
     answer = asked(service, "c")
     assert "It starts after these jobs have completed: a (running), b (running)." in answer["sentences"]
     assert answer["position"] is None
     service.backend.end("a.1")
     step(service, 60.0)
     assert statuses(service) == {"a": "completed", "b": "running", "c": "queued"}
-    assert job_view(service.record, "c")["reason"] == "after b"
+    assert viewed(job_view, service.record, "c")["reason"] == "after b"
     service.backend.end("b.1")
     look(service)
     step(service, 60.0)
@@ -242,7 +243,7 @@ def check_events(service):
 def shown(service):
     """Return what is shown of all jobs, and since when the eligible ones wait."""
     keys = ("name", "status", "reason", "owner", "gpus", "runs", "restarts")
-    views = [[view[key] for key in keys] for view in jobs_view(service.record, True, 999)]
+    views = [[view[key] for key in keys] for view in viewed(jobs_view, service.record, True, 999)]
     return views, {name: job.eligible_since for name, job in service.record.state.eligible.items()}
 
 

@@ -29,6 +29,7 @@ from support.live_cases import (
     report,
     sound,
     step,
+    viewed,
 )
 from support.memory_backend import MemoryBackend
 from support.play_again import play_again
@@ -160,7 +161,7 @@ def test_a_drained_node_is_left(service):
     ]
     with pytest.raises(RefusedError, match="no node 9"):
         service.admission.drain(type, 9)
-    drained = [one for one in cluster_view(service)["nodes"] if one["unusable"]]
+    drained = [one for one in viewed(cluster_view, service)["nodes"] if one["unusable"]]
     assert [(one["type"], one["node"], one["drained"]) for one in drained] == [(type, node, True)]
     service.admission.drain(type, node, back=True)
     assert not service.record.state.unusable

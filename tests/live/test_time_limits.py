@@ -6,7 +6,7 @@ import typer
 from copter.live.cli import _seconds
 from copter.live.events import Closed
 from copter.live.views import job_view
-from support.live_cases import CLUSTER, RIGID, asked, events, look, named, step
+from support.live_cases import CLUSTER, RIGID, asked, events, look, named, step, viewed
 
 
 def limited(name="one", seconds=100.0, **changes):
@@ -18,7 +18,7 @@ def of(service, kind, name="one"):
 
 
 def status(service, name="one"):
-    view = job_view(service.record, name)
+    view = viewed(job_view, service.record, name)
     return view["status"], view["reason"]
 
 
@@ -94,7 +94,7 @@ def test_the_limit_is_shown(service):
     step(service)
     look(service, 30.0)
     assert "It has run for 30 s of its time limit of 1209600 s." in asked(service, "one")["sentences"]
-    assert job_view(service.record, "one")["used_seconds"] == pytest.approx(30.0)
+    assert viewed(job_view, service.record, "one")["used_seconds"] == pytest.approx(30.0)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import contextlib
 import json
 import math
 import re
+from types import SimpleNamespace
 
 from copter.live.events import Noted
 from copter.live.files import ClusterFile, JobFile
 from copter.live.forecast import Forecast
 from copter.live.service import Service
-from copter.live.views import jobs_view
 from copter.live.why import why, would_run
 from support.memory_backend import MemoryBackend
 
@@ -114,9 +114,19 @@ def notes(service):
     return [event.text for event in events(service, Noted)]
 
 
+def viewed(view, seen, *arguments):
+    """Return what a function of :mod:`copter.live.views` returns for a service, or for its record alone."""
+    service = seen if hasattr(seen, "record") else SimpleNamespace(record=seen)
+    try:
+        view(service, *arguments).send(None)
+    except StopIteration as returned:  # it waits for nothing
+        return returned.value
+
+
 def statuses(service):
     """Return the status of each job, also of jobs that have ended."""
-    return {view["name"]: view["status"] for view in jobs_view(service.record, True, 999)}
+    state = service.record.state
+    return {name: job.status for jobs in (state.jobs, state.ended) for name, job in jobs.items()}
 
 
 def restarted(service, **arguments):
@@ -145,13 +155,13 @@ def act_while_deciding(service, act):
 
 def asked(service, name):
     """Return why a job has what it has, without the sentence about its start."""
-    answer = asyncio.run(why(service.record, service.rounds, name, service.forecasts))
+    answer = asyncio.run(why(service, name))
     return answer | {"sentences": _without_start(answer["sentences"])}
 
 
 def would_start(service, job):
     """Return the sentences of a dry run, without that about the start."""
-    sentences = asyncio.run(would_run(service.record, service.rounds, job, service.forecasts))
+    sentences = asyncio.run(would_run(service, job))
     return _without_start(sentences)
 
 

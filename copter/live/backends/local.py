@@ -91,7 +91,7 @@ class LocalBackend:
         for node in range(len(run.hosts)):
             with suppress(UntrustedFileError):  # no agent can begin in this folder, but one may have begun
                 claim(run.folder, node)
-            self._end(run, node)
+            agent.kill_part(str(run.folder), node, self._agent(run, node))
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """Return the states that follow from the folders and the process table."""
@@ -111,16 +111,13 @@ class LocalBackend:
             return state
         if state.outcome in ("failed", "lost"):  # kill its parts on other nodes too
             self.kill(run)
+        nodes = range(len(run.hosts))
         # An agent leaves processes behind only if it was killed, or if the job wrote the file of its end.
-        if not all([self._end(run, node) for node in range(len(run.hosts))]):
+        if not all([agent.kill_part(str(run.folder), node, self._agent(run, node)) for node in nodes]):
             return RunState()
-        for node in range(len(run.hosts)):
+        for node in nodes:
             self._since.pop((run.id, node), None)
         return state
-
-    def _end(self, run: Run, node: int) -> bool:
-        """Kill what is left of a part; return whether nothing is left."""
-        return agent.kill_part(str(run.folder), node, self._agent(run, node))
 
     def _state(self, run: Run, node: int) -> RunState:
         agent_lives = self._agent(run, node) is not None

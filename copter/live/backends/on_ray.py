@@ -214,7 +214,7 @@ class RayBackend:
     def _state(
         self, run: Run, down: Mapping[str, str], actors: set[str], groups: Mapping[str, str]
     ) -> RunState:
-        known = [ended(run.folder, node) for node in range(len(run.hosts))]
+        known, now = [ended(run.folder, node) for node in range(len(run.hosts))], time.monotonic()
         state = merged([each or RunState() for each in known])
         if state.outcome is None:
             left = [node for node, each in enumerate(known) if each is None]
@@ -224,18 +224,14 @@ class RayBackend:
             elif all(self._name(run, node) in actors for node in left):
                 self._missing.pop(run.id, None)
                 return RunState(waiting=not has_begun(run))
-            elif has_begun(run) and self._missing_for(run) < LATE_SECONDS:  # its files may still arrive
-                return RunState()
+            elif has_begun(run) and now - self._missing.setdefault(run.id, now) < LATE_SECONDS:
+                return RunState()  # its files may still arrive
             else:
                 why = "its actor ended or never existed"
                 state = RunState("lost", why, by_itself=has_begun(run))
         if self._name(run) in groups or any(self._name(run, n) in actors for n in range(len(run.hosts))):
             self.kill(run)  # end the remaining parts and free the GPUs
         return state
-
-    def _missing_for(self, run: Run) -> float:
-        now = time.monotonic()
-        return now - self._missing.setdefault(run.id, now)
 
     def _create(self, run: Run, addresses: Sequence[str], resource: str) -> None:
         bundles: list[dict[str, float]] = [

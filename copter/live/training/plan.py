@@ -153,9 +153,7 @@ class Orders:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """Return the orders of a response; raises ValueError, TypeError or KeyError if it has none."""
-        if not isinstance(fields, dict):
-            raise TypeError(f"orders = {fields!r}: must be a mapping of names to values")
-        if (batch := fields.get("batch")) is not None:
+        if (batch := fields["batch"]) is not None:
             local_batch, accumulation, factor = batch = Batch(*batch)
             if local_batch < 1 or accumulation < 0 or not 0 < factor < math.inf:
                 raise ValueError(f"{batch}: local_batch must be at least 1, and the factor positive")

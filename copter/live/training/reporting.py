@@ -14,7 +14,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, replace
+from urllib.parse import urlsplit
 
 from copter.live.training.plan import Batch, Orders, StepTimes, TrainingPlan, TrainingReport
 
@@ -95,27 +97,24 @@ class Reporter:
 
     def _ask(self, report: TrainingReport) -> Orders:
         # Import the HTTP client here: only the first process of a run posts, and the others need not load it.
-        from http.client import HTTPException
-        from urllib.error import HTTPError
-        from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
-        class _NoRedirect(HTTPRedirectHandler):  # another host must not get the token
-            def redirect_request(self, *_: object) -> None:
-                return None
-
+        url, secure = urlsplit(self._plan.url), self._plan.url.startswith("https:")
         headers = {"Authorization": f"Bearer {self._plan.token}", "Content-Type": "application/json"}
         body = json.dumps(asdict(report), allow_nan=False).encode()
-        try:
-            request = Request(self._plan.url, body, headers)
-            with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=_POST_SECONDS) as answer:
-                return Orders.from_dict(json.loads(answer.read()))
-        except HTTPError as error:
-            if error.code not in _NO_RIGHT:
-                raise
-            self._refused = True
-            return Orders(self._plan.lease_seconds, stop=True)
+        connect = HTTPSConnection if secure else HTTPConnection
+        try:  # no redirect is followed: another host must not get the token
+            with closing(connect(url.netloc, timeout=_POST_SECONDS)) as connection:
+                connection.request("POST", url.path, body, headers)
+                answer = connection.getresponse()
+                if answer.status == 200:
+                    return Orders.from_dict(json.loads(answer.read()))
         except HTTPException as error:
             raise OSError(f"{type(error).__name__}: {error}") from error
+        if answer.status not in _NO_RIGHT:
+            raise OSError(f"HTTP status {answer.status}: {answer.reason}")
+        self._refused = True
+        return Orders(self._plan.lease_seconds, stop=True)
 
     def _add(self, local_batch: int, count: int, logs: float) -> None:
         """Add the times of steps; the caller holds the lock."""

@@ -24,7 +24,6 @@ batches change, such as running means, are those of the first process.
 from __future__ import annotations
 
 import io
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -213,8 +212,6 @@ class TorchTraining(Training):
         """Let the processes find each other by torch.distributed, through a file in the run's folder."""
         if self.ranks == 1:
             return ProcessGroup()
-        # No handler in Python runs while torch waits.  A process that dies of SIGTERM counts as stopped.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with _of_peers():
             torch.distributed.init_process_group(
                 "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",

@@ -271,8 +271,6 @@ class Training:
         If the checkpoint does not fit the script.
     PeerError
         If another process of the run does not connect, or is on another machine.
-    SystemExit
-        If the run gets the stop signal before it begins.
     """
 
     _step: type[TrainingStep] = TrainingStep
@@ -290,7 +288,10 @@ class Training:
         self._place = place or _by_itself(initial_batch, work)
         self._state = ArrayState(state) if isinstance(state, Mapping) else state
         self._plan = plan = self._place.plan
-        self._check(plan)
+        if not 0 < plan.work < math.inf:
+            raise ValueError(f"work = {plan.work}: must be positive")
+        if plan.initial_batch < 1:
+            raise ValueError(f"initial_batch = {plan.initial_batch}: must be at least 1")
         self.rank, self.ranks, self.local_rank = self._place.rank, self._place.ranks, self._place.local_rank
         self._loader = Loader(examples, seed)
         self._noise = NoiseEstimator(plan.initial_batch)
@@ -363,16 +364,12 @@ class Training:
 
     # ---- start ----------------------------------------------------------------------------------
 
-    @staticmethod
-    def _check(plan: TrainingPlan) -> None:
-        if not 0 < plan.work < math.inf:
-            raise ValueError(f"work = {plan.work}: must be positive")
-        if plan.initial_batch < 1:
-            raise ValueError(f"initial_batch = {plan.initial_batch}: must be at least 1")
-
     def _join(self, place: ProcessPlace) -> None:
-        """Connect with the other processes of a run, and restore its checkpoint."""
-        signal.signal(signal.SIGTERM, self._end_early)
+        """Connect with the other processes of a run, and restore its checkpoint.
+
+        Until then SIGTERM ends the process, which counts as stopped: there is nothing to save.
+        """
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         plan, saved = place.plan, None
         self._group = self._meet(place)
         if self.rank == 0:
@@ -395,11 +392,6 @@ class Training:
     def _meet(self, place: ProcessPlace) -> ProcessGroup:
         """Connect with the other processes."""
         return join(Path(place.folder), self.rank, self.ranks)
-
-    def _end_early(self, number: int, frame: object) -> None:
-        self._hear_no_more()
-        print("copter: stopped before all processes were connected", file=sys.stderr)
-        raise SystemExit(STOPPED)
 
     def _hear(self, number: int, frame: object) -> None:
         self._told = True

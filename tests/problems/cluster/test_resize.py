@@ -15,7 +15,7 @@ from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import CheckpointRestart, DispatchRestart
 
 CLUSTER = Cluster([GpuType("a", 4, 4)])
-ONE, TWO, FOUR = (CLUSTER.packed("a", gpus) for gpus in (1, 2, 4))
+ONE = CLUSTER.packed("a", 1)
 
 
 def job_of(profile):
