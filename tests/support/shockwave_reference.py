@@ -1,4 +1,4 @@
-"""Forecasts of Shockwave for one job at a time, and windows from arrays: references for both."""
+"""Rules and forecasts of Shockwave for one job at a time, and windows from arrays: references for both."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,57 @@ from numpy.typing import NDArray
 
 from copter.problems.shockwave import ORACLE, PREDICTORS, pattern_of
 from copter.problems.shockwave.forecast import Forecast
-from copter.problems.shockwave.predictor import RULES, _within
 from copter.problems.shockwave.window import LAMBDA, ROUNDS, _window
+
+
+def within(pattern, seen):
+    """Return the epochs seen in each regime of the pattern; later regimes count as the last one."""
+    counts = np.zeros(len(pattern))
+    given = np.asarray(seen, float)
+    known = min(given.size, len(pattern))
+    counts[:known] = given[:known]
+    counts[-1] += given[known:].sum()
+    return counts
+
+
+def restatement(pattern, seen):
+    """Return the expected epochs of the K regimes by restatement; the last entry of `seen` is ongoing."""
+    counts = within(pattern, seen)
+    over = min(max(len(seen) - 1, 0), len(pattern) - 1)
+    expected = counts.copy()
+    rest = max(pattern.epochs - counts[:over].sum(), 0.0)
+    expected[over:] = rest / (len(pattern) - over)
+    return _at_least_seen(pattern, expected, counts, over)
+
+
+def bayesian(pattern, seen):
+    """Return the expected epochs of the K regimes by the standard update of the Dirichlet prior."""
+    counts = within(pattern, seen)
+    over = min(max(len(seen) - 1, 0), len(pattern) - 1)
+    posterior = pattern.epochs / len(pattern) + counts
+    return _at_least_seen(pattern, pattern.epochs * posterior / posterior.sum(), counts, over)
+
+
+def _greedy(pattern, seen):
+    """Return the expected epochs of the K regimes if the ongoing one never ends."""
+    expected = within(pattern, seen)
+    now = min(max(len(seen) - 1, 0), len(pattern) - 1)
+    expected[now] += max(pattern.epochs - expected.sum(), 0.0)
+    return expected
+
+
+def _at_least_seen(pattern, expected, counts, over):
+    """Return epochs that include those seen: past regimes have exactly these, the others share the rest."""
+    result = counts.copy()
+    rest = max(pattern.epochs - counts.sum(), 0.0)
+    more = np.maximum(expected[over:] - counts[over:], 0.0)
+    if more.sum() <= 0.0:
+        more = np.ones(len(pattern) - over)
+    result[over:] += rest * more / more.sum()
+    return result
+
+
+RULES = {"restatement": restatement, "bayesian": bayesian, "greedy": _greedy}
 
 
 @dataclass(frozen=True)
@@ -54,7 +103,7 @@ def remaining_epochs(pattern, expected, seen):
     `expected`: epochs of each regime in all, as a rule expects them. `seen`: epochs seen of each regime that
     has begun, as of :func:`observe`.
     """
-    return np.maximum(expected - _within(pattern, seen), 0.0)
+    return np.maximum(expected - within(pattern, seen), 0.0)
 
 
 def finish_time_fairness(state, seen):

@@ -8,7 +8,8 @@ specifies:
 - Accordion alternates between a small and a large batch size;
 - a static job has one regime.
 
-A rule gives the expected epochs of the K regimes, N epochs in total, from the epochs seen so far:
+A rule (in :mod:`.forecast`) gives the expected epochs of the K regimes, N epochs in total, from the epochs
+seen so far:
 
 - **restatement**: prior Dir(N/K, ..., N/K).  When the first k regimes are over with m_1, ..., m_k epochs, the
   posterior is Dir(m_1, ..., m_k, S, ..., S) with S = (N - sum m) / (K - k).  So past regimes are known, and
@@ -24,7 +25,7 @@ epochs seen is scaled to the remaining epochs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,54 +94,3 @@ def observe(job: RegimeJob, epochs: float) -> Floats:
     bounds = job.epochs_by_regime
     begun = int(np.searchsorted(bounds[1:-1], epochs, side="right")) + 1
     return np.minimum(epochs, bounds[1 : begun + 1]) - bounds[:begun]
-
-
-def _within(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Return the epochs seen in each regime of the pattern; later regimes count as the last one."""
-    counts = np.zeros(len(pattern))
-    given = np.asarray(seen, float)
-    known = min(given.size, len(pattern))
-    counts[:known] = given[:known]
-    counts[-1] += given[known:].sum()
-    return counts
-
-
-def _restatement(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Return the expected epochs of the K regimes by restatement; the last entry of `seen` is ongoing."""
-    counts = _within(pattern, seen)
-    over = min(max(len(seen) - 1, 0), len(pattern) - 1)
-    expected = counts.copy()
-    rest = max(pattern.epochs - counts[:over].sum(), 0.0)
-    expected[over:] = rest / (len(pattern) - over)
-    return _at_least_seen(pattern, expected, counts, over)
-
-
-def _bayesian(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Return the expected epochs of the K regimes by the standard update of the Dirichlet prior."""
-    counts = _within(pattern, seen)
-    over = min(max(len(seen) - 1, 0), len(pattern) - 1)
-    posterior = pattern.epochs / len(pattern) + counts
-    return _at_least_seen(pattern, pattern.epochs * posterior / posterior.sum(), counts, over)
-
-
-def _greedy(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Return the expected epochs of the K regimes if the ongoing one never ends."""
-    expected = _within(pattern, seen)
-    now = min(max(len(seen) - 1, 0), len(pattern) - 1)
-    expected[now] += max(pattern.epochs - expected.sum(), 0.0)
-    return expected
-
-
-_Rule = Callable[[Pattern, Sequence[float] | Floats], Floats]
-RULES: dict[str, _Rule] = {"restatement": _restatement, "bayesian": _bayesian, "greedy": _greedy}
-
-
-def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int) -> Floats:
-    """Return epochs that include those seen: past regimes have exactly these, the others share the rest."""
-    result = counts.copy()
-    rest = max(pattern.epochs - counts.sum(), 0.0)
-    more = np.maximum(expected[over:] - counts[over:], 0.0)
-    if more.sum() <= 0.0:
-        more = np.ones(len(pattern) - over)
-    result[over:] += rest * more / more.sum()
-    return result

@@ -16,10 +16,10 @@ from copter.problems.shockwave import (
     plan_problem,
 )
 from copter.problems.shockwave.exact import solve_milp
-from copter.problems.shockwave.predictor import RULES
 from support.amounts import examples
 from support.commands import invoke
 from support.shockwave_cases import brute_force, windows
+from support.shockwave_reference import RULES
 
 
 def test_every_name_of_a_command_stands_for_something():

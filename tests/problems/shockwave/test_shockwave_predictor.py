@@ -14,28 +14,28 @@ from copter.problems.shockwave import (
     pattern_of,
 )
 from copter.problems.shockwave.forecast import budgets, forecast
-from copter.problems.shockwave.predictor import RULES, _bayesian, _restatement, observe
+from copter.problems.shockwave.predictor import observe
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import state, static
-from support.shockwave_reference import finish_time_fairness, outlook
+from support.shockwave_reference import RULES, bayesian, finish_time_fairness, outlook, restatement
 
 FOUR = Pattern(100.0, (16, 32, 64, 128), (4.0, 3.0, 2.0, 1.0))
 
 
 def test_restatement_is_the_published_rule():
-    assert _restatement(FOUR, [0.0]).tolist() == [25, 25, 25, 25]
+    assert restatement(FOUR, [0.0]).tolist() == [25, 25, 25, 25]
     # Two regimes are over with 10 and 30 epochs: S = (100 - 40) / (4 - 2).
-    assert _restatement(FOUR, [10.0, 30.0, 5.0]).tolist() == [10, 30, 30, 30]
+    assert restatement(FOUR, [10.0, 30.0, 5.0]).tolist() == [10, 30, 30, 30]
     # Within a regime nothing is updated, until it lasts longer than it should.
-    assert _restatement(FOUR, [20.0]).tolist() == [25, 25, 25, 25]
-    assert _restatement(FOUR, [40.0]).tolist() == [40, 20, 20, 20]
+    assert restatement(FOUR, [20.0]).tolist() == [25, 25, 25, 25]
+    assert restatement(FOUR, [40.0]).tolist() == [40, 20, 20, 20]
 
 
 def test_bayesian_counts_every_epoch():
     # Dir(25 + 40, 25, 25, 25), mean 100/140 of it; the first has been seen to last 40 at least.
     mean = 100 * np.array([65, 25, 25, 25]) / 140
-    assert _bayesian(FOUR, [40.0]) == pytest.approx(mean)
-    assert _bayesian(FOUR, [10.0, 0.0])[0] == 10.0
+    assert bayesian(FOUR, [40.0]) == pytest.approx(mean)
+    assert bayesian(FOUR, [10.0, 0.0])[0] == 10.0
 
 
 @given(jobs=some_jobs(), share=st.floats(0.0, 1.0), rule=st.sampled_from(sorted(RULES)))

@@ -3,6 +3,6 @@
 Read `base.py` first: the levels of a profile, and the methods that follow from its one abstract method,
 `speeds`. The other modules define sources of the speeds: `tables.py` (measured tables and simple rules),
 `goodput.py` (a throughput model for each GPU type, from `throughput.py`, times statistical efficiency),
-`builtin.py` (the papers' jobs under that model), `measured.py` (measured steps, interpolated) and
-`analytic.py` (a model in relative units for hundreds of nodes).
+`builtin.py` (the papers' jobs under that model) and `analytic.py` (a model in relative units for hundreds of
+nodes).
 """
