@@ -34,7 +34,7 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import find
 
 _RESIZE_SECONDS = 0.004
-"""Seconds without progress at a change of GPUs under CoDDL (section 4.3)."""
+"""Seconds without progress at a change of GPUs (section 4.3)."""
 
 
 def testbed() -> Cluster:
