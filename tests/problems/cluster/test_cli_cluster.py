@@ -14,7 +14,7 @@ SMALL = ["--cluster", "heterogeneous-64", "--trace", "philly", "--jobs", "16"]
 def test_the_report_is_one_page_that_needs_nothing_else(tmp_path):
     invoke("run", "cluster", *SMALL, "--policy", "srtf,tiresias", "--out", str(tmp_path / "run"))
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "<svg" in page and "data:image/png;base64," in page and "tiresias" in page
+    assert "<svg" in page and "tiresias" in page
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert "report.html" in (tmp_path / "run" / "README.txt").read_text()
 
