@@ -180,6 +180,8 @@ def serve(
         listening = bound_socket(host, port)  # before anything is said about the service
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
+        if service.backend.notice:
+            say(service.backend.notice)
         say(f"page: {address}/")
         say(f"token: cat {folder / TOKEN}")
         limits = connection_limits()

@@ -1,8 +1,9 @@
 """A hostile hour: malicious jobs, kills, a full disk, a clock that jumps and a policy that hangs.
 
-Every fifth job is malicious (`support.hostile_jobs`).  The service is killed, its disk is full, its clock
-jumps and its policy hangs (`support.troubled_service`).  Every honest job must complete once, and no GPU may
-be given away while a process uses it.
+Every fifth job is malicious (`support.hostile_jobs`).  Where a cgroup can be made, runs have cgroups, and
+there is one more malicious kind.  The service is killed, its disk is full, its clock jumps and its policy
+hangs (`support.troubled_service`).  Every honest job must complete once, and no GPU may be given away while a
+process uses it.
 
 `make test-cluster` plays a short version.  The variable COPTER_HOSTILE_JOBS is the number of jobs; with 200
 jobs there are the 20 kills of the whole hour.
@@ -25,6 +26,7 @@ from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.files import ClusterFile, read_toml
 from copter.live.journal import JOURNAL, LiveJournal
 from support import hostile_jobs, troubled_service
+from support.cgroups import new_cgroup
 from support.live_cases import sound
 from support.play_again import play_again
 from support.service_process import ServiceProcess
@@ -96,14 +98,14 @@ class Answers:
 class Hour:
     """A service, its honest and malicious users, and what happens to its machine."""
 
-    def __init__(self, folder, seed, count):
+    def __init__(self, folder, seed, count, cgroup=None):
         self.folder, self.rng = folder, random.Random(seed)
-        self.kinds = list(hostile_jobs.KINDS)
+        self.kinds = [kind for kind in hostile_jobs.KINDS if cgroup or kind not in hostile_jobs.NEED_CGROUPS]
         self.jobs = jobs_of(seed, count, self.kinds)
         for name in ("traces", "devices", "trouble"):
             (folder / name).mkdir(parents=True)
         cluster = folder / "cluster.toml"
-        cluster.write_text(CLUSTER)
+        cluster.write_text(CLUSTER + (f'[options]\ncgroup = "{cgroup}"\n' if cgroup else ""))
         read_toml(cluster, ClusterFile)
         arguments = ("--round-seconds", "1", "--soon-seconds", "0.2")
         self.service = ServiceProcess(folder / "live", cluster, arguments)
@@ -346,11 +348,15 @@ class Hour:
 
 
 def test_every_honest_job_completes_once_in_a_hostile_hour(tmp_path):
-    hour = Hour(tmp_path, SEED, JOBS)
-    hour.play(KILLS)
+    with new_cgroup() as made:
+        cgroup = None if isinstance(made, str) else made
+        hour = Hour(tmp_path, SEED, JOBS, cgroup=cgroup)
+        hour.play(KILLS)
+        left = [path for path in cgroup.iterdir() if path.is_dir()] if cgroup else []
     acted = hour.judge()
     print(json.dumps({"seed": SEED, "happened": hour.happened, "acted": acted, "health": vars(hour.answers)}))
     evil = sum(kind != "honest" for _, kind, _ in hour.jobs)
     assert hour.happened == {"kills": KILLS, "full": 1, "forward": 1, "back": 1, "hang": 1}
+    assert not left, "no cgroup is left when the last run has ended"
     assert sum(acted.values()) >= 0.9 * evil and min(acted.values()) > 0, acted
     assert not hour.answers.wrong and hour.answers.longest < HEALTH_SECONDS, hour.answers

@@ -24,12 +24,12 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture
 def backend(tmp_path):
-    return LocalBackend()
+    return LocalBackend(tmp_path)
 
 
 @pytest.fixture
 def again(tmp_path):
-    return lambda: LocalBackend()
+    return lambda: LocalBackend(tmp_path)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_runs_continue_if_the_next_service_has_the_agent_elsewhere(backend, tmp_
     copy.parent.mkdir()
     shutil.copyfile(agent.__file__, copy)
     monkeypatch.setattr(agent, "__file__", str(copy))
-    later = LocalBackend()
+    later = LocalBackend(tmp_path)
     assert state(later, run) == RunState()
     later.kill(run)
     assert until_ended(later, run).outcome == "lost"
@@ -239,7 +239,7 @@ def test_a_run_whose_agent_was_killed_ends_when_its_processes_have_ended(backend
     while alive(agent):
         time.sleep(0.02)
     assert any(alive(pid) for pid in orphans)
-    now = until_ended(LocalBackend() if restarted else backend, run)
+    now = until_ended(LocalBackend(tmp_path) if restarted else backend, run)
     assert now == RunState("lost", "its agent was killed", by_itself=True)
     assert not any(alive(pid) for pid in orphans)
 

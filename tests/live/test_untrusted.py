@@ -100,7 +100,7 @@ BAD = NO_FILES | {name: writes(content) for name, content in NO_RECORDS.items()}
 
 @pytest.mark.parametrize("what", BAD)
 def test_a_record_that_is_none_is_an_error_of_its_run_alone(what, tmp_path):
-    backend = LocalBackend()
+    backend = LocalBackend(tmp_path)
     bad, good = run_of(tmp_path, "true"), run_of(tmp_path, "true", job="other")
     for run in (bad, good):
         claim(run.folder, 0)
@@ -115,7 +115,7 @@ def test_a_record_that_is_none_is_an_error_of_its_run_alone(what, tmp_path):
 
 @pytest.mark.parametrize("what", NO_FILES)
 def test_whatever_is_in_the_place_of_a_file_nothing_is_waited_for(what, tmp_path, name="begun-0.json"):
-    backend = LocalBackend()
+    backend = LocalBackend(tmp_path)
     bad, good = run_of(tmp_path, "true"), run_of(tmp_path, "true", job="other")
     claim(good.folder, 0)
     NO_FILES[what](bad.folder / name)
@@ -139,7 +139,7 @@ def a_link_instead(folder):
 @pytest.mark.parametrize("spoil", [a_file_instead, a_link_instead])
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_folder_that_is_none_any_more_is_an_error_of_its_run_alone(spoil, level, tmp_path):
-    backend = LocalBackend()
+    backend = LocalBackend(tmp_path)
     bad, good = run_of(tmp_path, "true"), run_of(tmp_path, "true", job="other")
     claim(good.folder, 0)
     spoil([bad.folder, bad.folder.parent][level])
@@ -159,14 +159,14 @@ def test_a_run_that_spoils_its_folder_is_ended_with_its_processes(spoil, restart
         "folder": "cd /; rm -rf $D; touch $D",
     }[spoil]
     command = f"D=$(dirname $COPTER_RUN_FILE); {script}; echo $$ > {tmp_path}/pid; exec sleep 600"
-    backend, run = LocalBackend(), run_of(tmp_path, "sh", "-c", command)
+    backend, run = LocalBackend(tmp_path), run_of(tmp_path, "sh", "-c", command)
     backend.start(run)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
         backend.down()
     pid = int((tmp_path / "pid").read_text())
     if restarted:
         child = backend._children[run.id, 0]
-        backend = LocalBackend()
+        backend = LocalBackend(tmp_path)
     assert until_ended(backend, run).outcome == "failed"
     if restarted:
         child.wait(30)
@@ -176,7 +176,7 @@ def test_a_run_that_spoils_its_folder_is_ended_with_its_processes(spoil, restart
 def test_a_run_that_says_that_it_ended_holds_its_gpus_until_its_agent_ends(tmp_path, monkeypatch):
     say = 'echo \'{"code": 0, "reason": ""}\' > $D/lie; mv $D/lie $D/ended-0.json'  # never half of a file
     lie = f"D=$(dirname $COPTER_RUN_FILE); {say}; sleep 600"
-    backend, run = LocalBackend(), run_of(tmp_path, "sh", "-c", lie)
+    backend, run = LocalBackend(tmp_path), run_of(tmp_path, "sh", "-c", lie)
     backend.start(run)
     while not (run.folder / "ended-0.json").exists():
         assert backend.states([run])[run.id].outcome is None
@@ -187,7 +187,7 @@ def test_a_run_that_says_that_it_ended_holds_its_gpus_until_its_agent_ends(tmp_p
 
 
 def test_no_process_of_others_is_signalled_by_what_a_run_says(tmp_path):
-    backend, run = LocalBackend(), run_of(tmp_path, "true")
+    backend, run = LocalBackend(tmp_path), run_of(tmp_path, "true")
     other = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
         (run.folder / "begun-0.json").write_text(json.dumps(agent.identity() | {"pid": other.pid}))
@@ -204,7 +204,7 @@ def test_a_fifo_in_the_place_of_what_the_service_appends_to_is_no_wait(tmp_path)
     run = run_of(tmp_path, "true")
     os.mkfifo(run.folder / "agent-0.txt")
     with pytest.raises(UntrustedFileError, match="agent-0.txt"):
-        LocalBackend().start(run)
+        LocalBackend(tmp_path).start(run)
     with pytest.raises(UntrustedFileError, match="a folder|is a directory"):
         open_to_append(run.folder)
 
@@ -372,7 +372,7 @@ def test_jobs_get_the_variables_that_are_listed_and_no_others(tmp_path, monkeypa
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
-    seen = environment_seen(tmp_path, LocalBackend(environment=["NCCL_DEBUG"]))
+    seen = environment_seen(tmp_path, LocalBackend(tmp_path, environment=["NCCL_DEBUG"]))
     own = {name for name in seen if name.startswith("COPTER_")}
     assert own == {"COPTER_RUN_FILE", "COPTER_RANK", "COPTER_RANKS", "COPTER_LOCAL_RANK", "COPTER_NODE"}
     assert seen.keys() - own - {"LC_CTYPE"} <= {*PASSED_ON, "NCCL_DEBUG"}  # Python itself may set LC_CTYPE

@@ -1,4 +1,4 @@
-"""Jobs of the hostile hour: honest ones that leave traces of their work, and malicious ones of seven kinds.
+"""Jobs of the hostile hour: honest ones that leave traces of their work, and malicious ones of eight kinds.
 
     python -S hostile_jobs.py honest STEPS DEVICES TRACE
     python -S hostile_jobs.py KIND SEED DEVICES TRACE
@@ -166,6 +166,26 @@ def forks(rng, note):
     time.sleep(rng.choice([1.0, 600.0]))  # the run ends by itself, or is cancelled
 
 
+def hops(rng, note):
+    """Fork without a pause, each process in a session of its own and after the end of its parent."""
+    end = time.monotonic() + 60.0  # if nothing else ends it
+    for _ in range(8):
+        if os.fork():
+            continue
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGURG, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
+        count = 0
+        while time.monotonic() < end:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+            if not count % 100:
+                note(f"{os.getpid()} {count}")
+            count += 1
+        os._exit(0)
+    note("the first process ends")
+
+
 def signals(rng, note):
     """Send signals to the own group, to the agent and to its group; at last one that ends the agent."""
     agent = os.getppid()
@@ -270,7 +290,9 @@ def connections(rng, note):
             one.close()
 
 
-KINDS = {one.__name__: one for one in (files, forks, signals, logs, memory, reports, connections)}
+KINDS = {one.__name__: one for one in (files, forks, signals, logs, memory, reports, connections, hops)}
+NEED_CGROUPS = frozenset(("hops",))
+"""Kinds for runs with cgroups: a search in /proc takes seconds to find processes that live for an instant."""
 
 
 def main():

@@ -6,6 +6,7 @@ from copter.live.backends.base import BackendError, RunState
 class MemoryBackend:
     name = "memory"
     picks_devices = False
+    notice = ""
 
     def __init__(self, ends_at_once=False):
         self.runs, self.ended, self.started = {}, {}, []

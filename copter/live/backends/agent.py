@@ -16,6 +16,9 @@ The agent is a child subreaper, so orphans stay its descendants, also in another
 is killed, the processes that it started die with it, and a backend finds the others by their environment
 (:func:`kill_part`).  A process that cleared its environment before the agent was killed is not found then.
 
+If the variable COPTER_CGROUP names a cgroup (:mod:`.cgroups`), the agent starts the processes inside it and
+stays outside.  All processes in the cgroup belong to the part, and are killed by one write to a file.
+
 The environment of each process has these variables:
 
     COPTER_RUN_FILE                 the path of run.json
@@ -46,9 +49,11 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 RUN_FILE = "run.json"
 DEVICES = "COPTER_DEVICES"
 """Variable of an agent with the names of its GPUs; jobs do not get it."""
+CGROUP = "COPTER_CGROUP"
+"""Variable of an agent with the folder of the cgroup for its processes; jobs do not get it."""
 STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
-_SCAN_SECONDS = 0.01
+SCAN_SECONDS = 0.01
 """Time between two searches for processes that are left."""
 _KILLED_SECONDS = 2.0
 """Time that :func:`kill_part` waits for the end of the processes that it kills.
@@ -70,6 +75,7 @@ def main(folder: str, node: int) -> int:
     processes: list[subprocess.Popen[bytes]] = []
     told: list[int] = []
     handing_on = threading.Lock()
+    cgroup = os.environ.get(CGROUP, "")
 
     def hand_on(number: int, _: Any) -> None:
         told.append(number)
@@ -79,7 +85,7 @@ def main(folder: str, node: int) -> int:
             handing_on.release()
 
     def end_now(number: int, _: Any) -> None:
-        _end_the_rest(folder, node)
+        _end_the_rest(folder, node, cgroup)
         os._exit(1)
 
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphaned descendants become children of this process
@@ -93,7 +99,7 @@ def main(folder: str, node: int) -> int:
     began, log = time.time(), None
     try:
         log = open(os.path.join(folder, f"log-{node}.txt"), "a+b", buffering=0, opener=_private)
-        for process in start(run, folder, node, log):
+        for process in start(run, folder, node, log, cgroup):
             processes.append(process)
             if told:  # a signal arrived while the processes were being started
                 terminate(process, run["once"])
@@ -101,7 +107,7 @@ def main(folder: str, node: int) -> int:
         outcome = wait(processes, told)
     except OSError as error:
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
-    _end_the_rest(folder, node)
+    _end_the_rest(folder, node, cgroup)
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     if log is not None:
         try_to_cut(log.fileno(), run["log_bytes"])
@@ -134,16 +140,23 @@ def identity() -> dict[str, Any]:
         return {"pid": os.getpid(), "boot": file.read().strip()}
 
 
-def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the node's processes, one after the other."""
+def start(
+    run: dict[str, Any], folder: str, node: int, log: Any, cgroup: str = ""
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the node's processes, one after the other, inside a cgroup if one is given."""
     first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
     if not count:
         return
     total = 1 if run["once"] else sum(run["gpus"])
     devices = [one for one in os.environ.get(DEVICES, "").split(",") if one]
-    own = {name: value for name, value in os.environ.items() if name != DEVICES}
+    own = {name: value for name, value in os.environ.items() if name not in (DEVICES, CGROUP)}
     parent = os.getpid()
     os.chdir(run["directory"])
+
+    def prepare() -> None:
+        if cgroup:
+            put(f"{cgroup}/cgroup.procs", "0")
+        die_with(parent)
 
     for local in range(count):
         environment = (
@@ -159,14 +172,18 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
         )
         if devices:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(devices) if run["once"] else devices[local]
-        yield subprocess.Popen(
-            run["command"],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            preexec_fn=lambda: die_with(parent),
-        )
+        try:
+            process = subprocess.Popen(
+                run["command"],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=prepare,
+            )
+        except subprocess.SubprocessError:  # of `prepare`; it does not have the reason
+            raise OSError(f"a process could not be moved to the cgroup {cgroup}") from None
+        yield process
 
 
 def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
@@ -203,7 +220,7 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
     return sorted(found)
 
 
-def kill_part(folder: str, node: int, agent: int | None) -> bool:
+def kill_part(folder: str, node: int, agent: int | None, *, cgroup: str = "") -> bool:
     """Kill the processes of a node's part and then its agent, if any; return whether none is left.
 
     The agent is paused first.  It remains the parent of orphans, which can be found until they have ended.
@@ -211,32 +228,69 @@ def kill_part(folder: str, node: int, agent: int | None) -> bool:
     deadline = time.monotonic() + _KILLED_SECONDS
     if agent is not None:
         send(agent, signal.SIGSTOP)
-    while _kill_once(folder, node, agent):
+    while _kill_once(folder, node, agent, cgroup):
         if time.monotonic() > deadline:
             return False
-        time.sleep(_SCAN_SECONDS)
+        time.sleep(SCAN_SECONDS)
     if agent is not None:
         send(agent, signal.SIGKILL)
     return True
 
 
-def _end_the_rest(folder: str, node: int) -> None:
+def _end_the_rest(folder: str, node: int, cgroup: str) -> None:
     """Kill the processes that are left, so that they do not use the GPUs of a run that has ended."""
-    while _kill_once(folder, node, os.getpid()):
+    while _kill_once(folder, node, os.getpid(), cgroup):
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 continue
         except ChildProcessError:
             pass  # processes that are no children of the agent may be left
-        time.sleep(_SCAN_SECONDS)
+        time.sleep(SCAN_SECONDS)
 
 
-def _kill_once(folder: str, node: int, agent: int | None) -> bool:
-    """Send SIGKILL to the processes of a node's part; return whether there were any."""
+def _kill_once(folder: str, node: int, agent: int | None, cgroup: str) -> bool:
+    """Send SIGKILL to the processes of a node's part; return whether there were any.
+
+    Processes outside the cgroup are searched when it is empty, because a search takes long while others fork.
+    """
+    if kill_cgroup(cgroup):
+        return True
     left = part_processes(folder, node, agent)
     for pid in left:
         send(pid, signal.SIGKILL)
     return bool(left)
+
+
+def kill_cgroup(cgroup: str) -> bool:
+    """Kill all processes in a cgroup at once; return whether there were any that have not ended."""
+    if not cgroup or "populated 1" not in _read(f"{cgroup}/cgroup.events"):
+        return False
+    try:
+        put(f"{cgroup}/cgroup.kill", "1")
+    except FileNotFoundError:  # before Linux 5.14
+        for pid in _read(f"{cgroup}/cgroup.procs").split():
+            send(int(pid), signal.SIGKILL)
+    return True
+
+
+def _read(path: str) -> str:
+    """Return the text of a cgroup's file; empty if there is no such file, or the cgroup was removed."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            raise
+        return ""
+
+
+def put(path: str, text: str) -> None:
+    """Write a text to an existing file by one call, as the files of cgroups need it."""
+    handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
 
 
 def _living() -> dict[int, int]:

@@ -151,10 +151,13 @@ class Backend(Protocol):
         Name of the backend, as in :data:`.registry.BACKENDS`.
     picks_devices : bool
         True if the backend chooses the GPUs of a run on each node.  Otherwise the run names them.
+    notice : str
+        What an operator should know about the backend, for the log at the start; empty if nothing.
     """
 
     name: str
     picks_devices: bool
+    notice: str
 
     def down(self) -> Mapping[str, str]:
         """Return the reason why each failed host does not work; working hosts are left out."""

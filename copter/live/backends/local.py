@@ -6,6 +6,8 @@ run; where folder and process table differ, the process table counts.
 
 A run has ended when its agents and all other processes of the run have ended.  If an agent was killed, the
 backend finds the processes that are left by their environment (:func:`.agent.kill_part`), and kills them.
+Where the service may make cgroups (:mod:`.cgroups`), each part of a run has one, and the processes in it are
+killed at once.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, takewhile
+from pathlib import Path
 
 from copter.live.backends import agent
 from copter.live.backends.base import (
@@ -31,6 +34,7 @@ from copter.live.backends.base import (
     merged,
     passed_on,
 )
+from copter.live.backends.cgroups import AUTO, find_cgroups
 from copter.live.untrusted import UntrustedFileError, open_to_append
 
 _AGENT = os.fsencode(os.path.basename(agent.__file__))
@@ -42,17 +46,23 @@ class LocalBackend:
 
     Parameters
     ----------
+    folder : Path
+        Folder of the service.
     environment : sequence of str
         Names of variables of the service that jobs get in addition to :data:`.base.PASSED_ON`.
+    cgroup : str
+        ``"auto"`` for the service's own cgroup, if it is delegated; the absolute path of the folder of a
+        cgroup; or ``"off"``.
     """
 
     name = "local"
     picks_devices = False
 
-    def __init__(self, *, environment: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *, environment: Sequence[str] = (), cgroup: str = AUTO) -> None:
         self._passed = passed_on(environment)
         self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
+        self._cgroups, self.notice = find_cgroups(cgroup, folder)
 
     def down(self) -> Mapping[str, str]:
         """Return no node: all are this machine."""
@@ -60,11 +70,13 @@ class LocalBackend:
 
     def start(self, run: Run) -> None:
         """Start an agent for each node."""
+        cgroups = [self._cgroups.make(run, node) for node in range(len(run.hosts))] if self._cgroups else []
         for node in range(len(run.hosts)):
+            inside = {agent.CGROUP: str(cgroups[node])} if cgroups else {}
             with os.fdopen(open_to_append(run.folder / f"agent-{node}.txt"), "ab") as errors:
                 child = subprocess.Popen(
                     [sys.executable, "-I", "-S", agent.__file__, str(run.folder), str(node)],
-                    env=environment_of(self._passed) | self._gpus(run, node),
+                    env=environment_of(self._passed) | self._gpus(run, node) | inside,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
@@ -91,7 +103,7 @@ class LocalBackend:
         for node in range(len(run.hosts)):
             with suppress(UntrustedFileError):  # no agent can begin in this folder, but one may have begun
                 claim(run.folder, node)
-            agent.kill_part(str(run.folder), node, self._agent(run, node))
+            self._end(run, node)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """Return the states that follow from the folders and the process table."""
@@ -113,11 +125,19 @@ class LocalBackend:
             self.kill(run)
         nodes = range(len(run.hosts))
         # An agent leaves processes behind only if it was killed, or if the job wrote the file of its end.
-        if not all([agent.kill_part(str(run.folder), node, self._agent(run, node)) for node in nodes]):
+        if not all([self._end(run, node) for node in nodes]):
             return RunState()
         for node in nodes:
             self._since.pop((run.id, node), None)
         return state
+
+    def _end(self, run: Run, node: int) -> bool:
+        """Kill what is left of a part; return whether nothing is left."""
+        cgroup = str(self._cgroups.path(run, node)) if self._cgroups else ""
+        ended = agent.kill_part(str(run.folder), node, self._agent(run, node), cgroup=cgroup)
+        if ended and self._cgroups:
+            self._cgroups.remove(run, node)
+        return ended
 
     def _state(self, run: Run, node: int) -> RunState:
         agent_lives = self._agent(run, node) is not None

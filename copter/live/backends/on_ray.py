@@ -115,6 +115,7 @@ class RayBackend:
 
     name = "ray"
     picks_devices = True
+    notice = ""
 
     def __init__(
         self,

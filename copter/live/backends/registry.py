@@ -39,7 +39,7 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
         from copter.live.backends.local import LocalBackend, visible_devices
 
         check_devices(cluster, visible_devices())
-        return _made(LocalBackend, name, cluster)
+        return _made(LocalBackend, name, cluster, folder)
     if name == "ray":
         from copter.live.backends.on_ray import RayBackend
 
