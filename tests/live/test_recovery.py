@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 from copter.live.cluster import LiveCluster
 from copter.live.events import Decided
@@ -54,6 +55,8 @@ def plain(value, seen=()):
         return tuple(plain(one, seen) for one in value)
     if isinstance(value, Mapping):
         return plain(dict(value), seen)
+    if isinstance(value, BaseModel):  # which fields were given is no part of the state
+        return type(value).__name__, plain(dict(value), seen)
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     held = {name: getattr(value, name, None) for name in slots} | getattr(value, "__dict__", {})
     assert held, type(value)

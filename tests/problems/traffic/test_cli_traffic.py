@@ -118,7 +118,7 @@ def test_a_sequence_takes_the_matrices_of_a_file_in_turn(topology_file, matrices
         next(_events_of(instance, "sideways", 0))
 
 
-def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
+def test_bench_plays_each_kind_of_change(topology_file, tmp_path):
     path = tmp_path / "bench.json"
     options = "--change global,failures --rounds 4 --path-kind shortest --paths 2 --no-isolate".split()
     options += ["--solvers", "copter,shortest", "--json"]
@@ -126,17 +126,7 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
     found = json.loads(path.read_text())
     changes = [record["change"] for record in found["records"][:7]]
     assert changes == ["first"] + 3 * ["global"] + 3 * ["failures"]
-    assert list(found["kinds"]) == ["global", "failures"]
-    for kind, summary in found["kinds"].items():
-        flows = [
-            record["total_flow"]
-            for record in found["records"]
-            if (record["solver"], record["change"]) == ("copter", kind)
-        ]
-        assert summary["copter"]["rounds"] == summary["copter"]["rounds_measured"] == 3
-        assert summary["copter"]["total_flow"]["median"] == np.median(flows)
-        assert summary["shortest"]["over_copter"] > 0
     assert all(0 < record["optimality"] <= 1 + 1e-9 for record in found["records"])
     assert found["summary"]["copter"]["optimality"]["min"] >= 0.999
     assert found["settings"]["change"] == "global,failures" and found["settings"]["paths"] == 2
-    assert "max-flow: ring, 42 demands" in words(result) and "Medians of each kind" in words(result)
+    assert "max-flow: ring, 42 demands" in words(result)
