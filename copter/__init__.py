@@ -2,7 +2,8 @@
 
 - `program/`: the program that users edit. `store/`: its arrays in memory. `ray/`: programs whose columns are
   in other processes.
-- `solution.py`: the solution. `explanation.py`: what a request has in it, and why nothing else.
+- `solution.py`: the solution. `explanation.py`: why a request has these columns in a
+  solution and no others.
 - `proof/`: bounds, rays and certificates. `terms/`: convex terms.
 - `models/`: general LPs, MPS and LP files, and MathOpt models. `durable/`: snapshots and journals.
 - `rounds/`: the protocol of a domain, and the loop that runs its rounds.

@@ -101,7 +101,8 @@ class Clock:
     def wait(self, finished: threading.Event, reserve: float = 0.0) -> bool:
         """Wait until another thread sets ``finished``; return False if the time is up before.
 
-        The time is up ``reserve`` seconds before the deadline. Ctrl-C ends the wait with a KeyboardInterrupt.
+        The time is up ``reserve`` seconds before the deadline. Return False if the time is up, or the solve
+        is cancelled, as by Ctrl-C, before.
         """
         while not finished.is_set():
             left = self.left(reserve)

@@ -82,8 +82,8 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
     """Play a round and return its record.
 
     The record has the fields of :meth:`copter.RoundRecord.row` and those of the benchmarks
-    (:func:`copter.bench.course.solved_record`). The seconds are those that count for the solver. A round
-    that fell back has no objective, bound or gap.
+    (:func:`copter.bench.course.solved_record`). The seconds of a round with a program are those of
+    :class:`copter.bench.course.RoundTimes`. A round that fell back has no objective, bound or gap.
     """
     played, solver = rounds.play(*events), rounds.solver
     seconds, missed = played.seconds, played.path == "fallback"

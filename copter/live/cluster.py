@@ -324,7 +324,7 @@ class EligibleJobs:
         return arrived, tuple(job for name, job in before.items() if self._known.get(name) is not job)
 
     def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job gets its first GPUs, or others."""
+        """Record that a job gets its first GPUs, or other ones."""
         assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
         nodes = tuple((int(node), int(gpus)) for node, gpus in new.nodes)  # not of numpy, because of JSON
         self._state.changes[job.name] = str(new.type), nodes

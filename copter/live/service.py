@@ -4,7 +4,7 @@
 
 - :mod:`.admission` checks the requests of users and runs, and writes or refuses them;
 - :mod:`.rounds` asks the policy, and writes its decisions;
-- :mod:`.forecast` plays the policy ahead, at a request for when a job will start;
+- :mod:`.forecast` plays the policy ahead when asked when a job will start;
 - :mod:`.launcher` launches, stops and kills runs in each tick, until they are where the policy put them;
 - :mod:`.record` has the journal and the state that follows from it, which the others share.
 

@@ -67,7 +67,9 @@ class Tokens:
             if former is not None:
                 raise JobFileError(f"{path}: {former.name!r} and {one.name!r}: must not be the same token")
             if one.name in (author.name for author in self._authors.values()):
-                raise JobFileError(f"{path}: name {one.name!r}: must occur once; {ADMIN.name!r} is generated")
+                raise JobFileError(
+                    f"{path}: name {one.name!r}: must occur once, and not be {ADMIN.name!r}, which is generated"
+                )
             self._authors[one.sha256] = Author(one.name, one.role)
 
     def author(self, shown: str) -> Author | None:

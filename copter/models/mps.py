@@ -179,7 +179,7 @@ class _Reader:
             self.of_section[self.section](words)
 
     def _nothing(self, words: list[str]) -> None:
-        raise self._error("there are data without a section that they belong to")
+        raise self._error("there are data after NAME, before the next section")
 
     def _sense(self, words: list[str]) -> None:
         word = words[0].upper()

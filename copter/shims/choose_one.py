@@ -112,7 +112,7 @@ class Choice(Mapping[Hashable, Any]):
         return self._columns[slots]
 
     def still(self, program: ContinualProgram) -> SparseX:
-        """Return the choice as an allocation, for the requests that still have the same columns.
+        """Return the choice as an allocation of the program as it is now.
 
         A request whose columns were replaced gets the new column with the same name, if there is one.
         """

@@ -92,7 +92,7 @@ class ClusterState:
         Parameters
         ----------
         time : float
-            Seconds since the start, after the present time.  Policies with rounds are asked each round
+            Seconds since the start; must be later than now.  Policies with rounds are asked each round
             anyway.
         """
         if not time > self.time:

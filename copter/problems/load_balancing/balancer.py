@@ -492,7 +492,7 @@ class LoadBalancer(EventDomain):
         return None if placement is None else self.measure(placement, carried.needed)
 
     def prepare(self) -> None:
-        """Turn all events since the last round into edits of changed parts of the program.
+        """Turn all events since the program's last update into edits of its changed parts.
 
         If an answer is proven best without the program (:meth:`proven`), the program is left as it is.
         """

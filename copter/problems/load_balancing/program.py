@@ -30,7 +30,7 @@ class PlacedReplicas(NamedTuple):
 
 
 class ShardProgram:
-    """Program with a request for each shard and a resource for each column, and what it has of each shard.
+    """Program with a request for each shard and a resource for each column, and its data of the shards.
 
     A resource has the number of its column as id. `load_unit`, `size_unit`: units of the program.
     """

@@ -4,8 +4,8 @@ Rebalancer assigns objects to containers by local search.  It moves whole shards
 load.  Its problem here is that of :mod:`.balancer` with X in {0, 1} and R = X:
 
 - The memory of the servers is a constraint.
-- The load of each server within the band is a goal, because local search needs a feasible start for a
-  constraint.  The goal has two capacity terms, one for each end of the band.
+- The band is a goal, not a constraint, because local search needs a start that satisfies all constraints.
+  The goal has two capacity terms, one for each end of the band.
 - The size of the moved shards is a second goal.  The goals are lexicographic: the band comes first.
 
 There are two methods, because no setting was best in all respects on the workloads of the benchmarks:

@@ -19,8 +19,8 @@ its size.
 5. Last round's replicas keep a small load, which costs nothing and may save a movement in later rounds,
    unless their memory or their load is needed; others without load are dropped.
 
-Memory is never exceeded and every shard is served, for any solution.  The loads are balanced as far as this
-method finds a way.
+A placement never exceeds the memory and serves every shard; if a shard fits nowhere, ShardPlacementError is
+raised.  The loads are balanced as far as this method finds a way.
 
 Source: thesis section 5.1.1 (step 2); flows along replicas are a maximum flow
 (:mod:`copter.problems.load_balancing.replicas`).

@@ -1,9 +1,10 @@
 """Fragments: free GPU capacity of a server that a task cannot use, as a mean over typical types of tasks.
 
 If a type m requests no GPU or does not fit on a server, all free GPU capacity of the server counts as
-fragments.  Memory is not checked.  Otherwise the fragments are the free capacity of GPUs with less left than
-m requests of one GPU.  A type is a combination of requested CPU, GPUs, milli-GPUs per GPU and models.  The
-typical types are the fewest most frequent combinations that cover at least 95% of the tasks.
+fragments.  Memory is not checked.  Otherwise the fragments are the free capacity of GPUs with less left
+than m requests of one GPU.  A type is a combination of requested CPU, GPUs, milli-GPUs per GPU and allowed
+GPU models.  The typical types are the fewest most frequent combinations that cover at least 95% of the
+tasks.
 
 Source: Weng et al. (ATC 2023), section 4.
 """

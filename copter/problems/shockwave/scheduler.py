@@ -287,7 +287,7 @@ class Planner:
     def round(self, solution: Relaxed | None) -> MarketRound:
         """Return the order of a round, by a new plan from a relaxation or by the last plan; change nothing.
 
-        The improvement of the plan ends with the round (:mod:`copter.clock`), or as the settings say.
+        The plan is improved until the round's deadline, for at most `shim_seconds`.
         """
         relaxed, now = solution, self.now
         if relaxed is None:

@@ -40,7 +40,7 @@ class ReplaySetup(Setup):
         return scenario_of(self.regime_jobs, self.gpus)
 
     def resize(self) -> Resize:
-        """Return the dispatch of the authors' simulator."""
+        """Return the cost of a start in the authors' simulator."""
         return DispatchRestart(RESTART_SECONDS)
 
 

@@ -249,7 +249,7 @@ def product(a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def price_rows(w, y, height, gradient):  # type: ignore[no-untyped-def]
-    """Subtract the rows' bounds from A x in `gradient`, and their cost at prices y from `height`."""
+    """Subtract each row's bound from `gradient`, which is A x, and y times it from `height`, psi's value."""
     for i in range(y.size):
         low, high = w.lower_row[i], w.upper_row[i]
         if y[i] != 0.0:

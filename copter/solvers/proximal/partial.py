@@ -133,7 +133,7 @@ class PartialSteps:
     def step(self, now: Iterate) -> _Moved | None:
         """Take a step from an iterate.
 
-        Return None if there are no prices, if they are so poor that the cheapest columns violate a row by
+        Return None if all prices are 0, if they are so poor that the cheapest columns violate a row by
         much of its bound, if a ray proves infeasibility, or if no further request changes and the rows cannot
         be satisfied more closely.
         """

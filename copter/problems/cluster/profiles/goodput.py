@@ -199,7 +199,7 @@ class GoodputProfile(Profile):
         return self._variant(("fixed", size), batch_size=size)
 
     def steps(self, level: int) -> float:
-        """Return the steps at a fixed batch size that equal one step at the initial one; 1 if it adapts."""
+        """Return the steps at the fixed batch size that equal one at the initial one; 1 if none is fixed."""
         if self.batch_size is None:
             return 1.0
         initial, size = self.limits.initial, self.batch_size
