@@ -67,9 +67,8 @@ class Tokens:
             if former is not None:
                 raise JobFileError(f"{path}: {former.name!r} and {one.name!r}: must not be the same token")
             if one.name in (author.name for author in self._authors.values()):
-                raise JobFileError(
-                    f"{path}: name {one.name!r}: must occur once, and not be {ADMIN.name!r}, which is generated"
-                )
+                why = f"must occur once, and not be {ADMIN.name!r}, which is generated"
+                raise JobFileError(f"{path}: name {one.name!r}: {why}")
             self._authors[one.sha256] = Author(one.name, one.role)
 
     def author(self, shown: str) -> Author | None:
