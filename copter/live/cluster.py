@@ -79,7 +79,7 @@ class LiveCluster:
 
     def __init__(self, file: ClusterFile, policy_kind: Kind) -> None:
         self.file, self.policy_kind = file, policy_kind
-        self.timer = Timer()
+        self.timer, self._last = Timer(), 0.0
         self.cluster = file.cluster()
         self.jobs: dict[str, LiveJob] = {}
         self.dependents: dict[str, dict[str, None]] = {}
@@ -107,11 +107,11 @@ class LiveCluster:
     # ---- events ----------------------------------------------------------------------------------
 
     def apply(self, event: Event, *, learn: bool = True) -> None:
-        """Apply an event.
+        """Apply an event at its own time, so that a replay of the events leads to the same state.
 
         With `learn`, a job's report is fitted at once; otherwise it is fitted when a new policy is asked.
         """
-        self.timer.time = max(self.timer.time, event.time)
+        self.timer.time = self._last = max(self._last, event.time)
         match event:
             case Opened():
                 self._open(event)

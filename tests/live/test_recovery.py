@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from copter.live.cluster import LiveCluster
-from copter.live.events import Decided
+from copter.live.events import Decided, Submitted
 from copter.live.files import ClusterFile
 from copter.live.journal import LiveJournal
 from copter.live.record import ServiceRecord
@@ -167,6 +167,18 @@ def test_the_state_equals_a_full_replay(tmp_path, policy, seed, monkeypatch):
     service.close()
     assert [name for name in counts if not counts[name]] == []
     assert play_again(tmp_path)[1] == [] or counts["errors"]
+
+
+def test_an_event_takes_effect_at_its_own_time(tmp_path):
+    clock = Turned()
+    service = make_service(tmp_path, clock=clock)
+    time = service.record.now()
+    clock.time += 5.0
+    assert service.record.now() == time + 5.0  # asked by a view, for example, before the event is written
+    service.record.write(Submitted(time=time, job="late", file=ELASTIC))
+    for one in (service, restarted(service)):
+        job = one.record.state.jobs["late"]
+        assert job.submission.time == job.eligible_since == time
 
 
 def test_reports_of_ended_jobs_and_old_rounds_are_not_read(tmp_path, monkeypatch):
