@@ -39,7 +39,7 @@ from copter.live.policy_thread import (
 from copter.live.record import ServiceRecord
 from copter.live.untrusted import MOST_SENTENCE, words
 from copter.problems.cluster.placement import placer_for
-from copter.problems.cluster.policy import ClusterState, Explains, Policy
+from copter.problems.cluster.policy import ClusterState, Explains, Policy, WarmsUp
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import ClusterRounds, Decision
 
@@ -108,6 +108,7 @@ class LiveRounds:
     async def run(self, looked: Callable[[], Awaitable[None]]) -> None:
         """Ask the policy until cancelled; `looked` waits until a tick has carried out the decision."""
         record, step, loop = self._record, self.round_seconds, asyncio.get_running_loop()
+        await self._warm_up()
         while True:
             begin, wakes = loop.time(), math.inf
             self.next_round = -math.inf if step is None else record.now() + step
@@ -128,6 +129,16 @@ class LiveRounds:
                 await self._record.changed.wait()
                 await asyncio.sleep(max((soon or 0.0) - asyncio.get_running_loop().time(), 0.0))
                 self._record.changed.clear()
+
+    async def _warm_up(self) -> None:
+        """Let the policy import its modules in its thread, while the service answers already."""
+        policy = self.policy
+        if isinstance(policy, WarmsUp):
+            try:
+                await self._call(policy.warm_up)
+            except PolicyFailedError as failed:
+                self.trouble, self._lost = str(failed), True
+                self._record.note(f"the policy cannot warm up: {failed}; a new policy replaces it")
 
     async def ask(self) -> float:
         """Ask the policy and write its decision; return when the policy wants to be asked again.

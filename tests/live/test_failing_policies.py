@@ -215,6 +215,17 @@ def run_until(service, reached):
     asyncio.run(go())
 
 
+def test_a_policy_warms_up_in_its_thread_before_the_first_round(tmp_path, policy):
+    calls = []
+    policy.warm_up = lambda self: calls.append(("warm", threading.current_thread().name))
+    policy.first = staticmethod(lambda now: calls.append(("first", threading.current_thread().name)))
+    service = make_service(tmp_path, policy="plain")
+    assert not calls  # the service answers before
+    service.admission.submit(named(RIGID, "one"))
+    run_until(service, lambda: len(calls) > 1)
+    assert calls == [("warm", "policy"), ("first", "policy")]
+
+
 def test_a_service_ends_while_its_policy_hangs(tmp_path, policy, hangs):
     service = make_service(tmp_path, policy="plain")
     service.admission.submit(named(RIGID, "one"))
@@ -281,3 +292,13 @@ def test_a_cancelled_job_is_stopped_while_the_policy_decides(tmp_path, policy):
     assert service.record.state.jobs["two"].status == "running" and not service.trouble
     service.close()
     assert play_again(tmp_path)[1] == []
+
+
+def test_a_policy_that_cannot_warm_up_is_replaced(tmp_path, policy):
+    policy.warm_up = raises(ZeroDivisionError("oops"))
+    service = make_service(tmp_path, policy="plain")
+    former = service.rounds.policy
+    service.admission.submit(named(RIGID, "one"))
+    run_until(service, lambda: service.record.state.jobs["one"].status == "running")
+    assert service.rounds.policy is not former and not service.trouble
+    service.close()
