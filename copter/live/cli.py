@@ -189,6 +189,8 @@ def serve(
             uvicorn.Config(make_app(service), log_level="warning", timeout_graceful_shutdown=5, **limits)
         )
         server.run([listening])
+        if not server.started:
+            raise typer.Exit(3)
     except KeyboardInterrupt:  # the server has shut down
         pass
     finally:
