@@ -113,7 +113,7 @@ def _start(job: SlurmJob, hosts: tuple[tuple[str, int], ...]) -> Action:
     names, each, shown = ",".join(host for host, _ in hosts), hosts[0][1], _shown(hosts)
     if job.restricted:
         change.append(f"NumNodes={len(hosts)}")
-        shown = f"{each} GPU{'s' if each != 1 else ''} on each of {len(hosts)} nodes that it permits"
+        shown = f"{_gpus(each * len(hosts))} of nodes that it permits"
     elif job.mark is Mark.PLACED or not job.pinned:  # otherwise its user has chosen the nodes
         change += [f"NodeList={names}", f"NumNodes={len(hosts)}"]
     if is_flexible(job):
@@ -175,4 +175,8 @@ def _mark(job: SlurmJob, mark: Mark) -> tuple[str, ...]:
 
 
 def _shown(hosts: tuple[tuple[str, int], ...]) -> str:
-    return ", ".join(f"{gpus} GPU{'s' if gpus != 1 else ''} of {host}" for host, gpus in hosts)
+    return ", ".join(f"{_gpus(gpus)} of {host}" for host, gpus in hosts)
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'s' if count != 1 else ''}"

@@ -94,7 +94,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     RunCgroups or None
         None without cgroups.
     str
-        Where the cgroups are, or why there are none.
+        Folder of the cgroups, or the reason why the service cannot make any.
 
     Raises
     ------
