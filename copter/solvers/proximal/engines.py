@@ -102,8 +102,10 @@ def _by_small_simplex(run: SolveContext) -> Answer | None:
         return None
     run.simplex_iterations += found.pivots
     y, (size, loss) = working.prices(found.y), working.gap(near[0], found.y)
-    keep = begin.how.warm and abs(loss) <= run.budget.tolerance * size
-    for x in (begin.x, working.sparse(found.x)) if keep else (working.sparse(found.x),):
+    points = [working.sparse(found.x)]
+    if begin.how.warm and abs(loss) <= run.budget.tolerance * size:
+        points.insert(0, begin.x)
+    for x in points:
         end = accept(run, run.certify(x, y, working.column.size))
         if end is not None and end.status is Status.OPTIMAL:
             run.engine = Engine.SMALL
