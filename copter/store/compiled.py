@@ -10,9 +10,9 @@ works on the store's arrays with numpy and has no loop over requests.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +61,10 @@ class CompiledProgram:
     row_lower: NDArray[np.float64]
     row_upper: NDArray[np.float64]
     integrality: NDArray[np.bool_]
-    request_ids: list[Hashable]
-    column_start: NDArray[np.int64]
-    resource_ids: list[Hashable]
-    sum_row: NDArray[np.int64]
+    request_ids: Sequence[Hashable] = ()
+    column_start: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    resource_ids: Sequence[Hashable] = ()
+    sum_row: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def refuse_terms(program: ContinualProgram, what: str) -> None:
@@ -95,26 +95,12 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
     """
     refuse_terms(program, "compile_program")
     flat = flatten(program.store, program.request_slots, program.resource_slots)
-    return CompiledProgram(
-        **flat._asdict(), request_ids=program.request_ids, resource_ids=program.resource_ids
-    )
+    return replace(flat, request_ids=program.request_ids, resource_ids=program.resource_ids)
 
 
-class FlatProgram(NamedTuple):
-    """Arrays of a :class:`CompiledProgram` for given slots of requests and rows, without convex terms."""
-
-    c: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    A: csc_matrix
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
-    integrality: NDArray[np.bool_]
-    column_start: NDArray[np.int64]
-    sum_row: NDArray[np.int64]
-
-
-def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray[np.int64]) -> FlatProgram:
+def flatten(
+    store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray[np.int64]
+) -> CompiledProgram:
     """Return the requests and rows in some slots as flat arrays, in this order."""
     from scipy.sparse import csc_matrix
 
@@ -137,7 +123,7 @@ def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray
         costs[at], upper[at] = effective_costs(store, own), upper_bounds(store, own)
         indptr[at.start + 1 : at.stop + 1], indices[entries], data[entries] = pointer[1:] + nnz, rows, values
         done, nnz = at.stop, entries.stop
-    return FlatProgram(
+    return CompiledProgram(
         c=costs,
         lower=np.zeros(shape[1]),
         upper=upper,

@@ -29,8 +29,9 @@ resulting plan, which never makes it worse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import block_array, csc_array, eye_array, kron
@@ -57,11 +58,11 @@ _BUDGET = 1e4
 _CONVEX = 1e-12
 
 
-class _Arrange(Protocol):
-    """Function that packs counts of rounds, which may grow, into rounds; None if it finds no packing."""
+_Arrange: TypeAlias = Callable[..., "Flags | None"]
+"""Function that packs counts of rounds, which may grow, into rounds; None if it finds no packing.
 
-    def __call__(self, counts: Ints, rounds: Flags | None = None, /) -> Flags | None:
-        """Return the rounds of each job; `rounds` is a packing of the counts, if one is known."""
+Its arguments are the counts, and a packing of them if one is known.
+"""
 
 
 def prove(
@@ -217,10 +218,6 @@ def _model(
         row_lower=np.concatenate((np.ones(n), np.full(highest.size - n, -np.inf))),
         row_upper=highest,
         integrality=np.append(np.ones(k, np.bool_), False),
-        request_ids=[],
-        column_start=np.zeros(1, np.int64),
-        resource_ids=[],
-        sum_row=np.zeros(0, np.int64),
     )
 
 
