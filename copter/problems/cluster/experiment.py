@@ -22,7 +22,7 @@ from copter.errors import choices
 from copter.problems.cluster import ESTIMATORS, PLACERS
 from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.nodes import NodeChange, NodeFailure, draw_failures
-from copter.problems.cluster.placement import Placer, SiaPlacer, placer_for
+from copter.problems.cluster.placement import SiaPlacer, placer_for
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError, by_name, make_policy, trace_names
@@ -34,7 +34,7 @@ from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.workload import Scenario
 from copter.tasks.tasks import Task, Tell
 
-_PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
+_PlacerMaker: TypeAlias = Callable[[Policy], SiaPlacer | None]
 _PLACERS: dict[str, _PlacerMaker] = {
     "auto": placer_for,
     "sia": lambda _: SiaPlacer(),

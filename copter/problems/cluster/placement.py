@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Protocol, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.nodes import working_nodes
@@ -47,26 +47,6 @@ class Placed:
     places: Mapping[str, Allocation]
     evicted: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
-
-
-class Placer(Protocol):
-    """Finder of nodes for configurations."""
-
-    def place(
-        self,
-        cluster: Cluster,
-        down: Mapping[str, frozenset[int]],
-        held: Mapping[str, Placement],
-        wanted: Mapping[str, Allocation],
-        fixed: Collection[str] = (),
-    ) -> Placed:
-        """Find nodes for every job with a configuration.
-
-        `cluster`: has the number of working nodes; if a type has n of them, they are the first n numbers that
-        are not in `down`. `down`: failed nodes of each type. `held`: present places of jobs, which may
-        include nodes that are gone. `wanted`: a Placement means that the policy chose the nodes itself.
-        `fixed`: jobs that keep their nodes while their configuration does not change.
-        """
 
 
 class SiaPlacer:

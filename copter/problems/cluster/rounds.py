@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar, get_args
 
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job, Timer
-from copter.problems.cluster.placement import Placed, Placer
+from copter.problems.cluster.placement import Placed, SiaPlacer
 from copter.problems.cluster.policy import (
     Allocation,
     ClusterState,
@@ -109,7 +109,7 @@ class ClusterRounds(Generic[_AnyJob]):
         world: World[_AnyJob],
         *,
         round_seconds: float | None = None,
-        placer: Placer | None = None,
+        placer: SiaPlacer | None = None,
         estimator: Estimator | None = None,
     ) -> None:
         _check_policy(policy)

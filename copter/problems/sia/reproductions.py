@@ -25,7 +25,7 @@ from copter.bench.rounds import play as play_rounds
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import entrant
 from copter.problems.cluster.estimation.estimators import make_estimator
-from copter.problems.cluster.placement import Placer, SiaPlacer
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import gpu_hours, summarise
@@ -43,7 +43,7 @@ class _PolicySetup:
 
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    placer: Callable[[], Placer | None] = SiaPlacer
+    placer: Callable[[], SiaPlacer | None] = SiaPlacer
     estimator: str = "oracle"
 
 

@@ -385,7 +385,7 @@ class _Round:
         some, tuning = self.subproblem(), self.options.tuning
         working = self.working(some, x, pricing)
         hold = tuning.lazy.hold
-        here = on_rows(some.store, working, some.local(x), y, hold, self.budget, tuning, full=full)
+        here = on_rows(working, some.local(x), y, hold, self.budget, tuning, full=full)
         return self.certify(self.at_bounds(some.outer(here)), y, pricing)
 
     def at_bounds(self, x: SparseX) -> SparseX:

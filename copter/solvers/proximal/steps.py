@@ -131,19 +131,18 @@ def run_steps(
     if store.terms:
         inner = _curved_inner(working, TermBatch.of(store), method, centre, budget, tuning)
     else:
-        inner = _linear_inner(store, working, method, budget, tuning)
+        inner = _linear_inner(working, method, budget, tuning)
     steps = _Steps(rays_of, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps)
     result = steps.run()
     if not project or result.ray is not None or result.violation is not None:
         return result
     at = steps.reached, steps.prices
     most, hold_by = tuning.steps.projections, 1.0 if hold else 0.0
-    there = _on_rows(store, inner.working, *at, budget, tuning, hold_by, most)
+    there = _on_rows(inner.working, *at, budget, tuning, hold_by, most)
     return replace(result, x=inner.working.sparse(there))
 
 
 def on_rows(
-    store: ConstraintStore,
     working: WorkingSet,
     x: SparseX,
     y: NDArray[np.float64],
@@ -162,11 +161,10 @@ def on_rows(
     if full:
         working = working.with_full_rows(prices)
     most = tuning.lazy.projections
-    return working.sparse(_on_rows(store, working, values, prices, budget, tuning, sigma, most))
+    return working.sparse(_on_rows(working, values, prices, budget, tuning, sigma, most))
 
 
 def _on_rows(
-    store: ConstraintStore,
     working: WorkingSet,
     x: NDArray[np.float64],
     y: NDArray[np.float64],
@@ -186,7 +184,7 @@ def _on_rows(
         if limit <= 0:
             break
         each = working.holding(x, y, sigma) if hold else costless(working)
-        projector = _linear_inner(store, each, "newton", budget, tuning).solver
+        projector = _linear_inner(each, "newton", budget, tuning).solver
         near = _CLOSER * closeness if hold else closeness
         result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, near, limit)
         budget.iterations += result.iterations
@@ -390,10 +388,8 @@ class _Steps:
 # ---- inner solvers ------------------------------------------------------------------------------------
 
 
-def _linear_inner(
-    store: ConstraintStore, working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning
-) -> Inner:
-    """Return the inner solver of a working set without convex terms; the executor may share its work."""
+def _linear_inner(working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning) -> Inner:
+    """Return the inner solver of a working set without convex terms."""
     solver: InnerSolver
     if method == "cd":
         solver = CoordinateDescent(working, budget.late, tuning.descent)

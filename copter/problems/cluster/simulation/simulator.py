@@ -24,7 +24,7 @@ from heapq import heappop, heappush
 from copter.errors import CopterError
 from copter.problems.cluster.jobs import Timer, batch_choice, job_kind, job_profile
 from copter.problems.cluster.nodes import NodeChange, NodeEvents, NodeFailure
-from copter.problems.cluster.placement import Placer
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import (
     Allocation,
     ClusterState,
@@ -60,7 +60,7 @@ class Simulator:
         A new policy.
     round_seconds : float, optional
         Length of a round, which replaces the policy's own; only for a policy with rounds.
-    placer : Placer, optional
+    placer : SiaPlacer, optional
         Finds nodes.  Without a placer, GPUs are only counted.
     resize : Resize, optional
         Cost of changes; default: :class:`copter.problems.cluster.simulation.resize.CheckpointRestart`.
@@ -96,7 +96,7 @@ class Simulator:
         policy: Policy,
         *,
         round_seconds: float | None = None,
-        placer: Placer | None = None,
+        placer: SiaPlacer | None = None,
         resize: Resize | None = None,
         estimator: Estimator | None = None,
         events: Iterable[NodeChange | NodeFailure] = (),
