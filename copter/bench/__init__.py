@@ -9,8 +9,7 @@ speed, and `checks.py` checks the answers.  The result of a case is a line of re
 
 Courses without a domain are in `synthetic.py`, `changes.py` and `programs.py`.  `domain.py` makes a course of
 a domain.  `lines.py` lists the cases without a domain, and `recording.py` records the edits of a course.
-`solvers.py` lists the solvers, and `environments.py` the Python environments that some of them need;
-`welfare.py` solves Shockwave's relaxation by cvxpy.
-`reproduction.py` and `grid.py` measure figures of papers, `copter/cli/reproduce.py` prints them, and
-`report/papers.py` compares them.  `sequences.py` exports sequences of LPs for other solvers.
+`solvers.py` lists the solvers, and `welfare.py` solves Shockwave's relaxation by cvxpy.  `reproduction.py`
+and `grid.py` measure figures of papers, `copter/cli/reproduce.py` prints them, and `report/papers.py`
+compares them.  `sequences.py` exports sequences of LPs for other solvers.
 """

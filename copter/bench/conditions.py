@@ -1,8 +1,7 @@
 """Conditions of a folder of results: which ones must agree to continue it, and how to measure a line again.
 
 Results are published, so no paths are stored.  For a folder of inputs the number of files and a hash of their
-names and contents are stored, and of environments their names; in commands a word in capitals replaces the
-path.
+names and contents are stored; in commands a word in capitals replaces the path.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from copter.bench.environments import ENVIRONMENTS
 from copter.bench.result_files import SuiteResult
 
 _OPTIONS = {
@@ -50,8 +48,7 @@ def differences(there: SuiteResult, now: SuiteResult) -> list[str]:
         f"{name} {was}, not {wanted}"
         for old, new in pairs
         for name, was, wanted in differing(old, new)
-        # a condition that one side does not state cannot differ; an old folder states only that it had inputs
-        if name in old and name in new and not (was is True and isinstance(wanted, str))
+        if name in old and name in new  # a condition that one side does not state cannot differ
     ]
 
 
@@ -79,8 +76,6 @@ def rerun(suite: SuiteResult, line: str) -> str:
         if value is not None and value != []:
             words.append(f"{option} {_word(value)}")
     words += [place for name, place in _PLACES.items() if suite.settings.get(name)]
-    given = suite.settings.get("environments", ())
-    words += [f"--environment {name}=PYTHON" for name in given if name in ENVIRONMENTS]
     return " ".join([*words, f"--out runs/{line}"])
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from copter.bench.environments import interpreter
-from copter.bench.solvers import BASELINES, ENVIRONMENT_OF, entry_of
+from copter.bench.solvers import BASELINES, entry_of
 from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
@@ -27,8 +25,8 @@ class SolverSettings:
     `name`: a registered solver, a baseline, or a method of the course. `tolerance`: relative tolerance of
     residuals and gap. `time_limit`: seconds of a solve. `mip_gap`: relative gap at which branch and bound
     stops, for solvers with such a setting. `actors`: number of Ray actors that contain the programs; 0 for
-    programs in this process. `environments`: interpreters of :mod:`copter.bench.environments`, by name.
-    `wrap`: function that is applied to every solver; the runner uses it to check answers.
+    programs in this process. `wrap`: function that is applied to every solver; the runner uses it to check
+    answers.
     """
 
     name: str
@@ -37,20 +35,7 @@ class SolverSettings:
     threads: int | None = None
     mip_gap: float = _MIP_GAP
     actors: int = 0
-    environments: Mapping[str, Path] = field(default_factory=dict)
     wrap: Callable[[Solver], Solver] | None = None
-
-    @property
-    def python(self) -> Path | None:
-        """Interpreter of the environment that the method needs; None if it needs none.
-
-        Raises
-        ------
-        CopterError
-            The environment was not given.
-        """
-        needed = ENVIRONMENT_OF.get(self.name)
-        return None if needed is None else interpreter(self.environments, needed)
 
     def make(self) -> Solver:
         """Return a new solver with these settings."""

@@ -29,10 +29,6 @@ MODES = {"highs": "HiGHS", "ortools": "OR-Tools", "cvxpy": "cvxpy"}
 """Labels of the solvers that are measured in several modes; on each line the fastest mode counts."""
 EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS)
 """Solvers for any linear program."""
-REBALANCER = ("rebalancer", "rebalancer-swap")
-"""Rebalancer on shards, without and with swaps."""
-ENVIRONMENT_OF = dict.fromkeys(REBALANCER, "rebalancer")
-"""Environments (:mod:`copter.bench.environments`) of the methods that need one."""
 
 _HOT = "copter.solvers.baselines.highs_hot:HighsHot"
 BASELINES = {
@@ -76,8 +72,6 @@ _LABELS = {
 _METHODS: dict[str, _Entrant] = {
     "cvxpy": _Entrant("cvxpy", "cvxpy"),
     "lp-top": _Entrant("demand pinning", "other"),
-    "rebalancer": _Entrant("Rebalancer, moves", "other"),
-    "rebalancer-swap": _Entrant("Rebalancer, moves and swaps", "other"),
     "shortest": _Entrant("shortest paths", "other"),
 }
 _HOUSES: dict[str, _House] = {
@@ -94,6 +88,7 @@ _PAST: dict[str, _House] = {
     **dict.fromkeys(("glop-dual", "glop-primal"), "ortools"),
     **dict.fromkeys(("cvxpy-highs", "clarabel", "scs", "osqp"), "cvxpy"),
     **dict.fromkeys(("dede", "dede-ours"), "parts"),
+    **dict.fromkeys(("rebalancer", "rebalancer-swap"), "other"),
 }
 """Origins of solvers that only published results have."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,6 @@ from copter.bench.calm import FIELD
 from copter.bench.case import Case, Inputs, Profile, all_cases
 from copter.bench.conditions import contents, differences, rerun
 from copter.bench.course import Course
-from copter.bench.environments import missing
 from copter.bench.machine import machine, memory_mb
 from copter.bench.result_files import (
     SUITE,
@@ -35,7 +34,7 @@ from copter.bench.result_files import (
 )
 from copter.bench.rounds import BenchJob, run_watched
 from copter.bench.settings import SolverSettings
-from copter.bench.solvers import BASELINES, ENVIRONMENT_OF, MODES, entrant, is_ours
+from copter.bench.solvers import BASELINES, MODES, entrant, is_ours
 from copter.errors import CopterError, MissingExtraError, choices
 from copter.solvers.registry import SOLVERS
 from copter.tasks.processes import Processes
@@ -55,8 +54,7 @@ class SuiteSettings:
 
     `threads`: number for every solver with such a setting. `limit`: seconds of a solve. `seconds`: time for
     all rounds of a solver on a line; it plays at least three. `rounds`: largest number a line. `data`, `lps`:
-    see :class:`copter.bench.case.Inputs`. `environments`: interpreters by the names of
-    :mod:`copter.bench.environments`. `solvers`: names of the solvers to run; all if empty.
+    see :class:`copter.bench.case.Inputs`. `solvers`: names of the solvers to run; all if empty.
     """
 
     profile: Profile
@@ -67,7 +65,6 @@ class SuiteSettings:
     rounds: int | None = None
     data: Path | None = None
     lps: Path | None = None
-    environments: Mapping[str, Path] = field(default_factory=dict)
     solvers: tuple[str, ...] = ()
 
     def stated(self) -> dict[str, object]:
@@ -76,11 +73,7 @@ class SuiteSettings:
             name: False if folder is None else contents(folder)
             for name, folder in (("data", self.data), ("lps", self.lps))
         }
-        given: dict[str, object] = {
-            "environments": sorted(self.environments),
-            "solvers": list(self.solvers),
-        }
-        return asdict(self) | folders | given
+        return asdict(self) | folders | {"solvers": list(self.solvers)}
 
 
 _QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)
@@ -212,10 +205,9 @@ class Suite:
             return SolverResult(solver, label, threads, "not run", why)
         begin, limit = perf_counter(), self.settings.limit * line.patience
         try:
-            given = SolverSettings(solver, line.tolerance, limit, threads, line.mip_gap)
             job = BenchJob(
                 course(),
-                replace(given, environments=self.settings.environments),
+                SolverSettings(solver, line.tolerance, limit, threads, line.mip_gap),
                 line.checker,
                 self._rounds(line),
                 self.settings.seconds * line.patience,
@@ -248,9 +240,6 @@ class Suite:
             needed = _BYTES_A_COLUMN * line.columns / 1e6
             if needed > _MEMORY_SHARE * memory_mb():
                 return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
-        environment = ENVIRONMENT_OF.get(solver)
-        if environment is not None and environment not in self.settings.environments:
-            return missing(environment)
         entry = BASELINES.get(solver) or SOLVERS.get(solver)
         try:
             if entry is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, asdict, dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_hints
@@ -21,8 +21,6 @@ from copter.cli.console import STANDARD_OUTPUT
 from copter.cli.options import (
     Actors,
     Command,
-    Environment,
-    Environments,
     Exact,
     Isolate,
     Json,
@@ -89,9 +87,7 @@ def _in_order(options: type[Options]) -> list[Field[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a document; of an environment, its name only."""
-    if isinstance(value, Environment):
-        return value.name
+    """Return a value of a document."""
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     return str(value) if isinstance(value, Path) else value
@@ -202,30 +198,7 @@ class RunOptions(WithDocument, CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithEnvironments(Solving):
-    """Options of solvers or methods that may need an environment of their own."""
-
-    environment: Environments = field(default_factory=list)
-
-    def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver, with the interpreters of the environments.
-
-        Raises
-        ------
-        typer.BadParameter
-            The solver needs an environment that was not given.
-        """
-        from copter.bench.environments import missing
-        from copter.bench.solvers import ENVIRONMENT_OF
-
-        given, needed = dict(self.environment), ENVIRONMENT_OF.get(name)
-        if needed is not None and needed not in given:
-            raise typer.BadParameter(f"{name}: {missing(needed)}", param_hint="--environment")
-        return replace(super().solver_settings(name), environments=given)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchOptions(WithDocument, WithEnvironments, CommandOptions):
+class BenchOptions(WithDocument, Solving, CommandOptions):
     """Options of every ``copter bench`` that plays the rounds of a course."""
 
     solvers: SolverNames = Names(("copter", "highs-hot"))

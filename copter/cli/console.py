@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,12 +37,8 @@ def errors() -> Console:
 
 
 def command_line() -> list[str]:
-    """Return the command line of this process, for results; a word replaces interpreters of environments."""
-    words = [re.sub(r"^(--environment=[^=]*=).*", r"\1PYTHON", word) for word in sys.argv[1:]]
-    for k in range(1, len(words)):
-        if words[k - 1] == "--environment":
-            words[k] = f"{words[k].partition('=')[0]}=PYTHON"
-    return [Path(sys.argv[0]).name, *words]
+    """Return the command line of this process, for results."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
 def save_json(document: Mapping[str, Any] | Sequence[Any], path: Path) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from typer.core import TyperCommand
 
-from copter.bench.environments import ENVIRONMENTS, PLACE, read_environment
-from copter.bench.solvers import BASELINES, ENVIRONMENT_OF
+from copter.bench.solvers import BASELINES
 from copter.cli.console import STANDARD_OUTPUT
 from copter.cli.solvers import Names, check_known, check_names, check_solver
-from copter.errors import CopterError
 
 
 def positive(value: float | None) -> float | None:
@@ -120,7 +118,7 @@ def solver_option(methods: Sequence[str] = ()) -> Any:
 
 def solvers_option(methods: Sequence[str] = ()) -> Any:
     """Return the option --solvers of benchmarks, which also accepts baselines and a domain's `methods`."""
-    others = (*(name for name in BASELINES if name not in ENVIRONMENT_OF), *methods)
+    others = (*BASELINES, *methods)
     return typer.Option(
         "--solvers",
         parser=lambda names: check_names(names, "solver", lambda name: check_solver(name, others)),
@@ -148,31 +146,6 @@ def _also(methods: Sequence[str]) -> str:
     return f" Also: {', '.join(methods)}." if methods else ""
 
 
-class Environment(NamedTuple):
-    """Name and interpreter of an environment (:mod:`copter.bench.environments`)."""
-
-    name: str
-    python: Path
-
-
-def _environment(text: str) -> Environment:
-    try:
-        return Environment(*read_environment(text))
-    except CopterError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-Environments: TypeAlias = Annotated[
-    list[Environment],
-    typer.Option(
-        "--environment",
-        parser=_environment,
-        metavar=PLACE,
-        help="Python interpreter of a solver that needs an environment of its own; may be repeated. "
-        f"Names: {', '.join(ENVIRONMENTS)}.",
-        show_default=False,
-    ),
-]
 SolverName: TypeAlias = Annotated[str, solver_option()]
 SolverNames: TypeAlias = Annotated[Names, solvers_option()]
 Tolerance: TypeAlias = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
@@ -14,7 +14,7 @@ import typer
 
 from copter.cli.command import CommandOptions, Options, WithDocument
 from copter.cli.console import output, progress, publish, say, seconds, table
-from copter.cli.options import Environments, one_of, positive
+from copter.cli.options import one_of, positive
 from copter.errors import FileError
 
 if TYPE_CHECKING:
@@ -82,7 +82,6 @@ Examples:
             exists=True, file_okay=False, help="Folder of linear programs. Default: generated ones."
         ),
     ] = None
-    environment: Environments = field(default_factory=list)
     check: Annotated[
         bool, typer.Option(help="Exit with 1 if the checker rejects an answer; times are not checked.")
     ] = False
@@ -103,7 +102,6 @@ Examples:
             seed=self.seed,
             data=self.data,
             lps=self.lps,
-            environments=dict(self.environment),
             solvers=_names(self.solvers),
         )
 

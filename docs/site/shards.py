@@ -42,8 +42,9 @@ WORKLOADS = {
 HEAD = """# Shards: copter and Rebalancer
 
 Written by `make benchmarks` from the documents in `bench/results/shards`: do not edit. The page compares
-copter with [Rebalancer](../../docs/reference/load-balancing.md#rebalancer) on the same shards, loads, memory
-limits and start. Both use one thread.
+copter with [Rebalancer](https://github.com/facebook/rebalancer) 1.0.4, a local search of Meta, on the same
+shards, loads, memory limits and start. Both use one thread. The program that runs Rebalancer is no longer part
+of copter: check out commit 288c90b1 to repeat the commands.
 
 - *Data moved* is the total size of the new replicas. copter may split a shard into replicas; Rebalancer moves
   whole shards.
@@ -53,6 +54,8 @@ limits and start. Both use one thread.
 - *Imbalance* is the largest load of a server over the smallest, minus 1, in the worst round.
 - *Bound* is a certified lower bound on the data that any placement within the band moves from copter's last
   placement.
+- `rebalancer` moves single shards. `rebalancer-swap` has a second stage with swaps. The band is their first
+  goal and the data moved the second, because local search needs a start that satisfies all constraints.
 - Seconds of copter are those of edit, solve and shim. Seconds of Rebalancer are those of the new problem and
   its solve, without the transfer between processes. Its search ends after 80% of the deadline.
 """

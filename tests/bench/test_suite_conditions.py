@@ -52,13 +52,10 @@ def test_other_conditions_do_not_go_on(folders, tmp_path, monkeypatch):
         path.write_text(json.dumps(document | changed))
         with pytest.raises(CopterError, match=said):
             Suite(out, replace(SETTINGS, data=one))
-    path.write_text(json.dumps(document | {"settings": document["settings"] | {"data": True}}))
-    Suite(out, replace(SETTINGS, data=one))  # of an older copter, that wrote only that there was a folder
 
 
 def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
     settings = replace(SETTINGS, data=folders[0], solvers=("copter", "glop"))
-    settings = replace(settings, environments={"rebalancer": tmp_path})
     suite = replace(sample(), settings=json.loads(json.dumps(settings.stated())))
     words = shlex.split(rerun(suite, "sia-64"))
     given = dict(zip(words[3::2], words[4::2], strict=True))
@@ -73,7 +70,6 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         "--rounds": "4",
         "--solvers": "copter,glop",
         "--data": "NETWORKS",
-        "--environment": "rebalancer=PYTHON",
         "--out": "runs/sia-64",
     }
     again = SuiteOptions(
@@ -86,7 +82,7 @@ def test_the_command_of_a_line_has_every_setting(folders, tmp_path):
         threads=3,
         solvers="copter,glop",
     ).suite_settings()
-    assert replace(again, data=settings.data, environments=settings.environments) == settings
+    assert replace(again, data=settings.data) == settings
     stated = set(suite.settings) - {"profile", "lps"}
     assert (
         stated == {one.name for one in fields(SuiteSettings)} - {"profile", "lps"}

@@ -7,7 +7,7 @@ import pytest
 from copter.bench.case import PROFILES, Inputs, all_cases
 from copter.bench.checks import CHECKERS
 from copter.bench.result_files import FAMILIES
-from copter.bench.solvers import BASELINES, REBALANCER
+from copter.bench.solvers import BASELINES
 from copter.bench.suite import DEFAULTS
 from copter.solvers.api import SOLVERS
 
@@ -19,7 +19,7 @@ LINES = [line for profile in PROFILES for line in all_cases(profile, Inputs())]
 def test_a_line_is_one_that_can_be_run(line):
     assert line.solvers[0].startswith("copter") and len(set(line.solvers)) == len(line.solvers)
     others = {name for name in line.solvers if not name.startswith("pop-")}
-    assert others <= {*SOLVERS, *BASELINES, *METHODS, *REBALANCER}
+    assert others <= {*SOLVERS, *BASELINES, *METHODS}
     assert line.checker in CHECKERS and line.family in FAMILIES and line.left_out < line.rounds
     assert line.columns > 0 or line.family == "lp"
     pickle.dumps(line.make)

@@ -63,12 +63,12 @@ WRONG = {
         ("--solvers pop-0", "no solver is called 'pop-0'"),
         ("--solvers heuristics", "did you mean heuristic?"),
         ("--solvers pop-8", "pop-8: must have at most 4 parts"),
-        ("--solvers rebalancer", "no environment of rebalancer; docs/how-to/suite.md"),
+        ("--solvers rebalancer", "no solver is called 'rebalancer'"),
         ("--memory 4", "shards: size = 32: must be at most 16"),
     ],
     "run load-balancing --out out": [
         ("--workload none.csv", "none.csv is not a file"),
-        ("--shards 9 --servers 2 --memory 4.9", "shards = 9: must fit on the servers"),
+        ("--shards 9 --servers 2 --memory 4", "shards: size = 9: must be at most 8, all memory"),
     ],
     "bench sia": [("--solvers heuristic", "no solver is called 'heuristic'")],
     "run placement --nodes nodes.csv": [

@@ -8,7 +8,7 @@ from copter.problems.sia.cli import SiaBenchOptions, SiaRunOptions
 from copter.problems.traffic.cli import TrafficBenchOptions, TrafficRunOptions
 
 SOLVING = "tolerance mip_gap time_limit threads seed"
-BENCH = f"solvers isolate environment {SOLVING}"
+BENCH = f"solvers isolate {SOLVING}"
 NETWORK = "topology matrix scale capacity demands paths path_kind objective rounds change"
 
 
@@ -22,7 +22,7 @@ NETWORK = "topology matrix scale capacity demands paths path_kind objective roun
         (SiaBenchOptions(), f"gpus jobs rounds exact actors {BENCH}"),
         (
             BalancingRunOptions(),
-            f"workload shards servers mode rounds memory balance solver environment {SOLVING}",
+            f"workload shards servers mode rounds memory balance solver {SOLVING}",
         ),
         (BalancingBenchOptions(), f"shards servers loads mode rounds changed memory balance {BENCH}"),
         (

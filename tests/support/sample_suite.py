@@ -129,7 +129,7 @@ def sample():
             [
                 solver("copter", 5e-3),
                 solver("highs-hot", 3e-2),
-                not_run("rebalancer", "no environment of rebalancer"),
+                not_run("glop", "no module of OR-Tools"),
                 solver("pop-8", 1.0, certified=False),
             ],
             title="256 shards | 64 servers",

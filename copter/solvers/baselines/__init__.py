@@ -2,5 +2,4 @@
 
 Read `baseline.py` first: it contains the shared code.  `highs.py` builds a model every round; `highs_hot.py`
 updates one model with the edits.  `ortools_lp.py` runs OR-Tools' solvers.
-`other_python.py` runs `other_python_worker.py` in another Python environment.
 """
