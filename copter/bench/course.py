@@ -194,11 +194,7 @@ def solved_record(
     return method_round(
         name,
         number,
-        edit_seconds=times.edit,
-        solve_seconds=times.solve,
-        rounding_seconds=times.rounding,
-        store_seconds=times.store,
-        certify_seconds=times.certify,
+        **{f"{part}_seconds": value for part, value in times._asdict().items()},
         n_variables=program.n_variables,
         n_rows=program.n_rows,
         nnz=program.nnz,

@@ -11,6 +11,7 @@ import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.load_balancing.balancer import LoadBalancer
+from copter.problems.load_balancing.groups import GroupBalancer
 from copter.problems.placement.rounds.rounds import PlacementRounds
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import TaskKind
@@ -33,6 +34,15 @@ def load_balancing() -> LoadBalancer:
     for server in range(5):
         balancer.add_server(f"server {server}", 40.0)
     balancer.add_shards([f"shard {k}" for k in range(24)], np.arange(24) + 1.0)
+    return balancer
+
+
+def load_balancing_groups() -> GroupBalancer:
+    """Return 24 groups of 1 to 24 equal shards on five servers."""
+    balancer = GroupBalancer()
+    for server in range(5):
+        balancer.add_server(f"server {server}", 400.0)
+    balancer.add_groups([f"group {k}" for k in range(24)], np.arange(24) + 1, np.arange(24) + 1.0)
     return balancer
 
 

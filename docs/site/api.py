@@ -58,7 +58,7 @@ PAGES: dict[str, dict[str, str]] = {
         "Workloads and replays": "generate read_scenario JobRecord record_rounds",
     },
     "copter.problems.load_balancing": {
-        "Balancer": "LoadBalancer",
+        "Balancers": "LoadBalancer GroupBalancer",
         "Results of rounds": "BalancingRound LoadBalancingError imbalance",
         "Baselines and loads": """
             Exact Parts ShardPop greedy solve_exact LoadTable read_loads write_loads zipf_loads TOLERANCE""",

@@ -3,7 +3,7 @@
 Read `balancer.py` (from events to a placement), `program.py` (edits of the program) and `shim.py` first;
 `outcome.py` is the result of a round.  `packing.py` packs shards by branch and bound.  `replicas.py` has the
 flows of the shim, `bound.py` a lower bound on movements, and `baselines.py` methods without the program.
-`rebalancer.py` runs Rebalancer by `rebalancer_worker.py` in a separate Python environment.  `workload.py` and
+`groups.py` balances groups of equal shards, and `groups_shim.py` rounds its answers.  `workload.py` and
 `scenario.py` make loads.  `cli.py`, `lines.py`, `course.py` and `reproductions.py` are commands, benchmarks
 and figures.
 """
@@ -24,5 +24,5 @@ Loads: TypeAlias = Literal["zipf", "lognormal"]
 """Distribution of the loads of generated shards."""
 LOADS: tuple[Loads, ...] = get_args(Loads)
 
-METHODS = ("heuristic", "pop-K", "rebalancer", "rebalancer-swap")
+METHODS = ("heuristic", "pop-K")
 """Methods without a linear program of all shards; K is a number."""

@@ -7,6 +7,7 @@ from copter.problems.load_balancing.baselines import Parts as Parts
 from copter.problems.load_balancing.baselines import ShardPop as ShardPop
 from copter.problems.load_balancing.baselines import greedy as greedy
 from copter.problems.load_balancing.baselines import solve_exact as solve_exact
+from copter.problems.load_balancing.groups import GroupBalancer as GroupBalancer
 from copter.problems.load_balancing.outcome import BalancingRound as BalancingRound
 from copter.problems.load_balancing.outcome import LoadBalancingError as LoadBalancingError
 from copter.problems.load_balancing.outcome import imbalance as imbalance

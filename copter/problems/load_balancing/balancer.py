@@ -27,20 +27,18 @@ holds.  The shim observes the memory for any answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Floats, Ints
+from copter.problems.load_balancing.base import Balancer
 from copter.problems.load_balancing.outcome import (
     BalancingRound,
     LoadBalancingError,
     amount,
-    checked_memory,
-    imbalance,
-    in_band,
 )
 from copter.problems.load_balancing.packing import packed
 from copter.problems.load_balancing.program import PlacedReplicas, ShardProgram, without
@@ -55,7 +53,7 @@ from copter.problems.load_balancing.shim import (
     among,
 )
 from copter.program.program import ContinualProgram
-from copter.rounds.events import EventDomain, event
+from copter.rounds.events import event
 from copter.rounds.record import Move
 from copter.solution import Solution, check_found
 from copter.solvers.base import Solver
@@ -69,7 +67,7 @@ _MUCH = 0.1
 """Share of changed shards above which the program is solved in any case."""
 
 
-class LoadBalancer(EventDomain):
+class LoadBalancer(Balancer):
     """Shards with loads and sizes, servers with memory, and the placement of the last round.
 
     It is a domain of :class:`copter.Rounds`.
@@ -99,11 +97,7 @@ class LoadBalancer(EventDomain):
     """
 
     def __init__(self, tolerance: float = TOLERANCE) -> None:
-        self.number = 0
-        self._names: list[Hashable] = []
-        self._place: dict[Hashable, int] = {}
-        self._loads = np.empty(0)
-        self._sizes = np.empty(0)
+        super().__init__(tolerance)
         self._columns: dict[Hashable, int] = {}
         self._live = np.empty(0, np.int64)
         self._memory = np.empty(0)
@@ -111,7 +105,6 @@ class LoadBalancer(EventDomain):
         self._shard = np.empty(0, np.int64)
         self._column = np.empty(0, np.int64)
         self._share = np.empty(0)
-        self.tolerance = tolerance
         self._relaxation = ShardProgram()
         self._shim = ReplicaShim()
         self._carried: tuple[ShardFleet, ShardPlacement, Carried] | None = None
@@ -135,17 +128,6 @@ class LoadBalancer(EventDomain):
         """Ids of the servers."""
         return list(self._columns)
 
-    @property
-    def tolerance(self) -> float:
-        """Largest deviation of a server's load from the mean, relative to the mean."""
-        return self._tolerance
-
-    @tolerance.setter
-    def tolerance(self, value: float) -> None:
-        if not 0 < value < 1:
-            raise LoadBalancingError(f"tolerance = {value!r}: must be between 0 and 1, for example 0.05")
-        self._tolerance = float(value)
-
     def shares(self, shard: Hashable) -> dict[Hashable, float]:
         """Return a shard's share of load by server in the last round.
 
@@ -155,13 +137,18 @@ class LoadBalancer(EventDomain):
             Shares that add up to 1; empty before the shard is placed.
         """
         servers = {column: server for server, column in self._columns.items()}
-        mine = self._shard == self._shard_index(shard)
+        mine = self._shard == self._index(shard)
         pairs = zip(self._column[mine].tolist(), self._share[mine].tolist(), strict=True)
         return {servers[column]: share for column, share in pairs}
 
     def fleet(self) -> ShardFleet:
         """Return shards and servers for the shim and the baselines; later events do not affect the result."""
         return ShardFleet(self._loads.copy(), self._sizes.copy(), self._memory[self._live], self._tolerance)
+
+    def used(self, placement: ShardPlacement) -> Floats:
+        """Return the memory that a placement uses of each server."""
+        sizes = self._sizes[placement.shard]
+        return np.bincount(placement.server, sizes, self._live.size).astype(np.float64)
 
     def placement(self) -> ShardPlacement:
         """Return the placement of the last round, without shards and servers removed since.
@@ -189,9 +176,7 @@ class LoadBalancer(EventDomain):
         LoadBalancingError
             The server exists already, or the memory is negative or not finite.
         """
-        if server in self._columns:
-            raise LoadBalancingError(f"server {server!r}: must not exist yet")
-        memory = amount(f"server {server!r}: memory", memory)
+        memory = self._new_memory(server, memory)
         free = sorted(set(range(self._memory.size)) - set(self._columns.values()))
         if free:
             self._columns[server] = free[0]
@@ -253,7 +238,6 @@ class LoadBalancer(EventDomain):
         LoadBalancingError
             The shard exists already, the server does not, or load or size are negative or not finite.
         """
-        load, size = amount(f"shard {shard!r}: load", load), amount(f"shard {shard!r}: size", size)
         self.add_shards([shard], load, size, [server])
 
     @event
@@ -280,36 +264,20 @@ class LoadBalancer(EventDomain):
         """
         shards = list(shards)
         places = [None] * len(shards) if servers is None else list(servers)
-        amounts: list[list[float]] = []
-        for name, given in (("loads", np.asarray(loads, float)), ("sizes", np.asarray(sizes, float))):
-            if given.shape not in ((), (len(shards),)):
-                raise LoadBalancingError(f"{name}: shape = {given.shape}: must be () or ({len(shards)},)")
-            amounts.append(np.broadcast_to(given, len(shards)).tolist())
+        self._check_new(shards)
+        given = self._amounts("load", loads, shards), self._amounts("size", sizes, shards)
         if len(places) != len(shards):
             raise LoadBalancingError(f"servers: length = {len(places)}: must be {len(shards)}")
-        if len(set(shards)) < len(shards):
-            twice = next(shard for k, shard in enumerate(shards) if shard in shards[:k])
-            raise LoadBalancingError(f"shard {twice!r}: must be given only once")
-        for shard, load, size, server in zip(shards, *amounts, places, strict=True):
-            self._check_new(shard, load, size, server)
+        for server in {*places} - {None}:
+            self._known_server(server)
         first = len(self._names)
         on = [k for k, server in enumerate(places) if server is not None]
         columns = [self._columns[places[k]] for k in on]
         self._shard = np.append(self._shard, np.array(on, np.int64) + first)
         self._column = np.append(self._column, np.array(columns, np.int64))
         self._share = np.append(self._share, np.ones(len(on)))
-        self._names.extend(shards)
-        self._place.update(zip(shards, range(first, first + len(shards)), strict=True))
-        self._loads, self._sizes = np.append(self._loads, amounts[0]), np.append(self._sizes, amounts[1])
+        self._append(shards, *given)
         self._relaxation.add(shards)
-
-    def _check_new(self, shard: Hashable, load: float, size: float, server: Hashable | None) -> None:
-        if shard in self._place:
-            raise LoadBalancingError(f"shard {shard!r}: must not exist yet")
-        amount(f"shard {shard!r}: load", load)
-        amount(f"shard {shard!r}: size", size)
-        if server is not None:
-            self._known_server(server)
 
     @event
     def remove_shard(self, shard: Hashable) -> None:
@@ -320,10 +288,7 @@ class LoadBalancer(EventDomain):
         LoadBalancingError
             There is no such shard.
         """
-        gone = self._shard_index(shard)
-        del self._names[gone]
-        self._place = dict(zip(self._names, range(len(self._names)), strict=True))
-        self._loads, self._sizes = np.delete(self._loads, gone), np.delete(self._sizes, gone)
+        gone = self._delete(shard)
         keep, self._shard = without(self._shard, gone)
         self._column, self._share = self._column[keep], self._share[keep]
         self._relaxation.remove(shard, gone)
@@ -342,30 +307,7 @@ class LoadBalancer(EventDomain):
         LoadBalancingError
             There is no such shard, or the load is negative or not finite.
         """
-        self._loads[self._shard_index(shard)] = amount(f"shard {shard!r}: load", load)
-
-    @event
-    def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
-        """Change the loads of the named shards, or of all in the order of :attr:`shards`; all or none.
-
-        Raises
-        ------
-        LoadBalancingError
-            There is no such shard, a load is negative or not finite, or the array has another length.
-        """
-        if isinstance(loads, Mapping):
-            where = [self._shard_index(shard) for shard in loads]
-            fresh = self._loads.copy()
-            fresh[where] = [amount(f"shard {shard!r}: load", load) for shard, load in loads.items()]
-        else:
-            fresh = np.array(loads, float)
-            if fresh.shape != self._loads.shape:
-                raise LoadBalancingError(f"loads: shape = {fresh.shape}: must be ({self._loads.size},)")
-            bad = ~((fresh >= 0) & np.isfinite(fresh))
-            if bad.any():
-                worst = int(bad.argmax())
-                amount(f"shard {self._names[worst]!r}: load", float(fresh[worst]))
-        self._loads = fresh
+        self.set_loads({shard: load})
 
     @event
     def set_size(self, shard: Hashable, size: float) -> None:
@@ -381,15 +323,14 @@ class LoadBalancer(EventDomain):
         LoadBalancingError
             There is no such shard, or the size is negative or not finite.
         """
-        self._sizes[self._shard_index(shard)] = amount(f"shard {shard!r}: size", size)
+        self._sizes[self._index(shard)] = amount(f"shard {shard!r}: size", size)
 
     # ---- placements -------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise an error if the servers cannot hold the shards."""
+        super().check()
         memory = self._memory[self._live]
-        if not memory.size or not self._place:
-            raise LoadBalancingError("round: needs at least one server and one shard; add them")
         largest = int(self._sizes.argmax())
         if self._sizes[largest] > memory.max() * (1 + SLACK):
             shard, size = self.shards[largest], self._sizes[largest]
@@ -421,22 +362,17 @@ class LoadBalancer(EventDomain):
         """
         fleet, before = self.fleet(), self.placement()
         n = fleet.memory.size
-        used = checked_memory(fleet, placement, self._names, self.servers)
+        for why in self._violated(placement):
+            raise LoadBalancingError(why)
         new = np.flatnonzero(~among(placement.keys(n), before.keys(n)))
         cost = float(fleet.sizes[placement.shard[new]].sum())
-        ratio, servers = imbalance(fleet, placement), self.servers
-        return BalancingRound(
-            number=self.number,
-            placement=placement,
+        servers = self.servers
+        return self.answer(
+            placement,
+            cost,
+            bound,
             movements=new.size,
-            cost=cost,
-            imbalance=ratio,
-            balanced=ratio <= 2.0 * self._tolerance + 1e-9,
-            in_band=in_band(fleet, placement),
-            memory=float((used[fleet.memory > 0] / fleet.memory[fleet.memory > 0]).max(initial=0.0)),
             replicas=len(placement),
-            bound=bound,
-            gap=(cost - bound) / max(fleet.unit_size, cost),
             solution=solution,
             moves=tuple(
                 Move(self._names[shard], None, servers[server], float(fleet.sizes[shard]))
@@ -624,28 +560,6 @@ class LoadBalancer(EventDomain):
         except ShardPlacementError as error:
             return self._shim.round(fleet, packed(fleet, last, self._names[error.shard]), *answer)
 
-    def figures(self, answer: BalancingRound) -> dict[str, float]:
-        """Return the figures of a round for reports."""
-        names = ("movements", "imbalance", "balanced", "in_band", "memory", "replicas", "proven")
-        return {name: getattr(answer, name) for name in names}
-
-    def violations(self, answer: BalancingRound) -> Iterator[str]:
-        """Yield servers whose memory is exceeded, and shards that are not fully served."""
-        fleet, placement = self.fleet(), answer.placement
-        used, served = (
-            dict.fromkeys(range(fleet.memory.size), 0.0),
-            dict.fromkeys(range(fleet.loads.size), 0.0),
-        )
-        for shard, server, share in zip(placement.shard, placement.server, placement.share, strict=True):
-            used[int(server)] += float(fleet.sizes[shard])
-            served[int(shard)] += float(share)
-        for server, memory in enumerate(fleet.memory.tolist()):
-            if used[server] > memory * (1 + 1e-9):
-                yield (f"server {self.servers[server]!r} uses {used[server]:g}: at most {memory:g}")
-        for shard, share in served.items():
-            if abs(share - 1.0) > 1e-9:
-                yield f"shard {self.shards[shard]!r} is served to {share:.3%}: must be 100%"
-
     def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
         """Yield random changes of loads, and occasionally a shard or server that is added or removed."""
         shards, servers = self.shards, self.servers
@@ -681,19 +595,6 @@ class LoadBalancer(EventDomain):
         position = np.full(self._memory.size, -1)
         position[self._live] = np.arange(self._live.size)
         return position
-
-    def _known_server(self, server: Hashable) -> Hashable:
-        if server not in self._columns:
-            raise LoadBalancingError(f"server {server!r}: must exist; add it")
-        return server
-
-    def _known_shard(self, shard: Hashable) -> Hashable:
-        if shard not in self._place:
-            raise LoadBalancingError(f"shard {shard!r}: must exist; add it")
-        return shard
-
-    def _shard_index(self, shard: Hashable) -> int:
-        return self._place[self._known_shard(shard)]
 
     def _renormalise(self) -> None:
         total = np.bincount(self._shard, self._share, self._loads.size)

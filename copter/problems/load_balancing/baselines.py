@@ -219,10 +219,6 @@ def _formulate(fleet: ShardFleet, last: ShardPlacement) -> CompiledProgram:
         row_lower=row_lower,
         row_upper=row_upper,
         integrality=np.repeat([False, True], k * n),
-        request_ids=list(range(k)),
-        column_start=np.arange(k + 1) * n,
-        resource_ids=[],
-        sum_row=np.arange(k),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 import typer
 
-from copter.cli.command import BenchOptions, CommandOptions, RunOptions, WithEnvironments
+from copter.cli.command import BenchOptions, CommandOptions, RunOptions, Solving
 from copter.cli.console import seconds
 from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
 from copter.cli.solvers import Names
@@ -72,7 +72,7 @@ class _Fleet(CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BalancingRunOptions(_Fleet, WithEnvironments, RunOptions):
+class BalancingRunOptions(_Fleet, Solving, RunOptions):
     """Keep the loads of servers balanced while loads of shards change, with few movements.
 
     Without --workload, loads have a Zipf distribution.  Its exponent is random in each round (stateless) or
@@ -171,7 +171,6 @@ Examples:
   copter bench load-balancing --shards 1024 --servers 128 --solvers copter,highs-hot,heuristic
   copter bench load-balancing --shards 2048 --servers 256 --mode stateful --solvers copter,pop-16
   copter bench load-balancing --shards 16384 --servers 256 --changed 1 --solvers copter
-  copter bench load-balancing --solvers copter,rebalancer --environment rebalancer=env/bin/python
 """
 
     shards: Annotated[int, typer.Option(min=1, help="Number of shards.")] = _SHARDS

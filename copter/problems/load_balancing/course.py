@@ -3,9 +3,8 @@
 The cost of a round depends on the solver's last placement, so rounds cannot be recorded.  All solvers of
 linear programs get the same reduced program and the same shim.  In rounds with few changes whose best answer
 the shim has proven, no solver runs.  `highs-milp` solves the exact problem with its replicas X by branch and
-bound.  `heuristic`, `pop-K`, `rebalancer` and `rebalancer-swap` are methods of
-:mod:`copter.problems.load_balancing`.  The same rule holds for all: replicas that carry load exist in the
-next round.
+bound.  `heuristic` and `pop-K` are methods of :mod:`copter.problems.load_balancing`.  The same rule holds for
+all: replicas that carry load exist in the next round.  Groups of equal shards have no methods of their own.
 """
 
 from __future__ import annotations
@@ -18,9 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from copter.bench.course import Course, Figure, Play, method_round
 from copter.bench.domain import records_of
 from copter.bench.settings import Record
-from copter.bench.solvers import REBALANCER
-from copter.problems.load_balancing import METHODS, BalancingRound, ShardPop, greedy, solve_exact
-from copter.problems.load_balancing.rebalancer import Rebalancer
+from copter.problems.load_balancing import (
+    METHODS,
+    BalancingRound,
+    LoadBalancer,
+    ShardPop,
+    greedy,
+    solve_exact,
+)
 from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.pop import pop_parts
 
@@ -78,7 +82,8 @@ class Balancing(Course):
         """Return the rounds of a solver or a method."""
         name = settings.name
         if name not in (*METHODS, EXACT) and pop_parts(name) is None:
-            solver, balancer = settings.make(), self.scenario.balancer()
+            solver = settings.make()
+            balancer = self.scenario.groups() if self.scenario.copies > 1 else self.scenario.balancer()
             events = ((("set_loads", loads),) for loads in self.scenario.loads())
             records = records_of(balancer, solver, events)
             return Play(records, solver.stopping(), balancer.program)
@@ -86,9 +91,8 @@ class Balancing(Course):
         if self.warming:
             parts = pop_parts(name) or 1
             scenario = replace(scenario, shards=16 * parts, servers=2 * parts, rounds=2)
-        stopping = {} if name in ("heuristic", *REBALANCER) else {"mip_rel_gap": settings.mip_gap}
-        own = {"heuristic": _heuristic, EXACT: _exact, **dict.fromkeys(REBALANCER, _rebalancer)}
-        rounds = own.get(name, _pop)
+        stopping = {} if name == "heuristic" else {"mip_rel_gap": settings.mip_gap}
+        rounds = {"heuristic": _heuristic, EXACT: _exact}.get(name, _pop)
         return Play(rounds(scenario, settings), stopping)
 
 
@@ -97,21 +101,21 @@ def _figures(done: BalancingRound) -> Record:
         "answer_objective": done.cost,
         "answer_gap": done.gap,
         "answer_bound": done.bound,
-        "proven": done.proven,
-        "movements": done.movements,
-        "imbalance": done.imbalance,
-        "balanced": done.balanced,
-        "in_band": done.in_band,
-        "memory": done.memory,
-        "replicas": done.replicas,
+        **done.figures,
     }
 
 
-def _heuristic(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
+def _rounds(scenario: ShardScenario) -> Iterator[tuple[int, LoadBalancer]]:
+    """Yield the number of each round, and the balancer with its loads."""
     balancer = scenario.balancer()
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
         balancer.check()
+        yield number, balancer
+
+
+def _heuristic(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
+    for number, balancer in _rounds(scenario):
         begin = perf_counter()
         placement = greedy(balancer.fleet(), balancer.placement())
         seconds = perf_counter() - begin
@@ -120,10 +124,7 @@ def _heuristic(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Re
 
 
 def _exact(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
-    balancer = scenario.balancer()
-    for number, loads in enumerate(scenario.loads()):
-        balancer.set_loads(loads)
-        balancer.check()
+    for number, balancer in _rounds(scenario):
         last = balancer.placement()
         exact = solve_exact(
             balancer.fleet(),
@@ -148,33 +149,10 @@ def _exact(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record
         yield method_round(settings.name, number, **took, **fields)
 
 
-def _rebalancer(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
-    python, balancer, rebalancer = settings.python, scenario.balancer(), None
-    assert python is not None
-    swaps = settings.name != REBALANCER[0]
-    try:
-        for number, loads in enumerate(scenario.loads()):
-            balancer.set_loads(loads)
-            balancer.check()
-            fleet = balancer.fleet()
-            rebalancer = rebalancer or Rebalancer(python, fleet, balancer.placement(), swaps=swaps)
-            found = rebalancer.solve(fleet, time_limit=settings.time_limit)
-            done = balancer.take(found.placement)
-            took = {"edit_seconds": found.edit_seconds, "solve_seconds": found.solve_seconds}
-            fields = _figures(done) | {"iterations": found.moves_evaluated, "cut": found.cut}
-            yield method_round(settings.name, number, **took, **fields)
-    finally:
-        if rebalancer is not None:
-            rebalancer.close()
-
-
 def _pop(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
-    balancer = scenario.balancer()
     parts, pop = pop_parts(settings.name), None
     assert parts is not None
-    for number, loads in enumerate(scenario.loads()):
-        balancer.set_loads(loads)
-        balancer.check()
+    for number, balancer in _rounds(scenario):
         fleet, last = balancer.fleet(), balancer.placement()
         pop = pop or ShardPop(fleet, parts, scenario.seed)
         found = pop.solve(fleet, last, mip_gap=settings.mip_gap, time_limit=settings.time_limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.errors import CopterError
-from copter.problems.load_balancing.replicas import SLACK, ZERO_TOLERANCE
+from copter.problems.load_balancing.replicas import ZERO_TOLERANCE
 from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement
 from copter.rounds.record import Move
 from copter.solution import Solution
@@ -87,6 +87,12 @@ class BalancingRound:
         return self.cost
 
     @property
+    def figures(self) -> dict[str, float]:
+        """Figures for reports."""
+        names = ("movements", "imbalance", "balanced", "in_band", "memory", "replicas", "proven")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def proven(self) -> bool:
         """True if the placement is within the band and its gap is 0, so that its cost is least."""
         return self.in_band and self.gap <= _CLOSED
@@ -128,24 +134,3 @@ def amount(what: str, value: float) -> float:
     if not 0.0 <= number < math.inf:
         raise LoadBalancingError(f"{what} = {value!r}: must be finite and not negative")
     return number
-
-
-def checked_memory(
-    fleet: ShardFleet, placement: ShardPlacement, shards: Sequence[Hashable], servers: Sequence[Hashable]
-) -> Floats:
-    """Return the used memory of each server.
-
-    `shards`, `servers`: their ids. Raise LoadBalancingError, with the id, if a server's memory is exceeded or
-    a shard is not fully served.
-    """
-    total = np.bincount(placement.shard, placement.share, fleet.loads.size)
-    if (abs(total - 1.0) > 1e-9).any():
-        shard = int(abs(total - 1.0).argmax())
-        raise LoadBalancingError(f"shard {shards[shard]!r}: served = {total[shard]:.1%}: must be 100%")
-    used = np.asarray(np.bincount(placement.server, fleet.sizes[placement.shard], fleet.memory.size), float)
-    over = used - fleet.memory
-    if (over > SLACK * fleet.memory).any():
-        server = int(over.argmax())
-        why = f"memory used = {used[server]:g}: must be at most {fleet.memory[server]:g}"
-        raise LoadBalancingError(f"server {servers[server]!r}: {why}")
-    return used

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ import numpy as np
 from copter.arrays import Floats
 from copter.problems.load_balancing import Loads, Mode
 from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
-from copter.problems.load_balancing.outcome import LoadBalancingError
+from copter.problems.load_balancing.groups import GroupBalancer
 from copter.problems.load_balancing.workload import (
     LoadTable,
     few_changed,
@@ -31,7 +31,8 @@ class ShardScenario:
     `memory`: memory of each server, in the unit of the sizes; default: twice its share of the sizes. `table`:
     given loads, with their shards and rounds. `changed`: number of shards that take their new loads in a
     round; default: all. `distribution`: of the loads without a table; with lognormal loads the sizes are
-    lognormal too, otherwise each size is 1.
+    lognormal too, otherwise each size is 1. `copies`: with more than 1, each shard stands for a group of as
+    many equal shards, which start on random servers.
     """
 
     shards: int
@@ -44,6 +45,7 @@ class ShardScenario:
     table: LoadTable | None = None
     changed: int | None = None
     distribution: Loads = "zipf"
+    copies: int = 1
 
     @classmethod
     def of_table(
@@ -84,6 +86,16 @@ class ShardScenario:
         balancer.add_shards(ids, 0.0, sizes, (j % self.servers for j in range(self.shards)))
         return balancer
 
+    def groups(self) -> GroupBalancer:
+        """Return a balancer with all servers and groups, without load."""
+        balancer, sizes = GroupBalancer(self.tolerance), self._sizes()
+        for server in range(self.servers):
+            balancer.add_server(server, _MEMORY * self.copies * float(sizes.sum()) / self.servers)
+        places = np.random.default_rng(self.seed).integers(self.servers, size=(self.shards, self.copies))
+        on = (Counter(own.tolist()) for own in places)
+        balancer.add_groups(range(self.shards), self.copies, 0.0, sizes, on)
+        return balancer
+
     def _sizes(self) -> Floats:
         if self.table is None and self.distribution == "lognormal":
             return lognormal_sizes(self.shards, self.seed)
@@ -92,10 +104,3 @@ class ShardScenario:
     def check(self) -> None:
         """Raise LoadBalancingError if the servers cannot hold the shards."""
         self.balancer().check()
-        if (
-            self.distribution == "zipf"
-            and self.memory is not None
-            and math.floor(self.memory) * self.servers < self.shards
-        ):
-            room = f"{self.servers} servers with memory {self.memory:g} hold {math.floor(self.memory)} each"
-            raise LoadBalancingError(f"shards = {self.shards}: must fit on the servers: {room}")
