@@ -2,12 +2,11 @@
 
 - `program/`: the program that users edit. `store/`: its arrays in memory. `ray/`: programs whose columns are
   in other processes.
-- `solution.py`: the solution. `explanation.py`: why a request has these columns in a
-  solution and no others.
+- `solution.py`: the solution. `explanation.py`: why a request has its columns in a solution and no others.
 - `proof/`: bounds, rays and certificates. `terms/`: convex terms.
 - `models/`: general LPs, MPS and LP files, and MathOpt models. `durable/`: snapshots and journals.
 - `rounds/`: the protocol of a domain, and the loop that runs its rounds.
-- `clock.py`: deadline and cancellation of a solve. `native.py`: the same for calls into libraries.
+- `clock.py`: deadline and cancellation of a solve. `native.py`: both for calls into native libraries.
   `status.py`: how a solve ended.
 - `errors.py`: exceptions. `keywords.py`: similar names in errors. `extras.py` and `installed.py`: optional
   packages and entry points. `lazy.py`: imports at the first use. `metrics.py`: figures for monitoring.

@@ -1,6 +1,6 @@
 """Entry point of the command `copter`, also `python -m copter`.
 
-Without the extra [cli] it prints one line that says how to install the extra.
+Without the extra [cli], the command prints one line that says how to install it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from copter.extras import extra
 
 
 def main() -> None:
-    """Run the command line; exit with 1 and one line if its packages are not installed."""
+    """Run the command line; if its packages are missing, print one line and exit with status 1."""
     try:
         with extra("cli"):
             from copter.cli.main import main as run

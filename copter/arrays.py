@@ -10,11 +10,11 @@ Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 INFINITE = 1e20
-"""A bound of this size or more counts as infinite, as for scipy and HiGHS."""
+"""A bound counts as infinite if its absolute value is at least this, as in scipy and HiGHS."""
 
 
 def as_bounds(values: Floats) -> Floats:
-    """Return bounds with absolute values from 1e20 on replaced by infinity.
+    """Return bounds in which values of at least 1e20 in absolute value are replaced by infinity.
 
     Return the array itself if no finite value is that large.
     """

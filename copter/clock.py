@@ -1,9 +1,10 @@
 """Clock of a solve: its deadline and its cancellation.
 
 A large part of a solve is spent in functions called by the solver: certificates, rays and builds of models.
-These call :func:`check` between pieces of work. It raises :class:`Interrupted` if the present thread runs a
-solve that is past its deadline or was cancelled; outside a solve it does nothing. A solver usually stops
-before its deadline. The exception handles work that takes longer than the solver expected.
+These functions call :func:`check` between pieces of work. It raises :class:`Interrupted` if the present
+thread runs a solve that was cancelled, or that is later than its deadline by more than a grace time. Outside
+a solve it does nothing. A solver usually stops before its deadline. The exception handles work that takes
+longer than the solver expected.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from types import FrameType
 from copter.errors import CopterError
 
 _GRACE, _GRACE_SHARE = 0.025, 0.05
-"""Seconds, and fraction of the deadline, by which running work may exceed it before it is interrupted."""
+"""Running work may exceed the deadline by these seconds, or by this fraction of it if that is more."""
 _LOOK = 0.01
 """Seconds between checks for cancellation while waiting for another thread."""
 
 
 class Interrupted(CopterError, RuntimeError):
-    """A solve has no time left or was cancelled; solvers catch this error, so that users never see it."""
+    """A solve has no time left or was cancelled; solvers catch this error, so users never see it."""
 
 
 class Clock:
@@ -52,12 +53,12 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the solve, or of the solve or round that it is a part of, if these are fewer."""
+        """Time limit of the solve in seconds, at most that of the solve or round that contains it."""
         return self.deadline if self._parent is None else min(self.deadline, self._parent.seconds)
 
     @property
     def cancelled(self) -> bool:
-        """True if this solve, or the solve that it is a part of, was cancelled."""
+        """True if this solve, or the solve or round that contains it, was cancelled."""
         return self._cancelled or (self._parent is not None and self._parent.cancelled)
 
     def cancel(self) -> None:
@@ -99,10 +100,10 @@ class Clock:
         return f"deadline of {self.deadline:g} s reached"
 
     def wait(self, finished: threading.Event, reserve: float = 0.0) -> bool:
-        """Wait until another thread sets ``finished``; return False if the time is up before.
+        """Wait until another thread sets ``finished``; return whether it did so in time.
 
-        The time is up ``reserve`` seconds before the deadline. Return False if the time is up, or the solve
-        is cancelled, as by Ctrl-C, before.
+        Return False ``reserve`` seconds before the deadline, or as soon as the solve is cancelled, for
+        example by Ctrl-C.
         """
         while not finished.is_set():
             left = self.left(reserve)
@@ -117,7 +118,8 @@ def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
     """Let Ctrl-C cancel the solve of a clock, and raise KeyboardInterrupt after the solve has ended.
 
     An exception in the middle of compiled code would leave data inconsistent. A second Ctrl-C raises at once.
-    If the process has a handler of its own, it is kept; it may call a solver's ``cancel``.
+    If the process has installed its own handler of Ctrl-C, that handler is kept. It may call a solver's
+    ``cancel``.
     """
     installs = (
         current() is None
@@ -171,7 +173,7 @@ def running(clock: Clock) -> Iterator[Clock]:
 
 
 def time_left() -> float:
-    """Return the seconds that are left of the solve or round that this thread runs; infinite without one."""
+    """Return the seconds left for the solve or round that this thread runs; infinity outside of both."""
     clock = current()
     return math.inf if clock is None else clock.left()
 

@@ -1,7 +1,7 @@
 """Exceptions that copter raises.
 
-Each message names the subject, the argument and the value that was rejected. The program is unchanged after
-an exception.
+The message of a rejected edit names the subject, the argument and the rejected value. A rejected edit leaves
+the program unchanged.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ class EditError(CopterError, ValueError):
 class ArgumentTypeError(EditError, TypeError):
     """An argument has a type that the call cannot use; pass an argument of a documented type.
 
-    It is also a TypeError, which scipy raises in such cases. An unknown keyword raises a plain TypeError.
+    This error is also a TypeError, which scipy raises for wrong types. An unknown keyword raises a plain
+    TypeError.
     """
 
 
 class UnknownIdError(EditError, KeyError):
     """An edit or a look-up names an unknown request, resource or column; check the id.
 
-    It is both an EditError, because the edit was rejected, and a KeyError, because there is no such entry.
+    This error is an EditError, because the edit was rejected, and a KeyError, because the id is unknown.
     """
 
     def __init__(self, id: Hashable, why: str) -> None:
@@ -62,9 +63,9 @@ class UnknownIdError(EditError, KeyError):
 
 
 class SettingError(EditError):
-    """A setting of a solver was rejected; give a value that its documentation allows.
+    """A setting was rejected; give a value that the documentation of the setting allows.
 
-    The subject is the name of the solver, and the field is the name of the setting.
+    The subject is the name of the solver, class or function, and the field is the name of the setting.
     """
 
 
@@ -112,7 +113,7 @@ class SolverError(CopterError, RuntimeError):
 
 
 class NotOptimalError(SolverError):
-    """A solve with ``raise_error=True`` ended with another status than optimal; read `solution` for details.
+    """A solve with ``raise_error=True`` ended with a status other than optimal; read `solution` for details.
 
     Attributes
     ----------
@@ -131,7 +132,7 @@ class NotOptimalError(SolverError):
 class NoAllocationError(SolverError):
     """A solution without an allocation was read or rounded; keep the last allocation and solve again.
 
-    The program is infeasible, or the solver found no allocation in time.
+    The program is infeasible, or the solver found no allocation, for example before the deadline.
 
     Attributes
     ----------
@@ -213,7 +214,8 @@ class InputError(FileError):
 def choices(wrong: str, known: Iterable[str]) -> str:
     """Return a text about an unknown name: the most similar known name, and all known names.
 
-    If only one name begins with the unknown name, it is the most similar.
+    If exactly one known name begins with the unknown name, and the unknown name has at least 3 characters,
+    that known name is the most similar one.
     """
     names = list(known)
     near = [name for name in names if len(wrong) > 2 and name.startswith(wrong)]

@@ -1,21 +1,20 @@
-"""Explanation of a solution for one request: what it has, and why it has nothing else.
+"""Explanation of a solution for one request: which columns it has, and why it has no others.
 
 Let x be the allocation, y the dual prices, and d(y) the certified bound on the objective c'x of costs to be
 minimised (:mod:`copter.proof.pricing`).  A request q contributes m_q = min { p_q'z : z in X_q } to the bound,
 with p = c + A'y.  If the request must take v units of its column j, its contribution is the minimum m_qj over
-the z in X_q with z_j = v.  Therefore every allocation with x_qj = v, of this program or with `more` units of
-resource i, costs at least
+the z in X_q with z_j = v.  Therefore every allocation with x_qj = v costs at least
 
-    d(y) - m_q + m_qj - y_i more.
+    d(y) - m_q + m_qj - y_i more
 
-The first three terms minus the objective are the `loss` of the column, and loss / y_i is the least increase
-of resource i with which an optimal allocation can have x_qj = v.  m_q and m_qj are computed in rational
-numbers.  The loss is reduced by the rounding error of objective and bound, and by the cost of the
-allocation's violations within the tolerance.  A convex term is replaced by its tangent at the allocation,
-which is below it.
+if resource i is increased by `more` units.  The first three terms minus the objective are the `loss` of the
+column.  No optimal allocation has x_qj = v before the increase of resource i is loss / y_i.  m_q and m_qj are
+computed in rational numbers.  The loss is reduced by the rounding error of objective and bound, and by the
+cost of the allocation's violations within the tolerance.  A convex term is replaced by its tangent at the
+allocation, which is nowhere above the term.
 
-No allocation has x_qj = v if the row of a resource excludes it. The row excludes it if v units, the least use
-by the request's other columns, and the least use by all other requests exceed the resource's upper bound.
+No allocation has x_qj = v if a resource excludes it: the use by v units, the least use by the request's other
+columns, and the least use by all other requests sum to more than the resource's upper bound.
 """
 
 from __future__ import annotations
@@ -42,7 +41,8 @@ if TYPE_CHECKING:
     from copter.store.allocation import SparseX
 
 _HAS = 1e-6
-"""A request has a column if its value is above this share of the most that it could have alone."""
+"""A request has a column if the column's value exceeds this fraction of its largest value as the only
+column."""
 _SLOPE_ERROR = 2.0**-40
 """Bound on the relative rounding error of a tangent's slope."""
 _CHUNK = 4096
@@ -53,7 +53,7 @@ _CHUNK = 4096
 class ColumnReason:
     """Reason why a request has this much of a column and not more.
 
-    Figures of cost are in the sense of the program: in a maximisation a cost is a worth.
+    Costs are in the sense of the program: in a maximisation, a cost is a value.
 
     Attributes
     ----------
@@ -62,30 +62,30 @@ class ColumnReason:
     value : float
         Value in the allocation.
     has : bool
-        True if the value is more than a millionth of what the request could have of the column alone.
+        True if `value` is more than a millionth of the column's largest value as the request's only column.
     most : float
-        The most that bounds and total of the request allow; 1 if they allow any value.
+        Largest value that the request's bounds and total allow; 1 if they set no limit.
     cost : float
-        Objective of one unit by itself.
+        Contribution of one unit of the column to the objective.
     prices : mapping of resource id to float
-        Dual price times use of one unit, of the resources with a price.
+        Dual price times the use of one unit, for each resource whose dual price is not 0.
     lacking : mapping of resource id to float
-        Missing amounts of the resources that the column uses with a positive coefficient and that have too
-        little left for `most` units, if all other requests keep what they have and this one gives back all
-        that it has.
+        Missing amount of each resource that has too little left for `most` units of the column. What is left
+        is the amount that remains if all other requests keep their columns and this request has none. Only
+        resources with a positive coefficient count.
     loss : float
         Every allocation with `most` units of the column is at least this much worse than the solution. 0 if
-        the certificate does not exclude that one is as good. Infinite if no allocation has as much, because
-        of `blocked` or, if that is empty, the request's total.
+        the certificate does not exclude an equally good one. Infinite if no allocation has `most` units,
+        because of the resources in `blocked` or, if `blocked` is empty, because of the request's total.
     fall : float
-        The column's cost must improve by at least this much a unit before an allocation with `most` units of
-        it is optimal.
+        The column's cost must improve by at least this much per unit before an allocation with `most` units
+        of the column can be optimal.
     increases : mapping of resource id to float
-        The least increase of each resource with a price, if nothing else changes, with which an optimal
-        allocation may have `most` units of the column.
+        For each resource with a positive price: if only this resource is increased, no optimal allocation has
+        `most` units of the column before the increase is this much.
     blocked : mapping of resource id to (need, left)
-        Resources of which an allocation with `most` units of the column needs more than any allocation
-        leaves, whatever the other requests have. `need` is the use of these units alone.
+        Resources of which `most` units of the column need more than any allocation leaves. `need` is the use
+        by these units alone, and `left` is an upper bound on what any allocation leaves for them.
     """
 
     column: Hashable
@@ -115,9 +115,9 @@ class Explanation:
     has_term : bool
         True if the request has a convex term.
     too_large : tuple of (column, resource id, use, upper)
-        For an integral request of which each column uses more of a resource than its upper bound: these
-        columns, the first such resource of each, the use of a unit, and the bound. Such a request has nothing
-        in any integral allocation, unless another request's use is negative.
+        Not empty if the request is integral and one unit of each of its columns exceeds the upper bound of a
+        resource. It then has each column, its first such resource, the use by one unit, and the bound. Such a
+        request has nothing in any integral allocation, unless another request's use is negative.
     """
 
     request: Hashable
@@ -146,7 +146,8 @@ def explain(
 ) -> Explanation:
     """Explain an allocation x and dual prices y (row slots,) of a program for one request.
 
-    :meth:`copter.Solution.explain` calls it after it has checked that they are of the present program.
+    :meth:`copter.Solution.explain` calls this function after it has checked that x and y belong to the
+    present program.
     """
     if request not in program.slot_of:
         raise UnknownIdError(request, "the program has no such request")
@@ -172,7 +173,7 @@ class _Facts(NamedTuple):
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> _Facts:
-        # The bound of the solution may be of other prices, or of a proof without prices.
+        # The bound of the solution may come from other prices, or from a proof without prices.
         pricing = price(program.store, y, slack=0.0)
         proof, sums = measured_certificate(program.store, x, y, pricing)
         ids = dict(zip(program.resource_slots.tolist(), program.resource_ids, strict=True))
@@ -180,7 +181,7 @@ class _Facts(NamedTuple):
 
     @property
     def gap(self) -> Fraction | None:
-        """Objective minus bound, enlarged by what the solution's inaccuracy may hide; None if infinite."""
+        """Objective minus bound, plus the error that rounding and violations may hide; None if infinite."""
         proof = self.proof
         hidden = proof.rounding + proof.relative.primal * proof.gap_denominator
         if not (math.isfinite(proof.bound) and math.isfinite(hidden)):
@@ -200,8 +201,8 @@ class _Request(NamedTuple):
     value: NDArray[np.float64]
     uses: list[dict[int, float]]  # of each column: coefficient by row slot
     p: list[Fraction]
-    most: NDArray[np.float64]  # the most of each column that bounds and total allow
-    alone: NDArray[np.float64]  # the most of each column, also by the rows' upper bounds
+    most: NDArray[np.float64]  # largest value of each column that bounds and total allow
+    alone: NDArray[np.float64]  # the smaller of `most` and the rows' limits on the column alone
     least: Fraction | None  # m_q, or a larger value; None if unknown
 
     @classmethod
@@ -233,7 +234,7 @@ class _Request(NamedTuple):
         return one._replace(least=_least(one, None, Fraction()))
 
     def with_term(self, batch: TermBatch) -> _Request:
-        """Return the request with its term's tangent in p; m_q is replaced by p'x of the tangent."""
+        """Return the request with its term's tangent added to p, and with p'x in place of m_q."""
         k = int(np.searchsorted(batch.slot, self.slot))
         image = batch.image[batch.first[k] : batch.first[k + 1]]
         z = self.inside()
@@ -299,7 +300,7 @@ class _Request(NamedTuple):
         )
 
     def loss(self, facts: _Facts, j: int, most: float) -> float:
-        """Return by how much an allocation with the most of a column is worse, rounded down."""
+        """Return by how much an allocation with the most of a column is worse at least, rounded down."""
         with_it, gap = _least(self, j, Fraction(most)), facts.gap
         if with_it is None:
             return math.inf
@@ -308,9 +309,10 @@ class _Request(NamedTuple):
         return max(0.0, _below(with_it - self.least - gap))
 
     def most_left(self, facts: _Facts, i: int, j: int, most: float) -> float:
-        """Return an upper bound on what any allocation leaves of a row for the most of a column.
+        """Return an upper bound on the amount of a row that any allocation leaves for the most of a column.
 
-        It is infinite where that is not needed: if the row's upper bound has room for the most of the column.
+        If the row's upper bound has room for the most of the column, the bound is not needed, and is
+        infinite.
         """
         store = facts.program.store
         upper = float(store.rows.upper[i])
@@ -325,7 +327,7 @@ class _Request(NamedTuple):
         return upper - float(least - own[j] * Fraction(most)) - facts.others[i]
 
     def too_large(self, facts: _Facts) -> tuple[tuple[Hashable, Hashable, float, float], ...]:
-        """Return a resource of which each column uses too much; empty if one fits, or a part of one."""
+        """Return a resource that is too small for each column; empty if a column, or a part of one, fits."""
         store = facts.program.store
         if not store.requests.integral[self.slot]:
             return ()

@@ -19,8 +19,8 @@ from copter.errors import MissingExtraError
 def extra(name: str) -> Iterator[None]:
     """Import packages of an extra in a ``with`` block.
 
-    The name is the one of ``python -m pip install '.[name]'`` in a checkout. Raise MissingExtraError, with
-    package and extra, if a package is not installed.
+    `name` is the name of the extra, as in ``python -m pip install '.[name]'`` in a checkout. Raise
+    MissingExtraError, with package and extra, if a package is not installed.
     """
     try:
         yield

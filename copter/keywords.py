@@ -60,7 +60,7 @@ def suggests(call: Call) -> Call:
 def settings_of(kind: type) -> dict[str, Any]:
     """Return the keywords that a class takes, with their defaults (``inspect.Parameter.empty`` if none).
 
-    If a constructor has ``**settings``, the keywords of the next constructor count as well.
+    If a constructor has ``**settings``, the keywords of the next base class's constructor count as well.
     """
     found: dict[str, Any] = {}
     for each in kind.__mro__:

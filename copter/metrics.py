@@ -97,7 +97,7 @@ class Metrics:
         domain : str
             Label of the program. Use few different labels, because each makes new time series.
         seconds : float, optional
-            Time of the round, in seconds. The default is the solver's own time.
+            Time to observe in ``copter_solve_seconds``, in seconds. The default is the solver's own time.
 
         Raises
         ------

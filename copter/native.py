@@ -1,9 +1,9 @@
-"""Calls into native libraries that check neither the deadline nor Ctrl-C all the time.
+"""Calls into native libraries that check the deadline and Ctrl-C only in some of their code.
 
 HiGHS and GLOP check their time limit in the loops of their solvers, but not in presolve, set-up and clean-up.
-With 1,000,000 columns and a limit of 3 s both took 5.7 s, and HiGHS' PDLP took 7.7 s. Such a call therefore
-runs in a thread of its own, on data of its own. When the solve ends, it abandons the thread. The thread ends
-when the library next checks its limit, and its result is discarded.
+With 1,000,000 columns and a limit of 3 s both took 5.7 s, and HiGHS' PDLP took 7.7 s. Therefore such a call
+runs in its own thread, on its own data. If the solve must end before the call returns, it abandons the
+thread. The thread ends when the library next checks its limit, and the result of the call is discarded.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def run_apart(
     """Call ``work()`` in a thread of its own and return its result.
 
     The work must release the GIL and must not read or change a program. It must end `reserve` seconds before
-    the deadline of `clock`. Raise Interrupted if it does not end in time or the solve is cancelled. In this
-    case `stop` is called to ask the work to end. The work may continue for a while, so the caller must not
-    use its data again.
+    the deadline of `clock`. If it does not, or the solve is cancelled, call `stop` to ask the work to end,
+    and raise Interrupted. The work may then continue for a while, so the caller must not use the work's data
+    again.
     """
     finished = threading.Event()
     result: list[T] = []

@@ -1,4 +1,4 @@
-"""Work in chunks on threads; chunks and results do not depend on the number of threads."""
+"""Work in chunks on threads; the number of threads affects neither the chunks nor the results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
 def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Return the inner product, summed in a fixed order.
 
-    The order of BLAS depends on its threads, and these would compete with the threads of copter.
+    The order in which BLAS sums depends on its threads, which would also compete with copter's threads.
     """
     return float(np.sum(a * b))
 
@@ -80,7 +80,7 @@ def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> l
 
 
 def _wait_for(futures: list[Future[None]]) -> None:
-    """Wait until all futures are done; raise a KeyboardInterrupt that arrives meanwhile afterwards."""
+    """Wait until all futures are done; if a KeyboardInterrupt arrives meanwhile, raise it afterwards."""
     interrupted = False
     while not all(future.done() for future in futures):
         try:

@@ -108,7 +108,7 @@ class FarkasRay:
     y : mapping of resource id to float
         Prices of the resources.
     value : float
-        Violation of the combined rows that the prices prove, > 0.
+        Violation of the combined rows that the prices prove. It is positive.
 
     Examples
     --------
@@ -279,8 +279,8 @@ class Allocation(Mapping[Hashable, Any]):
     def choices(self) -> dict[Hashable, Any]:
         """Return the column, by number or name, with the largest value of each request.
 
-        It is None for a request without a nonzero. In an integral allocation of one unit it is the choice of
-        the request.
+        The column is None for a request without a nonzero. If a request has one unit in an integral
+        allocation, the column is its choice.
         """
         x, slots = self.arrays(), self._slots.values()
         order, chosen = np.argsort(x.value, kind="stable"), np.full(max(slots, default=-1) + 1, -1)
@@ -293,7 +293,8 @@ class Allocation(Mapping[Hashable, Any]):
 class _NoAllocation(Allocation):
     """Placeholder in a solution without an allocation.
 
-    It is false, and every other use raises NoAllocationError with `status` and `reason` of the solution.
+    It is false in a condition. Reading it raises NoAllocationError with `status` and `reason` of the
+    solution.
     """
 
     def __init__(self, status: str, reason: str) -> None:
@@ -321,14 +322,14 @@ class _Prices(dict[Hashable, float]):
 class ProgramReference:
     """Weak reference to the program of a solution; the program can be deleted before the solution.
 
-    A pickled solution has a reference to no program.
+    The reference of a solution that was pickled and loaded is empty.
     """
 
     def __init__(self, program: ContinualProgram | None) -> None:
         self._program = None if program is None else weakref.ref(program)
 
     def __call__(self) -> ContinualProgram | None:
-        """Return the program, or None if it was deleted."""
+        """Return the program, or None if it was deleted or the solution was pickled."""
         return None if self._program is None else self._program()
 
     def __reduce__(self) -> tuple[type[ProgramReference], tuple[None]]:
@@ -339,13 +340,13 @@ class ProgramReference:
 class Solution:
     """Result of a solve.
 
-    If ``found`` is False, the solution has no allocation, because the program has none or the solver found
-    none in time. Its ``x`` is false and raises NoAllocationError when it is used. Objective, churn and primal
-    residual are NaN, and the gap is infinite. The dual prices and their bound are still valid. An unknown
-    bound is minus infinity, or plus infinity in a maximisation.
+    If ``found`` is False, the solution has no allocation, because the program is infeasible or the solver
+    found no allocation. Its ``x`` is then false in a condition and raises NoAllocationError when it is read.
+    Objective, churn and primal residual are NaN, and the gap is infinite. The dual prices and the bound are
+    still valid. An unknown bound is minus infinity, or plus infinity in a maximisation.
 
-    Objective and bound are in the sense of the program. ``certificate`` has them as costs to be minimised,
-    which solvers and shims use.
+    Objective and bound are in the sense of the program. ``certificate`` has both as costs to be minimised,
+    the form that solvers and shims use.
 
     Attributes
     ----------
@@ -355,18 +356,19 @@ class Solution:
         Values of the columns by request id, and by name for columns with names. A placeholder if ``found`` is
         False.
     price : mapping of resource id to float
-        Dual prices: improvement of the objective per unit of the resource. In both senses a price is positive
-        if the upper bound of the resource is active, and negative if the lower bound is active.
+        Dual prices: improvement of the objective per unit by which the resource's active bound is raised. In
+        both senses a price is positive if the upper bound of the resource is active, and negative if the
+        lower bound is active.
     objective, bound : float
         Objective of `x`, convex terms included, and a certified bound on every allocation's objective: a
         lower bound in a minimisation, an upper bound in a maximisation.
     gap_denominator : float
         Denominator of the gap: max(|objective - constant_cost|, |bound - constant_cost|), or a substitute if
-        that is negligible. :mod:`copter.proof.certificate` has the formula with convex terms.
+        this maximum is negligible. :mod:`copter.proof.certificate` has the formula with convex terms.
     gap_denominator_kind : GapDenominator
         Kind of the denominator, in words.
     constant_cost : float
-        Constant cost that every allocation has.
+        Cost that the sum rows force on every allocation.
     rounding : float
         Rounding error of the terms of objective and bound. A gap of at most this value is reported as 0.
     relative, absolute : Residuals
@@ -379,9 +381,10 @@ class Solution:
     start : Start
         Start of the solve; ``warm_started``, ``warm_reason`` and ``cold_start`` are its parts.
     churn : float
-        Fraction of the nonzeros, of this or the last round, whose value changed by more than 1e-3.
+        Fraction of the entries that changed by more than 1e-3 since the last round, among the entries that
+        are nonzero in this or in the last allocation.
     ray : FarkasRay, optional
-        Proof of the status infeasible.
+        Proof that the program is infeasible, if the status is infeasible.
     y : ndarray, shape (row slots,)
         Dual prices by row slot.
     clock : int
@@ -390,16 +393,18 @@ class Solution:
     token : str
         Id of the program in its store.
     details : mapping
-        Further figures of the solver, by name. For copter's proximal solver: ``open_requests``, the number of
-        requests that are still active after an incremental round; or ``full_pass``, the reason why all
-        columns were read (:class:`copter.solvers.proximal.full_pass.FullPass`), with ``engine``, the engine
-        that solved the round (:class:`copter.solvers.proximal.run.Engine`); and ``highs_fallbacks``, how
-        often HiGHS finished a working set. Also figures of a baseline, and actors that were slow or died
-        (:mod:`copter.ray.workers`).
+        Further figures of the solver, by name. For an incremental round, copter's proximal solver gives
+        ``open_requests``, the number of requests that are still active. For any other round it gives
+        ``full_pass``, the reason why the round was not incremental
+        (:class:`copter.solvers.proximal.full_pass.FullPass`), and ``engine``, the engine that solved the
+        round (:class:`copter.solvers.proximal.run.Engine`). ``highs_fallbacks`` is the number of times that
+        HiGHS finished a working set. A baseline gives its own figures, and a program on Ray the actors that
+        were slow or died (:mod:`copter.ray.workers`).
     pricing : Pricing, optional
         Last pricing pass of the solver, at these dual prices; shims use it.
     found : bool
-        True if there is an allocation, with the stated residuals. False for the status infeasible.
+        True if there is an allocation; `relative` and `absolute` are its residuals. False if the status is
+        infeasible.
     integer : IntegerProof, optional
         Proof of a solver for integral allocations. Bound, gap and prices above are those of the relaxation.
     sense : "min" or "max"
@@ -484,7 +489,7 @@ class Solution:
     def slack(self) -> dict[Hashable, float]:
         """Distance of each resource's use from its nearer bound, negative if the bound is violated.
 
-        Errors are those of `activity`.
+        Reading it raises the errors of `activity`.
         """
         bounds = self._unedited().resources[:]
         pairs = zip(bounds.ids, bounds.lower.tolist(), bounds.upper.tolist(), strict=True)
@@ -495,9 +500,9 @@ class Solution:
     def reduced_costs(self) -> dict[Hashable, NDArray[np.float64]]:
         """Reduced costs of the columns of each request (n_columns,), by id.
 
-        They are the costs plus the prices of the use and of the sum row, without the slope of a convex term,
-        in the sense of the program: in a minimisation an optimal column with a negative one is at its upper
-        bound. Errors are those of `activity`.
+        A reduced cost is the cost of a column plus the prices of its use and of the sum row. It omits the
+        slope of a convex term. It is in the sense of the program: in a minimisation, a column with a negative
+        reduced cost is at its upper bound in an optimal allocation. Reading raises the errors of `activity`.
         """
         program = self._unedited()
         store, slots = program.store, program.request_slots
@@ -515,7 +520,7 @@ class Solution:
         return self.x.to_frame()
 
     def _unedited(self) -> ContinualProgram:
-        """Return the program; raise an error if it is not as it was solved, or there is no allocation."""
+        """Return the program; raise an error if it was edited after the solve, or there is no allocation."""
         program = self.program()
         if program is None:
             raise CopterError("the program of this solution was deleted, or the solution was pickled")
@@ -573,7 +578,7 @@ class Solution:
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # False for NaN
 
     def explain(self, request: Hashable) -> Explanation:
-        """Explain what a request has and why it has nothing else; ``print`` shows it as sentences.
+        """Explain which columns a request has and why it has no others; ``print`` shows the sentences.
 
         Parameters
         ----------
@@ -583,7 +588,8 @@ class Solution:
         Returns
         -------
         Explanation
-            Its sentences follow from the certificate, in rational numbers (:mod:`copter.explanation`).
+            Explanation that follows from the certificate, computed in rational numbers
+            (:mod:`copter.explanation`).
 
         Raises
         ------
@@ -688,7 +694,7 @@ def make_solution(  # noqa: PLR0913 - one argument for each figure that a solver
     """Make the solution of ``program`` from an allocation and dual prices; recompute all other figures.
 
     Solvers call this function. Certificate, ray and integer proof are given for costs to be minimised. The
-    solution has their figures in the sense of the program.
+    solution states their figures in the sense of the program.
 
     Parameters
     ----------
@@ -703,10 +709,10 @@ def make_solution(  # noqa: PLR0913 - one argument for each figure that a solver
     warm : Start
         Start of the solve.
     last : SparseX, optional
-        Allocation of the last round, for the churn. Without it the churn is 1.
+        Allocation of the last round, for the churn. Without it the churn is 1, or 0 if `x` has no nonzeros.
     certificate : Certificate, optional
-        Certificate of exactly this `x` and `y`, if the solver has it already. If `x` is None, only its
-        figures for `y` are used.
+        Certificate of exactly this `x` and `y`, if the solver has it already. If `x` is None, only its bound
+        is used.
     threads : int, optional
         Number of threads that compute the certificate. The default is one for each processor.
 
