@@ -8,7 +8,7 @@ Read `program.py` first. Every edit method parses its arguments into one `Edit` 
 - `table.py` reads requests from a long table.
 - `index.py` maps ids to slots of the store. `names.py` keeps the names of columns.
 - `series.py` puts the values of a pandas Series in the order of the ids.
-- `handles.py` has the handles of shared columns and shared costs.
+- `handles.py` has the handles of shared columns.
 - `records.py` has the records that `program.requests[...]` and `program.resources[...]` return.
 - `bounded.py` rejects edits that leave a column without a bound, and `guard.py` rejects concurrent use.
 """

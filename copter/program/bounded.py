@@ -1,7 +1,7 @@
 """Refusal of edits that leave a column of a program without a finite bound.
 
 Every column of a program has a finite upper bound, or its request has a sum row, whose total is finite. So a
-certificate has a finite bound at any prices, and no program is unbounded.
+certificate has a finite bound at any finite prices, and no program is unbounded.
 """
 
 from __future__ import annotations

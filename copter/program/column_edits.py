@@ -30,10 +30,10 @@ from copter.terms.convex import make_term
 class _Named(NamedTuple):
     """Columns that an edit names, and their requests.
 
-    `ids`, `slots`, `widths` and `names` (k,) describe the k distinct requests. `owner` (m,) has the position
-    of the request of each column among these. `given` (m,) has the names or numbers of the columns. `labels`
-    (m,) has what the index of a Series may have: the names for one request, else the requests. It is None if
-    one request has columns without names.
+    `ids`, `slots`, `widths` and `names` (k,) describe the k distinct requests. `owner` (m,) has, for each
+    named column, the position of its request among these k. `given` (m,) has the names or numbers of the
+    columns. `labels` (m,) has the labels that a Series needs as its index: the names of the columns if one
+    request is given, else their requests. It is None for one request whose columns have no names.
     """
 
     ids: list[Hashable]
@@ -134,7 +134,7 @@ def changed_columns(
 
 
 def _named(parser: Parser, label: str, requests: Any, names: Any, counted: Any) -> _Named:
-    """Return the named columns, given as (one request, names) or (a request for each column, names).
+    """Return the named columns, given as one request with names, or as a request and a name for each column.
 
     For columns without names, `counted` is a sequence with one entry for each column.
     """
@@ -164,7 +164,7 @@ def _named(parser: Parser, label: str, requests: Any, names: Any, counted: Any) 
 
 def _compressed(parser: Parser, label: Hashable, named: _Named, usage: Any) -> Compressed:
     """Return the coefficients of the named columns."""
-    subject = named.ids[0] if len(named.ids) == 1 else label  # of errors that concern no single column
+    subject = named.ids[0] if len(named.ids) == 1 else label  # named by errors that concern no single column
     return parser.compressed(subject, by_name(subject, "usage", usage, named.labels), len(named.given))
 
 
@@ -250,7 +250,7 @@ def _replacement(
     labels : sequence of k names
         Names of the columns after the edit.
     new : (costs, usage, upper bounds) of the new columns, or None
-        Bounds of None mean the bound that all columns of the request have.
+        If the bounds are None, a new column gets the bound that all columns of its request have.
     """
     store, slots = parser.store, named.slots
     table, old = store.requests, usage_columns(store, slots)

@@ -1,7 +1,7 @@
 """Fields of requests and resources: the arguments of the edit methods for one and for many of them.
 
-An edit method for many takes the arguments of one table. The edit method for one takes the same arguments by
-their singular names, and makes the edit of a sequence of one id.
+:data:`REQUEST` and :data:`RESOURCE` list the arguments. The edit method for one takes them by their singular
+names, and makes the same edit as the method for many with a sequence of one id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _same(id: Hashable, field: str, value: Any) -> Any:
 
 
 def _run(id: Hashable, field: str, value: Any) -> Any:
-    """Return a list with the value for one request: an array for its columns, or a number for all of them."""
+    """Return the value for one request in the form for many: an array in a list, or a number as it is."""
     return [value] if is_vector(value) else value
 
 
@@ -55,7 +55,7 @@ class Field(NamedTuple):
     keep : object
         Value that leaves the field unchanged in an update: None, or KEEP if None has a meaning.
     needed : bool
-        True if new requests must have the field. None is then invalid.
+        True if new requests or resources must have the field; None is then invalid.
     read : callable, optional
         ``read(label, ids, value, widths)`` returns the field of an edit of requests that have `widths` (k,)
         columns, or raises EditError with the request, the field and the value. None for fields that depend
@@ -97,9 +97,10 @@ FIELDS = {
 def set_fields(
     kind: str, given: Mapping[str, Any], *, new: bool, one: bool, id: Hashable = None
 ) -> dict[str, Any]:
-    """Return the arguments for many ids that an edit sets, without those that mean "no change" or "none".
+    """Return the arguments that an edit sets, in the form for many ids.
 
-    The arguments `given` have the names and forms of one request or resource, `id`, or of many.
+    Arguments that leave their field unchanged, or unset in new requests, are omitted. If `one` is True, the
+    arguments `given` have the names and forms for one request or resource, `id`, else those for many.
     """
     found = {}
     fields = FIELDS[kind]

@@ -2,7 +2,8 @@
 
 - Costs of columns are given flat with sizes, or as one array for each request.
 - Values of single columns (overrides, starts) are given flat with counts, or as one mapping for each request.
-- Values of a request (totals, relations, terms, integrality) are given as one for all, or one each.
+- Values of a request (totals, relations, terms, integrality) are given as one value for all requests, or as
+  one for each request.
 
 Flat arrays are the fastest form.
 """
@@ -47,7 +48,7 @@ KEEP: Any = _Keep()
 
 
 _SumRows = tuple[NDArray[np.bool_] | bool | None, NDArray[np.float64] | None]
-"""Kinds of sum rows, one for all requests or one each, and totals; the totals are None without sum rows."""
+"""Whether sum rows are equations, for all requests or for each, and the totals; see :func:`sum_rows_of`."""
 
 
 def in_parts(values: Any) -> bool:
@@ -101,10 +102,11 @@ def sum_rows_of(
     """Return the sum rows of many requests.
 
     A total of None, for all or in a list, means no sum row. The relation is "<=" or "==", or a sequence with
-    one for each request. With `old`, the table of requests and their slots, totals of KEEP stay as they are,
-    and so does a relation of None, while the request has a total. Return which sum rows are equations, None
-    if each request keeps its relation, and the totals, infinite for a request without one, None if new
-    requests have none. Raise EditError, with the request, the field and the value, if one is invalid.
+    one for each request. `old`, the table of requests and their slots, is given for an update: then KEEP
+    leaves the totals unchanged, and a relation of None leaves the relation of each request with a total
+    unchanged. Return which sum rows are equations, or None if no relation changes; and the totals, or None if
+    new requests have no sum rows. The total of a request without a sum row is infinite. Raise EditError, with
+    the request, the field and the value, if one is invalid.
     """
     if old is None and isinstance(totals, (float, int, np.ndarray)) and isinstance(relation, str):
         return is_exact(label, relation, has_total=True), _amounts(label, ids, totals)
@@ -155,9 +157,9 @@ def uppers_of(
 ) -> float | Runs:
     """Return the upper bounds of the columns of many requests: one number, or one run for each.
 
-    They are given as one number, flat, or as a number or an array for each request. `widths` (k,) has the
-    number of columns of each request. Raise EditError, with the request, the field and the value, if one is
-    invalid.
+    They are given as one number, as one flat array, or as a number or an array for each request. `widths`
+    (k,) has the number of columns of each request. Raise EditError, with the request, the field and the
+    value, if one is invalid.
     """
     if isinstance(upper, float):
         return float(upper_bounds(label, upper, 0))

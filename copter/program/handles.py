@@ -1,7 +1,8 @@
 """Handles of the columns that many requests of a program share.
 
 A slot of the store is used again after its content is removed. A handle therefore also has a generation and a
-random key. It is valid for the program that made it and for copies of that program, including saved ones.
+random key. The handle is valid for the program that made it and for copies of that program, including saved
+copies.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class SharedColumns:
     slot : int
         Slot of the columns in the table of usages.
     n_columns : int
-        Number of columns of each request that uses them.
+        Number of the shared columns.
     generation : int
         Revision of the store when the handle was made.
     key : int

@@ -187,7 +187,7 @@ class Index:
 
 
 def _no_id(*ids: Any) -> ArgumentTypeError:
-    """Return the error about the first of some ids that is not hashable."""
+    """Return the error about the first id that is not hashable."""
     why = "must be hashable to be an id, for example text, a number or a tuple of these"
     for id in ids:
         try:
@@ -198,7 +198,7 @@ def _no_id(*ids: Any) -> ArgumentTypeError:
 
 
 def listed(ids: Ids) -> Sequence[Hashable]:
-    """Return new ids as a sequence; a single id becomes a sequence of one, and so do text and bytes.
+    """Return new ids as a sequence; a single id, a text or bytes become a sequence of one.
 
     Raise ArgumentTypeError for a mapping.
     """

@@ -1,8 +1,8 @@
 """Parser of the arguments of edit methods into one edit (:class:`copter.store.edit.Edit`).
 
-The parser checks all arguments and does not change the program. That all columns are bounded after an edit is
-checked when it is applied (:mod:`copter.program.bounded`). An invalid argument raises an EditError that
-names the request or resource, the field and the value.
+The parser checks all arguments and does not change the program. Only when the edit is applied, a further
+check rejects it if a column would have no bound (:mod:`copter.program.bounded`). An invalid argument raises
+an EditError that names the request or resource, the field and the value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NONE, _NO_SLOTS = np.empty(0), np.empty(0, np.int64)
 
 
 class Parser:
-    """Makes edits of a program from the arguments of its edit methods.
+    """Parser of the arguments of a program's edit methods into edits.
 
     Costs in edits are to be minimised, whatever the sense of the program.
     """
@@ -229,7 +229,7 @@ class Parser:
         given: Mapping[str, Any],
         replaced: bool,
     ) -> Runs | None:
-        """Return the costs of new columns (`replaced`), or new costs of the present columns; None without."""
+        """Return the costs of new columns (`replaced`), or new costs of the present columns, or None."""
         costs, sizes = given.get("costs"), given.get("sizes")
         if replaced:
             costs = _by_column(label, "costs", costs, ids, sizes)
@@ -253,8 +253,8 @@ class Parser:
     ) -> None:
         """Raise EditError if an edit replaces columns and does not give all data that depend on them.
 
-        These data are the costs, upper bounds that differ between columns, and the image of a convex term.
-        Upper bounds that are equal for all columns of a request are given to its new columns.
+        These data are the costs, upper bounds that differ between columns, and the image of a convex term. If
+        the upper bounds are equal for all columns of a request, its new columns get the same bound.
         """
         store, term = self.store, given.get("terms", KEEP)
         if "usage" not in given:
@@ -282,7 +282,7 @@ class Parser:
     ) -> tuple[NDArray[np.int64] | int, EditedColumns | None]:
         """Return the slots of shared columns, one for all requests or one each, and the columns of their own.
 
-        The slot of a request with columns of its own is OWN.
+        The slot is OWN for a request whose columns are not shared.
         """
         if isinstance(usage, SharedColumns):
             return self._shared_slot(label, ids, usage, widths), None
@@ -385,7 +385,8 @@ def _given_costs_at(
 def _order_by_name(ids: Sequence[Hashable], given: dict[str, Any], names: Any) -> None:
     """Put each Series of costs, bounds or usage of one request in the order of its column names.
 
-    `names` has the names of each request or None. Without names, new columns have those of shared columns.
+    `names` has the column names of each request. If it is None, new columns have the names of the shared
+    columns that they use.
     """
     usage = given.get("usage")
     if names is None and isinstance(usage, SharedColumns):

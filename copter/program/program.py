@@ -12,7 +12,7 @@ removed.
 
 One thread at a time can use a program. An edit, a solve, a copy or a save raises
 :class:`copter.errors.ConcurrentUseError` and changes nothing while another thread edits or solves the
-program, or from within a solve (its callback).
+program, or if a callback of a running solve calls it.
 
 Source: differential interface of COpter, thesis section 4.3.2. Scales and shared columns are additions.
 """
@@ -76,7 +76,7 @@ _Method = TypeVar("_Method", bound=Callable[..., None])
 
 
 def edit_method(action: str, kind: str) -> Callable[[_Method], _Method]:
-    """Make an edit method of a signature with documentation; the body is empty.
+    """Turn a function that has a signature, a docstring and no code into an edit method.
 
     The method adds or updates requests or resources; :mod:`copter.program.fields` has its arguments.
     """
@@ -115,10 +115,10 @@ class ContinualProgram:
         Primal repair heuristic: ``primal_repair(program, x, y)`` returns a feasible allocation made from the
         allocation `x`, at the dual prices `y` by row slot. ``x`` and the result are
         :class:`copter.store.allocation.SparseX`: integer slots and columns of existing requests, ascending,
-        and finite values. Solvers of large programs also certify this result, which can save their last
-        steps. If the function raises :class:`copter.errors.CopterError` or returns an invalid allocation, the
-        solver logs this and continues without the result. A copy in memory has this attribute. Pickles and
-        files do not contain code, so set the attribute again after loading.
+        and finite values. copter's proximal solver also certifies this result and continues from it if it is
+        better, which can save the last steps. If the function raises :class:`copter.errors.CopterError` or
+        returns an invalid allocation, the solver logs this and continues without the result. A copy in memory
+        has this attribute. Pickles and files do not contain code, so set the attribute again after loading.
 
     Raises
     ------
@@ -444,7 +444,7 @@ class ContinualProgram:
             Sum row of the request. Without a total there is no sum row.
         upper : float or (n,) array_like
             Upper bounds of the columns, >= 0. A bound of 0 fixes a column at 0. Without a total, every bound
-            must be finite. Choose a natural one: violations of rows are relative to a column's largest use.
+            must be finite. Choose realistic bounds, because the relative violation of a row depends on them.
         scale : float
             Finite factor > 0 that multiplies all costs that are not overridden.
         override : mapping of column to cost
@@ -457,8 +457,8 @@ class ContinualProgram:
             Convex term phi(a'x) that is added to the objective, for example ``LogTerm(weight, offset,
             image=a)``. The scale does not multiply it. In a maximisation phi(a'x) is subtracted.
         columns : sequence of n distinct hashables, optional
-            Names of the columns. Mappings of column to number, and solutions, then use the names. Arrays of
-            columns always have numbers. Without names, columns have the numbers from 0 to n - 1.
+            Names of the columns. Solutions, and mappings such as `override` and `start`, then use the names.
+            Arrays of columns always hold numbers. Without names, columns have the numbers from 0 to n - 1.
 
         Raises
         ------
@@ -495,8 +495,7 @@ class ContinualProgram:
         ----------
         ids : sequence of k hashables
         costs : (sum(sizes),) array_like, or sequence of k array_likes
-            Costs of all columns, flat, request after request; or one array for each request; or one handle
-            for all or for each request.
+            Costs of all columns, flat, request after request; or one array for each request.
         sizes : (k,) array_like of int, optional
             Number of columns of each request; only flat costs need it.
         usage : SharedColumns, sparse array, or sequence of k usages
@@ -519,8 +518,8 @@ class ContinualProgram:
         terms : ConvexTerm, or sequence of k terms, optional
             Convex terms. None in a sequence means no term.
         columns : sequence of k sequences, optional
-            Names of the columns of each request; None for numbers. A tuple object that several requests have
-            is stored once.
+            Names of the columns of each request; None for numbers. If several requests have the same tuple
+            object, the program stores it once.
 
         Raises
         ------
@@ -547,9 +546,10 @@ class ContinualProgram:
     ) -> None:
         """Change a request; arguments that are not given leave their part unchanged.
 
-        New ``costs`` of another length need a new ``usage``, too. A new usage has no overrides and no names
-        until they are given. It needs ``upper`` again if the old columns have different bounds. Its warm
-        start is ``start``, or else the values in the last allocation of the columns whose names stay.
+        New ``costs`` of another length need a new ``usage``, too. A new usage removes the overrides and the
+        names of the columns, unless they are given again. ``upper`` must be given with it if the old columns
+        have different bounds. The next warm start then begins from ``start``, or else from the last values of
+        the columns whose names stay.
 
         Parameters
         ----------
@@ -605,9 +605,9 @@ class ContinualProgram:
         ----------
         ids : sequence of k hashables
             The program remembers a long list, tuple or range of ids and finds the same ids faster next round.
-        costs : (sum of columns,) array_like, sequence of k array_likes, or handles, optional
-            New costs, flat, request after request; or one array for each request; or handles as in
-            :meth:`add_requests`. Without a new ``usage``, each request needs one cost per present column.
+        costs : (sum of columns,) array_like, or sequence of k array_likes, optional
+            New costs, flat, request after request; or one array for each request. Without a new ``usage``,
+            each request needs one cost per present column.
         sizes : (k,) array_like of int, optional
             Number of new columns of each request, for flat costs with a new ``usage``.
         scales : float or (k,) array_like, optional
@@ -651,8 +651,8 @@ class ContinualProgram:
         for each column of a request and each resource that this column uses; ``use`` is the coefficient. A
         column that uses no resource has one row, whose resource is None, NaN or ``""`` and whose use is 0 or
         missing. All rows of a column have the same cost. Requests, and the columns of each request, are added
-        in the order of their first rows. Columns have the names of the table, unless these are the numbers
-        from 0 on.
+        in the order of their first rows. Columns have the names of the table, unless these names are the
+        numbers from 0 on.
 
         Parameters
         ----------
@@ -732,13 +732,13 @@ class ContinualProgram:
         """Charge requests for leaving their present columns.
 
         The method writes an override for the present column of each request: its given cost, times the scale,
-        minus the price. So a request that leaves the column loses this discount. Shared costs stay shared.
-        The new override replaces all earlier overrides of the request. A second call with the same arguments
-        therefore changes nothing. Call the method again when costs or scales change.
+        minus the price. So a request that leaves the column loses this discount. The new override replaces
+        all earlier overrides of the request. A second call with the same arguments therefore changes nothing.
+        Call the method again when costs or scales change.
 
-        The discounts lower the objective: it is smaller, by the sum of the prices, than an objective with
-        charges for moves. In a maximisation the price is added to the column's value, and the objective is
-        higher by the sum of the prices.
+        The discounts lower the objective: it is smaller, by the sum of the prices, than an objective that
+        adds a charge for each move. In a maximisation the price is added to the column's value, and the
+        objective is higher by the sum of the prices.
 
         Parameters
         ----------
@@ -773,17 +773,17 @@ class ContinualProgram:
         """Add columns to one or many requests; if an argument is invalid, add none.
 
         The other columns keep their costs, overrides and bounds. The next solve begins with their values in
-        the last allocation. A request with shared columns or costs gets columns and costs of its own. The
-        image of a convex term has 0 for a new column.
+        the last allocation. A request with shared columns gets its own columns. The image of a convex term
+        has 0 for a new column.
 
         Parameters
         ----------
         request : hashable, or sequence of m hashables
             The request of all new columns, or of each new column.
         names : sequence of m hashables, or None
-            Names of the new columns. None, also in a sequence, if the columns of the request have numbers:
-            new columns get the next numbers. With one request and no names, `costs` sets the number of
-            columns.
+            Names of the new columns. None, for all columns or in a sequence, if the columns of the request
+            have numbers; new columns then get the next numbers. With one request and no names, the length of
+            `costs` is the number of new columns.
         costs : float or (m,) array_like
             Cost of all new columns, or of each.
         usage : mapping or sparse array
@@ -812,7 +812,7 @@ class ContinualProgram:
         Parameters
         ----------
         request : hashable, or sequence of m hashables
-            The request of all these columns, or of each column.
+            The request of all named columns, or of each of them.
         names : sequence of m hashables
             Names of the columns, or their numbers before the edit if they have no names. Columns after a
             removed column get lower numbers.
@@ -881,7 +881,7 @@ class ContinualProgram:
         self.apply(Edit(f"remove_{index.kind}s", slots=index.slots(ids, name), ids=plain(ids)))
 
     def apply(self, edit: Edit) -> Any:
-        """Apply a parsed edit to the program, if its columns stay bounded; every edit method ends here.
+        """Apply a parsed edit to the program, if all columns stay bounded; every edit method calls this one.
 
         Return the handle if the edit registers shared columns, else None.
         """
@@ -949,8 +949,9 @@ class ContinualProgram:
     def take_starts(self) -> Pending:
         """Return the starts given since the last call, by request slot; solvers call this method.
 
-        A start is (columns, values). It is a :class:`copter.store.edit.Moved` for a request whose columns
-        were added, removed or replaced. Such a request begins with its values in the last allocation.
+        A start is a pair (columns, values). For a request whose columns were added, removed or replaced, it
+        is a :class:`copter.store.edit.Moved`: the next solve begins with the request's values in the last
+        allocation.
         """
         starts = self._starts.copy()
         self._starts.clear()

@@ -77,8 +77,8 @@ class RequestData:
         Number of columns of each request.
     usage : csc_array, shape (number of resources, sum(sizes))
     totals, relation : lists of k
-        Total and relation of each sum row. The total is None for a request without a sum row; its relation is
-        then "<=".
+        Total and relation of each sum row. A request without a sum row has the total None and the relation
+        "<=".
     upper : float or (sum(sizes),) ndarray
         Upper bounds of the columns. One number if all columns have the same bound and no request has bounds
         column by column.

@@ -18,7 +18,7 @@ from copter.program.handles import SharedColumns
 from copter.program.validation import whole_numbers
 
 _NO_SERIES = {type(None), bool, float, int, str, list, np.ndarray, type(KEEP), SharedColumns}
-"""Frequent types of arguments that are or have no Series."""
+"""Frequent types of arguments that neither are nor contain a Series."""
 _BY_POSITION = "; give its to_numpy() to read it by position"
 
 
@@ -50,8 +50,9 @@ def plain(ids: Sequence[Hashable]) -> Sequence[Hashable]:
 def by_id(label: Hashable, field: str, given: Any, ids: Sequence[Hashable]) -> Any:
     """Return the values of a Series in the order of ids; return any other object as it is.
 
-    Raise EditError if the index has other labels, except 0, 1, 2, ... of a Series without labels. Such a
-    Series is read by position, and so is one with the same index as the Series of the ids.
+    A Series is read by position if its index is 0, 1, 2, ..., or equals the index of the Series in which the
+    ids were given. Raise EditError if the index has other labels than the ids, or if it is 0, 1, 2, ... and
+    these numbers may also mean the ids in another order.
     """
     if not is_series(given):
         return given
@@ -70,7 +71,7 @@ def by_id(label: Hashable, field: str, given: Any, ids: Sequence[Hashable]) -> A
 
 
 def runs_by_id(label: Hashable, field: str, given: Any, ids: Sequence[Hashable], sizes: Any) -> Any:
-    """Return :func:`by_id` of values that are given flat, ``sizes`` for each id; or one for each id."""
+    """Return the flat values of a Series, ``sizes`` values for each id; return any other object as it is."""
     if not is_series(given):
         return given
     labels = list(given.index)
@@ -85,7 +86,7 @@ def runs_by_id(label: Hashable, field: str, given: Any, ids: Sequence[Hashable],
 
 
 def all_by_id(label: Hashable, ids: Sequence[Hashable], given: dict[str, Any]) -> dict[str, Any]:
-    """Return :func:`by_id` of the arguments of an edit method, except those with values of columns.
+    """Apply :func:`by_id` to the arguments of an edit method, except costs and upper bounds of columns.
 
     An argument may also be a mapping of names to values for each id, or flat: (counts, columns, values).
     """

@@ -174,7 +174,7 @@ def _numbered(label: str, name: str, values: Any) -> tuple[NDArray[np.int64], li
 
 
 def _distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first row of each distinct number, ascending, and the number of each entry among them."""
+    """Return the first rows of the distinct values, ascending, and for each entry the place of its value."""
     _, first, number = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)

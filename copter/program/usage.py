@@ -77,9 +77,9 @@ def _from_numbers(
 ) -> tuple[list[int], list[int], NDArray[np.int64], NDArray[np.float64]] | None:
     """Return the parts of a valid mapping to short lists of Python numbers, which is the common case.
 
-    They are row slots, numbers of coefficients by row, and columns and values row by row.  Return None for
-    all other mappings, also for invalid ones.  numpy would take fifty times as long for lists of a few
-    numbers.
+    The parts are the row slots, the number of coefficients of each row, and the columns and values row by
+    row. Return None for all other mappings, also for invalid ones. numpy would take fifty times as long for
+    lists of a few numbers.
     """
     rows: list[int] = []
     counts: list[int] = []

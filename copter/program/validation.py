@@ -362,10 +362,10 @@ def moved_bounds(
 ) -> NDArray[np.float64]:
     """Return the upper bounds of many rows plus a change of each.
 
-    Raise EditError if a bound would fall below 0 or below the lower bound. The sum is computed with the
-    simple fractions that round to the numbers: 0.3 is treated as three tenths. So a change that is added
-    and then subtracted restores the bound exactly. A sum that misses 0 or the lower bound by a rounding error
-    is set to it.
+    Raise EditError if a bound would fall below 0 or below the lower bound. For the sum, each number is
+    replaced by the simplest fraction that rounds to it: 0.3 is treated as three tenths. So adding a change
+    and then subtracting it restores the bound exactly. A sum that misses 0 or the lower bound by a rounding
+    error is set to that value.
     """
     change = np.asarray(_shaped(label, "by", by, len(ids)), np.float64)
     lower, upper = old[0], _moved(old[1], change)
