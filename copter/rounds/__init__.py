@@ -3,7 +3,8 @@
 Read `rounds.py` first.
 
 - `domain.py` has the protocol of a domain. `choose_one.py`, `flow.py` and `counts.py` have base classes of
-  domains, the last two with `amounts.py`; `events.py` has one of domains whose events are their methods.
+  domains; `flow.py` and `counts.py` extend `amounts.py`. `events.py` has the base class of domains whose
+  events are calls of their methods.
 - `record.py` has the report of a round. `journal.py` has the file that a restart reads.
 - `check.py` has the checks of `copter check`. `named.py` finds a domain by ``module:Name``.
 """

@@ -11,8 +11,8 @@ bound                    the solver's bound is below, and the objectives of solu
 unchanged                ``round``, ``fallback``, ``figures`` and ``events`` change nothing
 late                     a round whose solver or rounding uses up the deadline, or that has no allocation,
                          falls back to a feasible answer
-error                    an exception in ``round``, ``fallback`` or ``accept`` leaves the domain unchanged; so
-                         does a rejected event, which is repeated or has an invalid number
+error                    an exception in ``round`` or ``accept`` leaves the domain unchanged; so does the
+                         rejection of a repeated event, or of an event with an invalid number
 raised                   a round raises no other error
 restart                  a domain that continues from the journal has the same program and the same fallback,
                          and can play more rounds
@@ -20,7 +20,7 @@ restart                  a domain that continues from the journal has the same p
 
 For a failure, the run searches for a smaller one: it leaves out events as long as the same check fails.
 
-Events with invalid numbers are applied to copies of the domain, which takes most of the time. At most
+The run applies events with invalid numbers to copies of the domain, which takes most of its time. At most
 :data:`_DAMAGED` of the possible copies of an event are tried.
 """
 
@@ -101,7 +101,7 @@ KINDS = ("plain", "late solver", "late rounding", "no allocation", "broken round
 
 
 Progress: TypeAlias = Callable[[int, str], None]
-"""Function of the number of rounds that were played, and of a text that says what is done next."""
+"""Function that gets the number of rounds played so far, and a text that says what is done next."""
 
 
 def check_domain(
@@ -124,10 +124,10 @@ def check_domain(
     solver : str
         Name that `copter solvers` lists.
     seconds : float, optional
-        Time limit: no round begins later, and the present round tries no more invalid events. The search for
-        a smaller failure may take a quarter of it longer. None for no limit.
+        Time limit in seconds, None for no limit. After it, no round begins, and the present round tries no
+        more invalid events. The search for a smaller failure may then take another quarter of the limit.
     progress : callable, optional
-        Function that is called before each part with the number of rounds that were played and a text.
+        Function that is called before each round, with the number of rounds played so far and a text.
 
     Returns
     -------
@@ -294,7 +294,7 @@ class _Run:
                     why = f"event {other!r} was rejected ({error}) and changed the domain"
                     raise CheckFailedError("error", why) from error
             else:
-                copied = None  # another event needs another copy
+                copied = None  # this event was applied, so the next one needs another copy
 
     def _check_answer(self, record: RoundRecord, domain: Any = None) -> None:
         """Check that an answer and the next fallback are feasible, and that checking changes nothing."""
@@ -433,10 +433,10 @@ class _Broken(_Wrapped):
 def violations(domain: Any, answer: Any) -> Iterator[str]:
     """Yield descriptions of the constraints that an answer violates.
 
-    The domain's ``violations`` computes them if it exists, else they are computed from the program. An answer
-    then has an attribute ``x`` (amounts of columns by request) or ``choice`` (a column, or None, by request),
-    or is itself a mapping of request id to a column, to amounts by column, or to an array. For a request with
-    one column, the mapping can have its amount as a float.
+    If the domain has a method ``violations``, this method computes them. Otherwise they are computed from the
+    program. The answer then has an attribute ``x`` (amounts of columns by request) or ``choice`` (a column,
+    or None, by request), or is itself a mapping of request id to a column, to amounts by column, or to an
+    array. For a request with one column, the mapping can have the amount of this column as a float.
     """
     own = getattr(domain, "violations", None)
     if own is not None:
@@ -534,7 +534,7 @@ def _program_of(domain: Any) -> bytes:
 def _state_of(domain: Any, *, prepared: bool = False) -> bytes:
     """Return the state of a domain for comparison.
 
-    It has the program, the plain values and, unless ``prepared``, the revision of the store.
+    The state consists of the program, the plain values and, unless ``prepared``, the revision of the store.
     """
     values = ((name, _plain(value)) for name, value in vars(domain).items())
     own = repr({name: value for name, value in values if value is not _OTHER})
@@ -595,7 +595,7 @@ def _damaged(event: Any) -> Iterator[Any]:
 
 
 def _spread(parts: Sequence[Any], most: int) -> Sequence[Any]:
-    """Return at most a number of parts, evenly spread, at even and odd positions."""
+    """Return at most `most` of the parts, evenly spread, at even and odd positions."""
     n = len(parts)
     if n <= most:
         return parts
@@ -616,7 +616,7 @@ def _smallest(
     best, why, tried = list(steps), failed.why, 0
 
     def fails(some: list[_Step]) -> bool:
-        """Return whether the same check fails in these rounds, which are then the best ones."""
+        """Return whether the same check fails in these rounds; if it does, they become the best ones."""
         nonlocal best, why, tried
         if not some or tried >= _SHRINKING or limit.over():
             return False

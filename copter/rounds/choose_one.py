@@ -47,7 +47,7 @@ class Chosen:
 class ChooseOneDomain:
     """Base class of domains whose programs :class:`copter.ChooseOneShim` rounds.
 
-    It implements :class:`copter.Domain` except ``apply``. A subclass adds resources and requests to
+    The class implements :class:`copter.Domain` except ``apply``. A subclass adds resources and requests to
     :attr:`program` and implements ``apply`` and, for `copter check`, ``events``.
 
     Parameters

@@ -21,11 +21,11 @@ from copter.solvers.general.integer import solve_integer
 from copter.store.compiled import compile_program
 
 _SMALL = 2_000
-"""Largest number of columns for which branch and bound looks for a better answer."""
+"""Largest number of columns for which branch and bound searches for a better answer."""
 _NODES = 100
-"""Largest number of nodes, so that a round without a deadline ends, and equal rounds have equal answers."""
+"""Largest number of nodes: it ends a round without a deadline, and equal rounds have equal answers."""
 _SHARE, _SECONDS = 0.7, 5.0
-"""Share of the time that is left of the round for branch and bound, and its most seconds."""
+"""Branch and bound may use this share of the time left in the round, and at most these seconds."""
 _GAP = 1e-6
 """Gap at which an answer is good enough."""
 
@@ -36,13 +36,14 @@ class CountDomain(AmountDomain):
     Rows may have lower bounds (demand that must be covered), coefficients may have any sign, and columns may
     have minimum amounts. Columns of requests with ``integral=True`` get whole amounts. If the program has at
     most 2,000 columns, and the gap of the rounded answer is above 1e-6, branch and bound improves it in at
-    most 100 nodes, 5 seconds, and 0.7 of the time that is left of the round. Its bound is then HiGHS', which
-    is not recomputed. The class implements :class:`copter.Domain` except ``apply``. A subclass adds resources
-    and requests to :attr:`program` and implements ``apply`` and, for `copter check`, ``events``.
+    most 100 nodes, 5 seconds, and 0.7 of the time that is left of the round. The bound of the answer is then
+    the one that HiGHS reports; copter does not recompute it. The class implements :class:`copter.Domain`
+    except ``apply``. A subclass adds resources and requests to :attr:`program` and implements ``apply`` and,
+    for `copter check`, ``events``.
 
-    If no answer that satisfies all rows is found, the round falls back to one that keeps all upper bounds
-    that are not negative; ``answer.short`` says what it lacks. Rows with ``==`` in programs of more than
-    2,000 columns usually have this effect.
+    If no answer that satisfies all rows is found, the round falls back to an answer that keeps all upper
+    bounds that are not negative; ``answer.short`` has the missing amounts. This usually happens to programs
+    of more than 2,000 columns with ``==`` rows.
 
     Parameters
     ----------
@@ -54,7 +55,8 @@ class CountDomain(AmountDomain):
     program : ContinualProgram
         Program that is solved in each round.
     minimum : dict of request id to float, (n,) array or mapping of column to float
-        Least amounts of columns that are not 0. A subclass changes it with the program.
+        Least amounts of columns: a column with a minimum has 0 or at least this amount. A subclass keeps the
+        mapping up to date with the program.
     last : Shared or None
         Answer that was accepted last; None before the first round.
 
@@ -82,7 +84,7 @@ class CountDomain(AmountDomain):
 
     @property
     def minimum(self) -> Any:
-        """Least amounts of columns that are not 0, by request id."""
+        """Least amounts of columns, by request id; a column with a minimum has 0 or at least this amount."""
         return self._shim.minimum
 
     @minimum.setter
@@ -126,7 +128,7 @@ class CountDomain(AmountDomain):
 
 
 def _improved(domain: CountDomain, counts: Counts, solution: Solution) -> tuple[Counts, Status]:
-    """Return the better of some counts and those of branch and bound, and the status of that."""
+    """Return the given counts or better ones of branch and bound, and the status of branch and bound."""
     program, clock = domain.program, Clock(min(_SHARE * time_left(), _SECONDS))
     whole = compile_program(program)
     (least, most), lp = limits(program, domain.minimum, whole), flat_lp(whole)

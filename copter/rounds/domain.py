@@ -69,8 +69,8 @@ class Domain(Protocol):
     def round(self, solution: Any, /) -> Any:
         """Return an answer made from a solution, integral if the domain needs it; change nothing.
 
-        A solver that it calls ends with the round. :func:`copter.clock.time_left` returns the seconds that
-        are left of the round.
+        A solver that this method calls stops at the deadline of the round. :func:`copter.clock.time_left`
+        returns the seconds that are left of the round.
 
         Parameters
         ----------
@@ -86,7 +86,8 @@ class Domain(Protocol):
     def fallback(self) -> Any:
         """Return the last answer, repaired after the edits since then; change nothing.
 
-        It must always succeed, and fast. Before the first answer, return an empty or a greedy allocation.
+        The method must be fast and must always succeed. Before the first answer, return an empty or a greedy
+        allocation.
         """
 
     def accept(self, answer: Any, /) -> None:

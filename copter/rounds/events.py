@@ -33,7 +33,7 @@ def events_of(domain: Any) -> dict[str, Signature]:
 class EventDomain:
     """Base class of domains whose events are tuples of the name of a method and its arguments.
 
-    Between rounds, the methods may also be called themselves.
+    Between rounds, users may also call these methods directly.
     """
 
     def apply(self, event: tuple[Any, ...], /) -> None:
@@ -65,7 +65,7 @@ class EventDomain:
         solver : Solver or str
             Solver of the program; use the same object in every round for warm starts.
         *events : tuple
-            Events of the round, after those whose methods were called already.
+            Events of the round, in addition to the methods that were called since the last round.
         time_limit : float, optional
             Seconds of the round; a late round has the answer of ``fallback``.
         """

@@ -3,12 +3,12 @@
 The file is a log (:mod:`copter.durable.log`) with three kinds of rows. One row ``state`` has the domain, its
 last answer, the number of events and the state of the solver. Rows ``event`` and ``answer`` follow, in order.
 
-The events of a round are on disk before the round is solved, and its answer is on disk after it has taken
-effect. After a crash, the rounds continue with the first round without an answer. The file has all events
-of this round or none. ``Rounds._resume`` (:mod:`copter.rounds.rounds`) reads it.
-When events and answers take more bytes than the state, a new state replaces all rows.
+The events of a round are on disk before the round is solved. The answer of a round is on disk after it has
+taken effect. After a crash, the rounds continue with the first round without an answer. The file has all
+events of this round or none. ``Rounds._resume`` (:mod:`copter.rounds.rounds`) reads the file. When events and
+answers take more bytes than the state, a new state replaces all rows.
 
-Values are pickled, because domains, events and answers are classes of users.
+Values are pickled, because domains, events and answers are objects of users' own classes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RoundJournal(Log):
                 self._put(round, "event", content)
 
     def add_answer(self, round: int, answer: bytes) -> bool:
-        """Write the packed answer of a round, which accepts it; return whether a new state is due."""
+        """Write the packed answer of a round, and so accept the round; return whether a new state is due."""
         with self.writing():
             self._put(round, "answer", answer)
         return self._since > max(_LEAST, self._size)

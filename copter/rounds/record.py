@@ -82,8 +82,8 @@ def binding_of(solution: Solution | None) -> dict[Hashable, float]:
 def figure_of(answer: Any, name: str) -> float:
     """Return an attribute of an answer if it is a number, else NaN.
 
-    Items of a mapping, and attributes that an object computes from its items, are no figures: they may be
-    the values of a request of this name.
+    Items of a mapping, and attributes that an object computes from its items, do not count, because they may
+    be the values of a request of this name.
     """
     own = hasattr(type(answer), name) or name in getattr(answer, "__dict__", ())
     value = getattr(answer, name) if own else None
@@ -112,14 +112,15 @@ class RoundRecord:
         Answer of the domain, which has taken effect.
     bound : float
         Bound on the objective of every answer: the answer's attribute with this name, or else the certified
-        bound of the solution from which the answer was made. NaN if unknown.
+        bound of the round's solution. NaN if unknown.
     gap : float
         Relative gap of the answer, between its objective and the bound. It is computed from the domain's
         ``objective(answer)``, or else it is the answer's attribute with this name. NaN if unknown.
     late : bool
-        True if the answer was not, or would not have been, ready by the deadline.
+        True if the answer was not ready by the deadline, or if the round fell back because it would not have
+        been.
     path : "solved" or "fallback"
-        Source of the answer: a solution, or the last answer, repaired.
+        Source of the answer: a solution ("solved"), or the repaired last answer ("fallback").
     reason : str
         Reason why the solver stopped, or why the round fell back, in words.
     figures : mapping of str to float

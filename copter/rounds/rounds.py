@@ -45,7 +45,7 @@ from copter.solvers.settings import as_limit
 
 _NEEDED = ("program", "apply", "round", "fallback", "accept")
 _UNKNOWN_SHARE = 0.1
-"""Fraction of the deadline that is reserved for rounding until a first rounding was timed."""
+"""Fraction of the deadline that is reserved for rounding until the first rounding has been timed."""
 _MOST_SHARE = 0.5
 """Largest fraction of the deadline that is reserved for rounding."""
 _WARM_UP_ROUNDS = 3
@@ -75,8 +75,9 @@ class Rounds(Checked):
     time_limit : float, optional
         Seconds of a whole round. None for no limit.
     journal : path-like, optional
-        SQLite file from which the rounds continue after a restart. If the file has a state, the domain gets
-        it. The file is read by pickle, which can run code, so open only files that you trust.
+        SQLite file from which the rounds continue after a restart. If the file has a state, it replaces the
+        state of the domain. The file is read by pickle, which can run code, so open only files that you
+        trust.
     metrics : bool or Metrics
         True, or a Metrics, to count every round in :attr:`metrics`.
 
@@ -517,7 +518,7 @@ def _late(what: str, clock: Clock) -> str:
 
 
 def _solution_of(solved: Any) -> Solution | None:
-    """Return the solution in what a domain's own ``solve`` returned; None if it solved no program."""
+    """Return the solution in the result of a domain's own ``solve``; None if the result has none."""
     solution = solved if isinstance(solved, Solution) else getattr(solved, "solution", None)
     return solution if isinstance(solution, Solution) else None
 
