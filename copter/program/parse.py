@@ -280,7 +280,7 @@ class Parser:
     def _columns_of_many(
         self, label: Hashable, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64] | int, EditedColumns | None]:
-        """Return the slots of shared columns, one for all requests or one each, and the columns of their own.
+        """Return the slot of shared columns, for all requests or for each, and the columns not shared.
 
         The slot is OWN for a request whose columns are not shared.
         """

@@ -3,21 +3,22 @@
 For programs whose requests have a total of 1 (each chooses one column, or none if the sum row is "<=") and
 whose resources are capacities, A >= 0 and A x <= u: Sia's, and any multiple-choice packing problem.
 
-1. The LP's columns are placed in decreasing order of their fractions, while they fit. Requests whose columns
-   all use something come before the others.
-2. A remaining request takes its cheapest column, at the dual prices, that fits.
+1. The LP's columns are placed in decreasing order of their fractions, while they fit. Requests that must have
+   a column, and all of whose columns use something, come before all others.
+2. A remaining request that must have a column takes the column that fits and is cheapest at the dual prices.
 3. If requests that must have a column have none, ejection chains move other requests
    (:mod:`copter.shims.choose_one_chains`).
-4. Every request may move to a column that fits and lowers its cost at the dual prices, then its plain cost,
-   in decreasing order of the gain, until no move gains.
-5. A request whose price is still far above its best gets its best column if other requests can make room at
-   less cost. Each of these moves to the column with the least loss for each unit that it frees.
+4. Requests move to other columns that fit, the moves with the largest gain first: at first while moves lower
+   the cost at the dual prices, then while they lower the plain cost.
+5. A request whose price is still far above its best price gets a cheaper column if other requests can make
+   room at a smaller loss. Each of these other requests moves to the column with the least loss for each unit
+   that it frees.
 
 Remaining capacities are computed exactly, so no allocation exceeds a capacity, not even by a rounding error.
 
-A solution of the proximal method is on the optimal face, not at a vertex, and has more fractions. Steps 4 and
-5 recover the loss of rounding them.  The gap is relative to the LP's certified bound, so it also bounds the
-loss against the best integral allocation.
+A solution of the proximal method is usually inside the optimal face, and so has more fractions than a vertex.
+Steps 4 and 5 recover the loss of rounding them. The gap is relative to the LP's certified bound, so it also
+bounds the loss against the best integral allocation.
 
 Source: thesis section 4.4.1 (step 1); the other steps are measured by ``copter bench sia``.
 """
@@ -66,17 +67,17 @@ if TYPE_CHECKING:
 _CANDIDATES = 40
 """Number of candidates per request above which the slack of the pricing pass is reduced."""
 _TURNS, _CALLS = 250, 16
-"""Largest number of unplaced requests that one call of step 3 processes, and of calls."""
+"""Largest number of unplaced requests that one call of step 3 processes, and largest number of its calls."""
 _ALL_COLUMNS = 2_000_000
-"""Largest number of columns for which step 3 considers all columns; above it, those near the best price."""
+"""Largest number of columns of a program for which step 3 considers all columns of all requests. In larger
+programs it considers, for requests that have a column, only columns near the best price."""
 
 
 class Choice(Mapping[Hashable, Any]):
     """Mapping from request id to the chosen column: its number, or its name; None without a column.
 
     `slots`, `names`: slots by id and column names when the choice was made. `columns`: column numbers by
-    slot,
-    -1 without a column. `clock`: the store's revision when the choice was made.
+    slot, -1 without a column. `clock`: revision of the store when the choice was made.
     """
 
     def __init__(self, slots: Mapping[Hashable, int], columns: Ints, names: FrozenNames, clock: int) -> None:
@@ -147,7 +148,7 @@ class Rounded:
         Column of each request, by id: a number or a name; None without a column.
     objective : float
         Cost, or value if the program is maximised. Infinite (minus infinity in a maximisation) if a request
-        whose sum row is "==" has no column, because that is not an allocation of the program.
+        whose sum row is "==" has no column, because the result is then not an allocation of the program.
     gap : float
         |objective - bound| divided by the denominator of the solution's gap, with the certified bound.
     seconds : float
@@ -181,7 +182,7 @@ class ChooseOneShim(Checked):
         Action if a request whose sum row is "==" gets no column: raise
         :class:`copter.errors.UnplacedError`, or return an allocation without it, whose objective is infinite.
     exact : solver, optional
-        Solver that is called in this case before the action, for example
+        Solver that :meth:`round` calls in this case before the action, for example
         ``make_solver("copter-exact", time_limit=10)``. Requests must be added with ``integral=True``.
 
     Examples
@@ -215,7 +216,7 @@ class ChooseOneShim(Checked):
         program : ContinualProgram
             The program, not edited since the solve.
         solution : Solution
-            Its solution; an integral one is returned unchanged.
+            Its solution. The allocation of a solver for integral allocations is returned unchanged.
 
         Returns
         -------
@@ -379,9 +380,9 @@ def _priced(store: ConstraintStore, solution: Solution, requests: int, left: Flo
     """Return a pricing pass, and the excess over the best price up to which a move to a column can gain.
 
     A move from column j to column k changes the cost by p_k - p_j - y'(a_k - a_j), and it fits if a_k - a_j
-    <= left.  So only columns with p_k < p_j + y'left can gain. For most requests these are the columns near
-    the best price, which the solver's last pass contains. For the few requests whose price is much above
-    their best, all columns are considered.
+    <= left. So only columns with p_k < p_j + y'left can gain. For most requests these are the columns near
+    the best price, which the solver's last pass contains. For the few requests whose price is far above their
+    best price, all columns are considered.
     """
     y, pricing = solution.y, solution.pricing
     slack = dot(y, np.where(y > 0, np.maximum(left, 0.0), 0.0))

@@ -1,13 +1,13 @@
 """Ejection chains: a request that fits nowhere ejects others, which are then placed elsewhere.
 
 If rows are nearly full, the remaining capacity is fragmented, and a large request fits only after several
-others have moved.  An unplaced request takes the column whose users have the smallest ejection penalty, and
-each ejected request waits for its turn.  The penalty of a request is 1 plus the number of times that it could
-not be placed. So requests that are hard to place stay, and the search does not cycle.  Order and
-pseudo-random numbers are fixed: equal programs give equal results.
+others have moved. An unplaced request takes the column for which the ejected requests have the smallest sum
+of penalties, and each ejected request waits for its turn. The penalty of a request is 1 plus the number of
+times that it could not be placed. So requests that are hard to place stay placed, and the search does not
+cycle. Order and pseudo-random numbers are fixed: equal programs give equal results.
 
 Source: guided ejection search, Nagata and Braysy (2009), "A powerful route minimization heuristic for the
-vehicle routing problem with time windows"; rows correspond to its routes.
+vehicle routing problem with time windows"; the rows of the program correspond to the routes in the paper.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _Array = Any
 _MOST_OUT = 4
 """Largest number of requests that one request ejects."""
 _USERS = 24
-"""Largest number of a row's users, those with the smallest penalties, that are considered for ejection."""
+"""Largest number of requests considered for ejection for one column: those with the smallest penalties."""
 _STIRRED = 12
-"""Number of random requests that move to another column that fits, after each ejection."""
+"""Number of random requests that try to move to another column after each ejection."""
 
 
 @kernel(allocates=True)
@@ -181,7 +181,8 @@ def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no
 def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignore[no-untyped-def]
     """Return (item, number of ejections) for the column of request k with the least sum of penalties.
 
-    The ejected requests are written to `out`.  Ties are resolved by price; the item is -1 without one.
+    The ejected requests are written to `out`. Ties are resolved by price. The item is -1 if no column can be
+    made to fit.
     """
     best, count, least, price = -1, 0, np.inf, np.inf
     some, chosen = np.empty(_USERS, np.int64), np.empty(_MOST_OUT, np.int64)
@@ -243,10 +244,11 @@ def _short(items, left, i):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def _cheapest_set(items, has, found, left, i, some, least, chosen):  # type: ignore[no-untyped-def]
-    """Return (size, penalty) of the cheapest set whose ejection makes room for item i, taken already.
+    """Return (size, penalty) of the cheapest set whose ejection makes room for item i.
 
-    All sets of up to ``_MOST_OUT`` requests are enumerated, except those that cost at least as much as the
-    best. The size is 0 if no set costs less than `least`.
+    The entries of item i are already subtracted from `left`. All sets of up to ``_MOST_OUT`` requests are
+    enumerated, except those that cost at least as much as the best set so far. The size is 0 if no set costs
+    less than `least`.
     """
     stack, depth = np.empty(_MOST_OUT, np.int64), 0
     size, paid, at = 0, 0.0, 0

@@ -85,12 +85,12 @@ def _read(view, y, slots, places, price, cost, begin, end, row, value):  # type:
 
 
 def left_of(upper: Floats, rounded: Flags) -> Floats:
-    """Return the remaining capacities of unused rows, two adjacent numbers a row.
+    """Return the remaining capacities of rows before any column is placed, two adjacent numbers a row.
 
-    Their sum is the remaining capacity; the second is the rounding error of the first.  This gives 106 bits,
-    so that a capacity is exactly restored after thousands of changes, and the test whether a column fits is
-    exact.  Non-integral numbers may be off by half a unit in the last place, which is at most the error that
-    :mod:`copter.proof.whole` permits; it is added to the capacity from the beginning.
+    The sum of both is the remaining capacity; the second is the rounding error of the first. This gives 106
+    bits, so that a capacity is exactly restored after thousands of changes, and the test whether a column
+    fits is exact. Non-integral numbers may be off by half a unit in the last place, which is at most the
+    error that :mod:`copter.proof.whole` permits. This error is added to the capacity from the beginning.
 
     `rounded`: True if a coefficient of the row is not an integer.
     """

@@ -1,8 +1,8 @@
 """Steps 4 and 5 of :mod:`copter.shims.choose_one`: moves of requests to better columns, with room made.
 
 Every choice of a request is an item of :class:`copter.shims.choose_one_columns.PricedColumns`: its present
-column, its offers (the columns to which a move may gain), and the empty choice, which is the last item.  A
-request is identified by its position among all requests; ``has`` is its present item.
+column, its offers (the columns to which a move may gain), and the empty choice, which is the last item. A
+request is identified by its position k among all requests; ``has[k]`` is its present item.
 
 A pass computes the merit of every request's best move and stores it in a heap. It repeatedly makes the best
 move.  Each move uses capacity, so other merits become outdated; they rarely rise.  So the merit at the top of
@@ -46,11 +46,11 @@ def improve(
 ) -> Any:
     """Move requests while that lowers the cost; return (cost as a sum of two doubles, unplaced).
 
-    `requests`: slots of all requests, ascending. `first`, `items`: offers of :func:`offers`, as read. `has`:
-    item of each request; changed. `chosen`: output, column of each request by slot, -1 for none. `left`:
-    remaining capacities; changed. `marginal`: best price of each request. `size`: denominator of the gap:
-    gains far below it are rounding errors. `unplaced` is the number of requests that must have a column and
-    have none.
+    `requests`: slots of all requests, ascending. `first`, `items`: result of :func:`offers`, its columns read
+    by :func:`read_columns`. `has`: item of each request; changed. `chosen`: output, column of each request by
+    slot, -1 for none. `left`: remaining capacities; changed. `marginal`: best price of each request. `size`:
+    denominator of the gap: gains far below it are rounding errors. `unplaced` is the number of requests that
+    must have a column and have none.
     """
     n = requests.size
     zero_tolerance = ZERO_TOLERANCE * size / max(1, n)
@@ -245,7 +245,7 @@ def _make_room(first, items, has, left, upper, k, zero_tolerance):  # type: igno
 
 @kernel(inner=True)
 def _shortest(left, upper):  # type: ignore[no-untyped-def]
-    """Return the row that exceeds its bound by the largest share of it; -1 if no row does."""
+    """Return the row that exceeds its bound by the largest share of the bound; -1 if no row exceeds it."""
     worst, most = -1, 0.0
     for row in range(upper.size):
         if left[2 * row] < 0.0 and -left[2 * row] > most * abs(upper[row]):

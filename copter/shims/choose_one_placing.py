@@ -27,7 +27,7 @@ _SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
 def unsound(store: ConstraintStore) -> tuple[int, int]:
     """Return why a program is not a multiple-choice packing problem, and the slot of the row or request.
 
-    The slot is -1 if it is one.
+    The slot is -1 if the program is one.
     """
     rows, table = store.rows, store.requests
     low = np.flatnonzero(rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size]))
@@ -94,7 +94,7 @@ def place_fractions(
 ) -> None:
     """Place columns of the fractional solution while they fit, in decreasing order of the fractions.
 
-    Bound requests, whose columns all use something, come before the others.
+    Bound requests (see :func:`bound_requests`) come before the others.
 
     `columns`: columns of the solution. `slot`, `value`: their requests, ascending, and their fractions.
     `bound`: mask of the bound requests. `chosen`, `price`: column of each request, -1 for none, and its

@@ -1,12 +1,13 @@
 """Shim for counts: whole amounts of columns, minimum amounts and covering rows, with a certified gap.
 
-For programs of any signs, such as instances of a fleet or crews of a shift:
+For programs with coefficients of any sign, such as instances of a fleet or crews of a shift:
 
 1. The amounts of integral requests are rounded down. An amount below the column's minimum becomes 0.
-2. Rows that are violated then, among them sum rows, are repaired by moves of single columns
-   (:mod:`copter.shims.counts_repair`), first upper bounds, then lower bounds.
-3. Columns that cost something are reduced, and columns that gain something are raised, as far as rows permit.
-4. The steps 2 and 3 are also taken from amounts of 0, without prices. The better result counts.
+2. Rows and sum rows that are then violated are repaired by moves of single columns
+   (:mod:`copter.shims.counts_repair`), first at upper bounds, then at lower bounds.
+3. Columns with a positive cost are reduced, and columns with a negative cost are raised, as far as rows
+   permit.
+4. Steps 2 and 3 are also taken from amounts of 0, without prices. The better of the two results is returned.
 
 The loss of the rounding is bounded by the gap to the solution's certified bound.
 """
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 _FEASIBLE = 1e-9
-"""Excess of a row, relative to its larger bound or to 1, that is a rounding error."""
+"""Largest excess of a row that counts as a rounding error, relative to its larger bound or 1."""
 _WHOLE = 1e-6
 """Distance below a whole number at which an amount counts as that number."""
 
@@ -53,9 +54,10 @@ class Counts:
         Amounts by request slot.
     objective : float
         Cost, or value if the program is maximised. Infinite (minus infinity in a maximisation) if something
-        is short, because that is not an allocation of the program.
+        is short, because the result is then not an allocation of the program.
     bound : float
-        Bound on the objective of every allocation with whole amounts: that of the solution. NaN for a repair.
+        Bound on the objective of every allocation with whole amounts, from the solution or from branch and
+        bound. NaN for a repair.
     gap : float
         Gap between the objective and the bound, in the definition of the solution; infinite for a repair.
     short : mapping of resource id, or pair "total" and request id, to float
@@ -83,8 +85,9 @@ class CountShim(Checked):
     Parameters
     ----------
     minimum : mapping of request id to float, (n,) array or mapping of column to float, optional
-        Least amount of each column of a request if it is not 0. The shim reads the mapping in each round, so
-        that its owner can change it; ids of requests and columns that are not in the program have no effect.
+        Least amount of each column of a request: the column has 0 or at least this amount. The shim reads the
+        mapping in each round, so the caller can change it. Ids of requests and columns that are not in the
+        program have no effect.
 
     Examples
     --------
@@ -106,7 +109,7 @@ class CountShim(Checked):
 
     @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Counts:
-        """Return whole amounts near a solution; an integral solution that keeps the minimums is unchanged.
+        """Return whole amounts near a solution; an optimal integral one that keeps the minimums is unchanged.
 
         Parameters
         ----------
@@ -140,7 +143,8 @@ class CountShim(Checked):
     def repair(self, program: ContinualProgram, last: Counts | None) -> Counts:
         """Return the last amounts, changed where rows no longer hold; the fallback of a round.
 
-        Upper bounds hold if they are not negative. What is not covered is in ``short``; less may be possible.
+        Upper bounds hold if they are not negative. ``short`` has the amounts that rows lack; these are not
+        always the least possible ones.
 
         Parameters
         ----------
@@ -222,7 +226,7 @@ def counts_of(program: ContinualProgram, whole: CompiledProgram, x: Floats, seco
 def limits(
     program: ContinualProgram, minimum: Mapping[Hashable, Any], whole: CompiledProgram
 ) -> tuple[Floats, Floats]:
-    """Return the least amounts of columns that are not 0, and the largest amounts, (n,) each.
+    """Return the least amounts of columns that do not have 0, and the largest amounts, (n,) each.
 
     A column whose bound is below its least amount has the limits 0. Raise EditError for an invalid minimum.
     """

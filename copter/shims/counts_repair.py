@@ -15,9 +15,9 @@ from copter.arrays import Floats, Ints
 from copter.compile.kernels import kernel
 
 _ROUNDING = 1e-10
-"""Excess of a row, relative to its bound or to 1, that is a rounding error."""
+"""Largest excess of a row that counts as a rounding error, relative to its bound or 1."""
 _TURNS = 20
-"""Largest number of visits of all rows: continuous columns may approach a bound in small moves."""
+"""Largest number of passes over the rows: continuous columns may approach a bound in many small moves."""
 _PASSES = 4
 """Largest number of passes over the columns in search of a better answer."""
 
@@ -33,7 +33,8 @@ class Entries(NamedTuple):
 class Problem(NamedTuple):
     """Rows (m,) with bounds and prices, and columns (n,) with costs, bounds and kinds.
 
-    `least` has the least amounts of columns that are not 0; `whole` is True for columns with whole amounts.
+    `least` has the least amount of each column that does not have 0; `whole` is True for columns with whole
+    amounts.
     """
 
     columns: Entries
@@ -51,14 +52,14 @@ class Problem(NamedTuple):
 def repair(problem, x, used):  # type: ignore[no-untyped-def]
     """Change the amounts `x`, and the sums of the rows `used`, until rows hold as far as possible.
 
-    1. Rows above their upper bounds are reduced, whatever this costs the lower bounds. If that is not
-       possible, all amounts become 0.
-    2. Rows below their lower bounds are filled. Of several columns the one is moved whose cost, less the
-       value of what it adds to rows that lack it, is least for each unit.
-    3. Each column that costs something is reduced as far as the rows permit. Then it is reduced by a step,
-       and else to 0, and the rows that lack something then are filled. The change remains if it lowers the
-       cost.
-    4. Columns that gain something are raised as far as the rows permit.
+    1. Rows above their upper bounds are reduced, even if other rows then fall below their lower bounds. If a
+       row cannot be reduced enough, all amounts become 0.
+    2. Rows below their lower bounds are filled. Each move takes the column with the least loss for each unit:
+       its cost, less the value of what it adds to rows below their lower bounds.
+    3. Each column with a positive cost is reduced as far as the rows permit. Then the column is reduced by
+       one more step, or else to 0, and the rows that then lack something are filled. The change is kept if it
+       lowers the cost.
+    4. Columns with a negative cost are raised as far as the rows permit.
     """
     n, m = x.size, used.size
     log_column, log_change = np.empty(8 * (n + m) + 64, np.int64), np.empty(8 * (n + m) + 64)
@@ -95,7 +96,7 @@ def repair(problem, x, used):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _without(problem, x, used, j, entirely, log_column, log_change):  # type: ignore[no-untyped-def]
-    """Reduce a column and fill the rows that lack something then; return whether that lowered the cost."""
+    """Reduce a column and fill the rows that then lack something; return whether that lowered the cost."""
     change = x[j] if entirely or not problem.whole[j] or x[j] - 1.0 < problem.least[j] else 1.0
     first, end = problem.columns.start[j], problem.columns.start[j + 1]
     for k in range(first, end):
@@ -133,7 +134,7 @@ def _lacking(problem, used, first, end):  # type: ignore[no-untyped-def]
 def _cure(problem, lower, x, used, rows, log_column, log_change, count):  # type: ignore[no-untyped-def]
     """Move columns of violated rows until these hold, or no move reduces a violation.
 
-    The moves are written to the log from `count` on; return their number, which includes those before.
+    The moves are written to the log from entry `count` on; return the number of all moves in the log.
     """
     for _ in range(_TURNS):
         moved = False

@@ -3,20 +3,22 @@
 There is one shim for each objective of traffic engineering (:mod:`copter.problems.traffic`).  In both, a path
 is a column, a link is a row, and a demand is a request.
 
-:class:`FlowShim` is for packing programs (costs <= 0, A >= 0, A x <= u, sum(x) <= total), as max-flow:
+:class:`FlowShim` is for packing programs (costs <= 0, A >= 0, A x <= u, sum(x) <= total), for example
+max-flow:
 
 1. Columns are clipped to their boxes, and flows above a demand are scaled down.
 2. Columns through overloaded rows are cut one after the other, only as far as a row still exceeds its bound.
    Columns with the largest price at the rows come first, so that little flow is lost for the freed capacity.
-3. Unserved demand is filled in, in increasing order of the columns' prices, until every column is blocked.
-   If the result is worse than scaling all columns by the worst row, they are scaled and filled instead.
+3. Unserved demand is filled in, in increasing order of the columns' prices, until every column is blocked. If
+   the result is worse than all columns scaled down until no row is overloaded, these scaled columns are
+   filled instead.
 
-:class:`UtilisationShim` is for min-MLU: every demand's split is scaled to its volume, columns over dead links
-are emptied, and the utilisation is computed again from the flows.
+:class:`UtilisationShim` is for min-MLU (the least maximum link utilisation): every demand's split is scaled
+to its volume, columns over dead links are emptied, and the utilisation is computed again from the flows.
 
-A flow within the tolerance changes little, so a round takes a few passes over the columns with flow.  If a
-solution tells which requests changed since the last one, and these are few, only they are read. The flows of
-the others and the remaining capacities are kept from the last round.
+A flow within the tolerance changes little, so a round takes a few passes over the columns with flow. If a
+solution tells which requests changed since the last solution, and these are few, only these requests are
+read. The flows of all other requests and the remaining capacities are kept from the last round.
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ class Flows:
 
     `flow`: flow of each column. `load`: usage of each row, by row slot. `objective`: cost, or value if the
     program is maximised. `gap`: |objective - bound| / max(|objective|, |bound|), with the certified bound of
-    the solution. `extras`: ``total_flow`` or ``mlu``, the objective in terms of the domain. `clock`: the
-    store's revision when the flows were computed.
+    the solution and, if both are negligible, the denominator of its gap. `extras`: ``total_flow`` or ``mlu``,
+    the objective in terms of the domain. `clock`: the store's revision when the flows were computed.
     """
 
     flow: ColumnFlows
@@ -126,7 +128,7 @@ class _Repair(Checked):
 class FlowShim(_Repair):
     """Repair of the flow of a max-flow program: it makes the flow feasible and fills remaining capacity.
 
-    If the flow of a solution equals the last result, it is feasible already and returned unchanged.
+    If the flow of a solution equals the last result, which is feasible, this result is returned.
 
     Examples
     --------
@@ -280,7 +282,7 @@ class FlowShim(_Repair):
         return made
 
     def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
-        """Return the last flows as far as rows and demands permit, filled up; the fallback of a round.
+        """Return the last flows, cut to rows and demands and filled up; the fallback of a round.
 
         Parameters
         ----------
@@ -331,8 +333,8 @@ class UtilisationShim(_Repair):
     ----------
     theta : hashable
         Id of the request whose only column is the maximum link utilisation. Its coefficient in each row is
-        minus the capacity, in units whose inverse is its cost.  The bounds of rows are 0, or minus a load
-        that is on the link already.  A row without a coefficient is a dead link.
+        minus the capacity of the link times the column's cost. The upper bound of a row is 0, or minus the
+        load that is on the link already. A row without a coefficient is a dead link.
 
     Examples
     --------

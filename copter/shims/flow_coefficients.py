@@ -14,7 +14,7 @@ from copter.store.view import coefficients_of, entries_of, take_entries, view_of
 def least_coefficient(store: ConstraintStore, requests: Ints) -> float:
     """Return the smallest coefficient of some requests in present rows; infinite without one.
 
-    `requests` (k,): their slots.
+    `requests` (k,): slots of these requests.
     """
     if not requests.size:
         return np.inf

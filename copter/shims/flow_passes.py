@@ -24,9 +24,9 @@ _ZERO_TOLERANCE = 1e-12
 _STEPS = 4096
 _NO_ROWS = np.empty(0)
 _RELATIVE_FLOOR, _SLIGHT = 1e-5, 1e-7
-"""The first is the addition to a column's price by a row without a price, as a share of the dearest row's.
-The second is the share of a demand's mean flow below which room is not filled. If rows exceed their bounds by
-less than this share of all flow, columns are cut in any order, because finding the best takes longer.
+"""The first determines a small addition to the price of each row (:func:`worth_of`). The second is the share
+of a demand's mean flow below which room is not filled. If rows exceed their bounds by less than the second
+share of all flow, columns are cut in the order in which they are stored, because sorting them takes longer.
 """
 
 
@@ -54,10 +54,10 @@ class Passes:
     """Passes over the columns of some requests, in chunks that run in threads.
 
     Arguments: `flow`, one entry a column; `room`, one a request slot, the unserved part of its total; `load`,
-    `upper`, `worth` (prices) and `dead` (bool), one a row slot.  The methods take, cut, fill and serve change
+    `upper`, `worth` (prices) and `dead` (bool), one a row slot. The methods take, cut, fill and serve change
     `flow`, `room` and `load`.
 
-    `requests` (k,): their slots.
+    `requests` (k,): slots of these requests.
     """
 
     def __init__(self, store: ConstraintStore, requests: Ints) -> None:
@@ -145,7 +145,7 @@ class Passes:
 def worth_of(y: Floats, size: Floats, cost: float) -> Floats:
     """Return the prices of the rows, each with a small addition.
 
-    Because of the addition, of two columns with equal price the one with less usage is cheaper.
+    Because of the addition, if two columns have equal prices, the one with less usage is cheaper.
 
     `y` (row slots,). `size` (row slots,): bound or capacity of each row; where it is 0 or infinite nothing is
     added. `cost`: basis of the addition if no row has a price.
@@ -199,7 +199,7 @@ def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _load(view, requests, flow, size, worth, price):  # type: ignore[no-untyped-def]
-    """Return the load of each row; write the prices of columns with flow, if rows have a worth."""
+    """Return the load of each row; write the prices of columns with flow, unless `worth` is empty."""
     load = np.zeros(size)
     for q in requests:
         at, usage = view.cost_start[q], view.usage[q]
@@ -403,7 +403,7 @@ def _nonzeros(requests, starts, sizes, flow):  # type: ignore[no-untyped-def]
 
 @kernel
 def _serve(view, requests, flow, dead, worth):  # type: ignore[no-untyped-def]
-    """Scale each request's flow to its total, without columns over dead rows; False if one has no other.
+    """Scale each request's flow to its total, without dead rows; False if a request has only dead columns.
 
     A request without any flow takes its cheapest column.
     """
