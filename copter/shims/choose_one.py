@@ -150,7 +150,8 @@ class Rounded:
         Cost, or value if the program is maximised. Infinite (minus infinity in a maximisation) if a request
         whose sum row is "==" has no column, because the result is then not an allocation of the program.
     gap : float
-        |objective - bound| divided by the denominator of the solution's gap, with the certified bound.
+        Relative gap between objective and certified bound, defined as in
+        :func:`copter.proof.whole.answer_gap`.
     seconds : float
         Time of the rounding.
     """
