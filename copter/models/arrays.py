@@ -69,7 +69,8 @@ def flat_lp(compiled: CompiledProgram) -> LinearProgram:
 def safe_names(names: Iterable[str], reserved: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return distinct names that are valid in a model file and are not reserved.
 
-    They are printable ASCII without spaces, with at most 200 characters. Equal names get a number appended.
+    A valid name is printable ASCII without spaces, and has at most 200 characters. A number is appended to
+    equal names.
     """
     safe = [_UNSAFE.sub("_", name)[:_LONGEST] or "_" for name in names]
     counts = Counter([*safe, *reserved])

@@ -30,7 +30,7 @@ def read_model(path: str | PathLike[str], *, strict: bool = True) -> LinearProgr
         warning that states how the construct is read. In an MPS file an unknown name is ignored, and the
         first of two entries, rows, right-hand sides or bounds counts. A column that continues is one column.
         An upper bound below 0 without a lower bound makes the lower bound minus infinity. In an LP file a
-        variable with bounds only is a column, and the last bound counts.
+        variable that is neither in a row nor in the objective is a column, and the last bound counts.
 
     Returns
     -------
@@ -40,8 +40,8 @@ def read_model(path: str | PathLike[str], *, strict: bool = True) -> LinearProgr
     Raises
     ------
     FileError
-        If the file is missing or cannot be unpacked. It is an :class:`~copter.errors.InputError`, with the
-        line, if a line is invalid or the file is not a linear program.
+        If the file is missing or cannot be unpacked. If a line is invalid or the file is not a linear
+        program, the error is an :class:`~copter.errors.InputError` that names the line.
 
     Examples
     --------

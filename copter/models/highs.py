@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from copter.store.changes import Changes
 
 _DROPPED, LEAST_ENTRY = 1e-9, 1e-12
-"""HiGHS drops entries up to the first by default, and below the second, the smallest value of its option."""
+"""HiGHS drops entries up to the first value by default; its option for this can be as small as the second."""
 _FAR = 1e5
-"""Ratio of an entry to 1 from which HiGHS' presolve makes entries that it then drops, and loses optima."""
+"""Entries that are larger than 1 by more than this factor, or smaller, can make HiGHS' presolve lose the
+optimum: it makes entries that it then drops."""
 _GRACE = 0.02
 """Seconds by which a run may exceed its limit before it is abandoned."""
 _SMALL, _AT_ONCE = 50_000, 2_500_000
-"""Most columns and rows of a model with a basis that first runs in the present thread, because starting a
-thread may take longer than the run; iterations of this first run times columns and rows. Then a thread that
-can be interrupted goes on. Iterations are counted and not seconds, so that the path does not depend on the
-speed of the machine.
+"""A model with a basis and at most the first number of columns and rows first runs in the present thread,
+because starting a thread may take longer than the run. The second number limits this run: it is the largest
+product of the iterations and the number of columns and rows. A thread that can be interrupted then continues.
+The limit counts iterations and not seconds, so that the path does not depend on the speed of the machine.
 """
 STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
 """HiGHS' number of each simplex strategy."""
@@ -58,7 +59,7 @@ def _own_threads() -> Iterator[None]:
 
     HiGHS keeps the threads of a run for the next run of the same Python thread, and rejects that run if it
     needs another number of threads. A forked process inherits the memory of these threads but not the
-    threads, so that its next run would crash with SIGSEGV.
+    threads, so its next run would crash with SIGSEGV.
     """
     highspy.Highs.resetGlobalScheduler(True)
     try:
@@ -92,7 +93,7 @@ class HighsEngine(highspy.Highs):
     Attributes
     ----------
     iterations_before : int
-        Iterations of a first part of the last run.
+        Iterations of the first part of the last run (:meth:`run_hot`); 0 if it had one part.
 
     Raises
     ------
@@ -137,9 +138,9 @@ class HighsEngine(highspy.Highs):
     def pass_model(self, lp: LPArrays, kinds: NDArray[np.int32] | None = None) -> None:
         """Pass a whole program, to be minimised, in its own numbers.
 
-        Branch and bound has HiGHS' default for small entries if the program has none that would be dropped.
-        `kinds` (n,) has the kinds of the columns, with the numbers of HiGHS and scipy; all continuous by
-        default. Raise SolverError if HiGHS rejects the program.
+        For branch and bound, the limit below which HiGHS drops entries stays HiGHS' default if the program
+        has no such entries. `kinds` (n,) has the kinds of the columns, with the numbers of HiGHS and scipy;
+        all continuous by default. Raise SolverError if HiGHS rejects the program.
         """
         matrix = lp.A
         m, n = matrix.shape
@@ -165,9 +166,9 @@ class HighsEngine(highspy.Highs):
         check(status, "the model")
 
     def keep_small(self, entries: NDArray[np.float64]) -> None:
-        """Let HiGHS keep small entries if some entries are far from 1, unless the user has set what it drops.
+        """Let HiGHS keep small entries if some entries are far from 1, unless the user has set a limit.
 
-        Without such entries HiGHS' default stays, because its path depends on it.
+        Without entries far from 1, HiGHS' default stays, because the path of HiGHS depends on it.
         """
         name = "small_matrix_value"
         if far_from_1(entries) and self.getOptionValue(name)[1] == _DROPPED:
@@ -232,7 +233,7 @@ class HighsEngine(highspy.Highs):
     def run_hot(self, clock: Clock, reserve: float = 0.0, most: int = highspy.kHighsIInf) -> float:
         """Run HiGHS from a basis as :meth:`run_until` does, with at most `most` iterations of simplex.
 
-        HiGHS does not presolve then, so that a run of a small model takes a moment.
+        HiGHS does not presolve when it has a basis, so a run of a small model is short.
         """
         seconds, size = 0.0, max(1, self.getNumCol() + self.getNumRow())
         at_once = min(most, _AT_ONCE // size if size <= _SMALL else 0)
@@ -255,8 +256,8 @@ class HighsEngine(highspy.Highs):
     def run_until(self, clock: Clock, reserve: float = 0.0) -> float:
         """Run HiGHS until ``reserve`` seconds before the deadline; return the time of the run in seconds.
 
-        Raise Interrupted if HiGHS exceeded its time limit or the solve was cancelled. The engine must not be
-        used afterwards.
+        Raise Interrupted if HiGHS exceeded its time limit or the solve was cancelled. After this error, the
+        engine must not be used again.
         """
         self.iterations_before = 0
         self.limit_time(clock.left(reserve))

@@ -1,19 +1,21 @@
-"""A linear program that is kept in HiGHS: differences, starts, runs, and the check of HiGHS' claims.
+"""A linear program that is kept in HiGHS: differences, starts, runs, and the check of HiGHS' answers.
 
-The LP is in HiGHS in the user's own numbers. Another state of it is compared with the numbers that HiGHS has,
-in one pass over the arrays, and only what differs is passed on. After rows or columns came or went, HiGHS
-gets the model again, with the basis of those that remain.
+HiGHS has the LP in the user's own numbers. A changed LP is compared with the numbers that HiGHS has, in one
+pass over the arrays, and only the differences are passed on. After rows or columns were added or removed,
+HiGHS gets the whole model again, with the basis of the rows and columns that remain.
 
-Start of a run: without a basis HiGHS presolves, and simplex has as many iterations as there are rows and
-columns. An LP that takes more, such as QAP12, is solved by an interior-point method with crossover. From a
-basis HiGHS uses the dual simplex method, which was faster than the primal one in most of the cases that were
-measured, also if costs changed. If a run takes more than `_WORTH` times the iterations of a cold run, the
-next run after changes of that kind (costs alone, or others) uses the primal method if costs alone changed,
-and otherwise starts cold. A run is cut off at `_MOST` times these iterations. Iterations are counted and not
+Start of a run: without a basis HiGHS presolves, and simplex may take as many iterations as there are rows and
+columns together, and at least 2,000. An LP that takes more, such as QAP12, is solved by an interior-point
+method with crossover. From a basis HiGHS uses the dual simplex method, which was faster than the primal one
+in most of the cases that were measured, also if costs changed. If a run from a basis takes more than `_WORTH`
+times the iterations of a cold run, the next run after changes of the same kind (costs alone, or others) uses
+the primal method if costs alone changed and this run did not use it; otherwise the next run starts cold. A
+run from a basis is cut off at `_MOST` times the iterations of a cold run. Iterations are counted and not
 seconds, so that results are the same on every machine.
 
-HiGHS' claim counts if the LP's own residuals confirm it (:mod:`copter.proof.general_lp`). Otherwise the LP is
-solved once more, cold, at the smallest tolerances, in units in which typical numbers are near 1.
+The status that HiGHS reports is accepted if the residuals of the LP itself, or a ray, confirm it
+(:mod:`copter.proof.general_lp`). Otherwise the LP is solved once more, cold, at the smallest tolerances, in
+units in which typical numbers are near 1.
 """
 
 from __future__ import annotations
@@ -90,9 +92,9 @@ class LPAnswer:
     ray : LPRay, optional
         Proof that the LP is infeasible or unbounded.
     iterations, crossover : int
-        Iterations of all runs, and those from an interior point to a vertex.
+        Iterations of all runs, and those of crossover, from an interior point to a vertex.
     start : str
-        What the run began from: "cold", or "kept basis".
+        Start of the run: "cold" or "kept basis".
     """
 
     status: Status
@@ -136,8 +138,8 @@ def changes_between(old: LinearProgram, new: LinearProgram) -> LPChanges:
 class HighsLP:
     """LP in HiGHS, which keeps its basis; integral columns count as continuous.
 
-    `threads`: None for one, because HiGHS' simplex uses only one. `options`: options of HiGHS, which override
-    those of this class.
+    `threads`: None means one thread, because HiGHS' simplex uses only one. `options`: options of HiGHS, which
+    override those of this class.
     """
 
     lp: LinearProgram
@@ -157,7 +159,7 @@ class HighsLP:
     # ---- differences -----------------------------------------------------------------------------
 
     def follow(self, lp: LinearProgram) -> None:
-        """Pass the differences to another LP to HiGHS; another shape starts cold."""
+        """Pass the differences to another LP to HiGHS; an LP of another shape starts cold."""
         old = self.lp
         if lp is old:
             return
@@ -187,8 +189,8 @@ class HighsLP:
     def reshape(self, lp: LinearProgram, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Follow an LP of other columns, rows or places of entries; HiGHS keeps what it can of the basis.
 
-        `columns` (n,), `rows` (m,): the places where they were, or -1 for new ones, which become nonbasic
-        columns and basic rows.
+        `columns` (n,), `rows` (m,): the earlier place of each column and row, or -1 for a new one. New
+        columns become nonbasic, and new rows become basic.
         """
         self.lp, self.checker, self._only_costs = lp, LPChecker(lp), False
         if self._highs is None:
@@ -232,7 +234,7 @@ class HighsLP:
         return LPAnswer(Status.OPTIMAL, "there are no columns", nothing)
 
     def _start(self, tolerance: float) -> str:
-        """Prepare HiGHS for a run; return what the run starts from."""
+        """Prepare HiGHS for a run; return the start of the run: "cold" or "kept basis"."""
         feasibility = float(np.clip(_TIGHTER * tolerance, _LEAST, _USUAL))
         if self._highs is None:
             self._highs = HighsEngine.loaded(
@@ -250,7 +252,7 @@ class HighsLP:
         return "kept basis" if hot else "cold"
 
     def _limit(self) -> int:
-        """Return the limit on the iterations of a run from a basis; 0 for the user's limit."""
+        """Return the limit on the iterations of a run from a basis; 0 if the user has set a limit."""
         if "simplex_iteration_limit" in self.options:
             return 0
         return max(_LEAST_LIMIT, _MOST * self._cold_iterations)

@@ -75,7 +75,7 @@ class LinearProgram:
     semi: NDArray[np.bool_] | None = None
 
     def own_sense(self, cost: float) -> float:
-        """Return the objective in the sense of the source for a value of c'x + offset."""
+        """Return a value of c'x + offset, the cost, in the sense of the source."""
         return -cost if self.maximize else cost
 
     def box_at(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -86,10 +86,9 @@ class LinearProgram:
         return np.where(off, 0.0, self.lower), np.where(off, 0.0, self.upper)
 
     def fixed_at(self, x: NDArray[np.float64]) -> tuple[LinearProgram, NDArray[np.float64]]:
-        """Return the LP that remains if the integral columns are fixed at x, and x for these columns alone.
+        """Return the LP that remains if the integral columns are fixed at x, and x with 0 in its columns.
 
-        The LP has the continuous columns only; x is 0 in these. Semi-continuous columns that are 0 at x
-        remain 0.
+        The LP has only the continuous columns. Semi-continuous columns that are 0 at x remain 0.
         """
         from scipy.sparse import csc_array
 

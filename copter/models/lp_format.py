@@ -19,8 +19,8 @@ A name may have indices in brackets without blanks, as in x[0,1], and a / before
 line, unless a sign or a relation ends this line or begins the next line.
 
 CPLEX also allows names such as ,5 and (x and y; but nearly all of these result from a decimal comma, a
-thousands separator, a parenthesis or another language. The reader rejects them: else x >= 2,5 would be
-x - 2 (,5) >= 0.
+thousands separator, a parenthesis or another language. The reader rejects such names: otherwise x >= 2,5
+would mean x - 2 (,5) >= 0.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
 }
 """Bounds (lower, upper) that kinds without a number set; None for a bound that is not set."""
 _VALUED = {"LO": "l", "LI": "l", "UP": "u", "UI": "u", "FX": "lu"}
-"""Bounds that the number of a kind sets: lower (l) or upper (u)."""
+"""Bounds that a kind with a number sets: lower (l), upper (u) or both (lu)."""
 _INTEGRAL = ("BV", "LI", "UI")
 _FIXED = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 """Positions of the fields in the fixed format, the only format in which names may have spaces."""
@@ -417,7 +417,7 @@ def _side(name: str, lower: float, upper: float) -> tuple[str, float, float]:
 
 
 def _box(lower: float, upper: float, whole: bool) -> list[tuple[str, str]]:
-    """Return kinds and values of the bounds of a column, also where readers have different defaults."""
+    """Return kinds and values of a column's bounds, stated also where the defaults of readers differ."""
     if lower == upper:
         return [("FX", f" {_number(lower)}")]
     if math.isinf(lower) and math.isinf(upper):

@@ -64,8 +64,8 @@ class Source:
     def number(self, line: int, text: str, section: str = "", *, finite: bool = False) -> float:
         """Return the number of a text; raise InputError if the text is not a number or NaN.
 
-        The number is a bound, so that absolute values from 1e20 on are infinite. If `finite`, the number is
-        not a bound: it is not changed, and infinity is an error.
+        Unless `finite` is given, the number is a bound: absolute values of at least 1e20 become infinite.
+        With `finite`, the number is not a bound: it is not changed, and infinity is an error.
         """
         if _NUMBER.fullmatch(text):
             value = float(text.replace("d", "e").replace("D", "e"))
