@@ -55,7 +55,7 @@ class SparseX(NamedTuple):
     def fault(self, n_columns: NDArray[np.int64]) -> str:
         """Return the reason why this is not an allocation of requests with `n_columns` columns, by slot.
 
-        Return an empty text if it is one.
+        Return an empty text for a valid allocation.
         """
         slot, column, value = self
         if not all(isinstance(part, np.ndarray) and part.shape == (len(slot),) for part in self):
@@ -107,8 +107,8 @@ def changes(slot, column, value, new_slot, new_column, new_value, threshold):  #
     """Return the number of changed entries of two allocations, and the number of all entries.
 
     A changed entry differs by more than a threshold. An entry is a column that is nonzero in either
-    allocation. Slots of removed requests are negative, and are in the order in which they were before. One
-    pass over both lists.
+    allocation. Entries of removed requests have negative slots and stay at their earlier places in the list.
+    The kernel takes one pass over both lists.
     """
     changed = entries = k = 0
     for i in range(slot.size):

@@ -1,9 +1,9 @@
 """Differences between two states of a program, for solvers and readers that keep a flat model of it.
 
 A flat model has the columns of the requests and the rows of :func:`copter.store.compiled.compile_program`.
-:class:`FlatModel` knows their order in a model that began as this matrix.  After edits of the program it
-returns the :class:`Changes` that the model needs.  It finds them by the store's revisions, in a time that
-depends on the number of requests and of changed columns, not on the number of all columns.
+:class:`FlatModel` keeps their order in a model that began with this matrix. After edits of the program it
+returns the :class:`Changes` that the model needs. It finds the changes by the store's revisions, in a time
+that depends on the number of requests and of changed columns, not on the number of all columns.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class FlatModel:
         return Changes(*deleted, *costs, *bounds, rows, lower, upper, *added)
 
     def _delete(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Remove requests that left or were replaced, and rows without an owner; return both positions."""
+        """Drop requests that left or were replaced, and rows without an owner; return columns and rows."""
         store, table = self.store, self.store.requests
         gone = table.generation[self.slot] != self._generation
         columns = np.empty(0, np.int64)

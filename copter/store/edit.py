@@ -4,8 +4,8 @@ The arguments of an edit method are parsed into an edit (:mod:`copter.program.pa
 (:meth:`copter.store.store.ConstraintStore.apply`), and journals and recordings write it.
 
 If the requests are distributed over parts, :meth:`Edit.cut` sorts the arrays of the edit by part. This takes
-one pass over its numbers. An actor with several consecutive parts gets one slice of each array
-(:meth:`Edit.of`), and each part gets a slice of that.
+one pass over the numbers of the edit. An actor with several consecutive parts gets one slice of each array
+(:meth:`Edit.of`), and each part gets a slice of this slice.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from copter.store.executor import cut
 from copter.store.slabs import contiguous, slice_indices
 
 OWN = -1
-"""Slot that means that a request has columns of its own."""
+"""Slot that means that the columns of a request are not shared."""
 TAKE_STARTS = "take_starts"
-"""Name of the operation that changes what the next solve begins from, but not the program."""
+"""Name of the operation that removes the given starts of the next solve; it does not change the program."""
 Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 """Columns and values by request slot, from which the next warm start begins."""
 
@@ -199,11 +199,11 @@ class Edit(NamedTuple):
     verb : str
         Name of the edit method of :class:`copter.ContinualProgram`, in the form for many ids.
     slots : (k,) ndarray
-        Slots of the resources, the requests or the shared object; empty for new ones.
+        Slots of the resources, the requests or the shared columns; empty for new ones.
     ids : sequence of k
         Ids of added or removed requests or resources.
     key : int
-        Random number in the handle of a shared object.
+        Random number in the handle of shared columns.
     clock : int
         Revision of the program before the edit, for edits that are sent to parts.
     lower, upper : ndarray, float or Runs
@@ -211,9 +211,9 @@ class Edit(NamedTuple):
     sizes : (k,) ndarray
         Number of new columns of each request.
     usage : int or (k,) ndarray
-        Slots of shared columns; :data:`OWN` for columns of a request's own.
+        Slots of shared columns; :data:`OWN` for a request whose columns are not shared.
     columns : EditedColumns
-        Columns of the requests' own, or columns to be shared.
+        Columns that are not shared, or the columns that an edit makes shared.
     costs : Runs
         Costs of all columns.
     scales, totals, exact, integral

@@ -17,9 +17,9 @@ _LEAST = 4096
 class EditLog:
     """Slots of edited requests, in the order of their edits.
 
-    The log has at most as many entries as there are request slots, or 4,096. If it is full, it drops the
-    older half. An edit of more than half that number of requests clears it, because a solver then reads the
-    whole program. The log is complete for edits after the revision `complete_after`.
+    The limit of the number of entries is the number of request slots, or 4,096 if that is more. A full log
+    drops its older half. An edit of more requests than half the limit clears the log, because a solver then
+    reads the whole program. The log is complete for edits after the revision `complete_after`.
     """
 
     def __init__(self) -> None:

@@ -7,10 +7,10 @@ that takes a :class:`Part`, and combines the results of the parts. Code that rea
 - The store is in this process (:class:`LocalExecutor`). It is the only part, and nothing is copied.
 - The requests are distributed over workers (:class:`copter.ray.executor.DistributedExecutor`).
 
-A part is a store with all rows, all shared usages, and some of the requests with their terms.
-Part k of n has the requests whose slot in the program is k modulo n. Results for a request or column do not
-depend on the number of parts. Sums over requests do not depend on it either, because they are computed with
-their rounding errors (:mod:`copter.sums.compensated`).
+A part is a store with all rows, all shared usages, and some of the requests with their terms. Part k of n has
+the requests whose slot in the program is k modulo n. Results for a request or column do not depend on the
+number of parts. Sums over requests do not depend on the number of parts either, because they are computed
+with their rounding errors (:mod:`copter.sums.compensated`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Kernels of the store's edits, which process all requests of an edit in one call.
 
-An edit of one request changes a dozen fields and some thousand numbers. As numpy calls, the overhead of the
-calls would be many times the work. The kernels ``sound_*`` and ``all_within`` only check. If they return
-False, slower Python code finds the invalid value for the error message. The other kernels write, and return
-the slices that Python code adds to the free lists.
+An edit of one request changes a dozen fields and some thousand numbers. With numpy, the overhead of the calls
+would take many times as long as the work. The kernels ``sound_*`` and ``all_within`` only check. If they
+return False, slower Python code finds the invalid value for the error message. The other kernels write, and
+return the slices that Python code adds to the free lists.
 
 Tables are given as their blocks (:class:`copter.store.slabs.SlotTable`). The constants below name the rows of
 the blocks.
@@ -21,7 +21,8 @@ COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = ran
 GENERATION, COST_STAMP, BOUND_STAMP = range(6, 9)
 SCALE, UPPER, TOTAL = range(3)
 EXACT, INTEGRAL = range(2)
-"""Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
+"""Rows of the blocks of ``ConstraintStore.requests``; the lines above are the blocks whole (2), real and
+small."""
 
 POINTER_START, ENTRY_START, WIDTH, NNZ, VALUE_START = range(5)
 """Rows of the whole block of ``ConstraintStore.usages``."""

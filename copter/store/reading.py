@@ -32,7 +32,7 @@ class ColumnBlock:
 
 
 def unchanged(store: ConstraintStore, x: SparseX, clock: int) -> SparseX:
-    """Return the part of an allocation made at a revision whose requests still have the same columns."""
+    """Return the part of an allocation, made at revision `clock`, of requests with unchanged columns."""
     table = store.requests
     slot = np.minimum(x.slot, max(table.size - 1, 0))
     same = (table.generation[slot] <= clock) & (table.n_columns[slot] > 0) & (x.slot < table.size)

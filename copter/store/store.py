@@ -8,8 +8,8 @@ There are three tables:
     ``n_columns == 0``. The few convex terms and their images are stored separately in ``terms``.
 ``usages``
     Coupling columns A_q in compressed form (pointers, rows, coefficients). Requests with shared columns refer
-    to the same usage, so that they store only their costs. If all coefficients are 1, for example for paths
-    over links, no coefficients are stored: an entry is its row, 4 bytes.
+    to the same usage, so they store only their costs. If all coefficients are 1, for example for paths over
+    links, no coefficients are stored: an entry is its row, 4 bytes.
 ``rows``
     Each row is a resource: ``lower <= sum_q A_q x_q <= upper``.
 
@@ -18,8 +18,8 @@ The effective cost of column j of request q is ``scale[q] * cost[start[q] + j]``
 separately. So changing the scale of a request takes time proportional to the number of overrides, and kernels
 need not read overrides.
 
-Every edit increases the revision counter ``clock``. Fields with the name ``stamp`` and the log of edits have
-revisions, so that a solver that keeps a state finds the changes since its last solve.
+Every edit increases the revision counter ``clock``. The log of edits and the fields whose names end in
+``stamp`` have revisions, by which a solver that keeps a state finds the changes since its last solve.
 
 Source: list-of-lists store of COpter, thesis section 4.3.2.
 """
@@ -165,7 +165,7 @@ class ConstraintStore(ABC):
     # ---- edits ---------------------------------------------------------------------------------
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
-        """Apply a validated edit; return the slots of new requests, resources or objects, else the edit's."""
+        """Apply a validated edit; return the slots of what it adds, else the slots that the edit has."""
         slots = self._make(edit)
         if edit.verb in _OF_REQUESTS:
             self.edits.note(self.clock, slots, self.requests.size)

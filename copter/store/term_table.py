@@ -93,8 +93,8 @@ class TermTable:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the table as arrays by name.
 
-        They have the position of each slot's data, the data, and the terms whose image is one number. The
-        classes are not among them; they are in ``kinds``.
+        The arrays have the position of each slot's data, the data, and the terms whose image is one number.
+        The classes of the terms are not in the arrays but in ``kinds``.
         """
         scalar = [np.ndim(term.image) == 0 for term in self._given.values()]
         return {
