@@ -22,8 +22,9 @@ No relative figure depends on units, on a bound that is not used, or on a cost t
 forces. (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so
 that a single large bound makes the feasibility test meaningless.)
 
-A price of the wrong sign, for an infinite bound, counts as 0. Every column has a finite bound or a total, so
-the bound is finite at any prices, or infinite if bounds and total of a request contradict each other.
+A price that belongs to an infinite bound has the wrong sign and counts as 0. Every column has a finite bound
+or a total, so the bound is finite at any prices, or infinite if bounds and total of a request contradict each
+other.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from copter.store.allocation import SparseX
 from copter.store.store import ConstraintStore
 
 _LITTLE = 1e-3
-"""Fraction of the least cost range of any request up to which an objective is negligible."""
+"""An objective of up to this fraction of the least cost range of any request is negligible."""
 _NOISE = 1e7
 """An objective of up to this multiple of its rounding error is negligible."""
 _TIGHTEN = 1e-8
@@ -70,8 +71,8 @@ class GapDenominator(enum.StrEnum):
 class Residuals:
     """Primal residual and gap.
 
-    Relative residuals are the largest violation, each relative to its own scale. Absolute residuals are the
-    Euclidean norm of all violations.
+    A relative primal residual is the largest violation, each relative to its own scale. An absolute primal
+    residual is the Euclidean norm of all violations.
 
     Attributes
     ----------
@@ -102,7 +103,7 @@ class Certificate:
     Attributes
     ----------
     objective, bound : float
-        Objective, and a lower bound on every allocation's objective, of costs to be minimised.
+        Objective, and a lower bound on every allocation's objective, as costs to be minimised.
     gap_denominator : float
         Denominator of the gap.
     gap_denominator_kind : GapDenominator
@@ -138,7 +139,7 @@ class Certificate:
     def within(self, tolerance: float) -> bool:
         """Return whether the solution is proved optimal within a relative tolerance.
 
-        The gap and the primal residual are compared.
+        Both the gap and the primal residual must be within it.
         """
         relative = self.relative
         return relative.gap <= tolerance and relative.primal <= tolerance and math.isfinite(self.bound)

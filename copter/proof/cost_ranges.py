@@ -17,8 +17,8 @@ def least_cost_range(store: ConstraintStore, enough: float) -> float:
     """Return the least cost range of any request, or any cost range of at most ``enough``.
 
     The cost range of a request with a sum row is (second smallest cost - smallest cost) times the largest
-    value of a column. It is a unit of cost for programs with negligible objectives. Return infinity if no
-    request has a choice.
+    value of a column. The least cost range is a unit of cost for programs with negligible objectives. Return
+    infinity if no request has a choice.
     """
     least = min(store.executor.once(_cost_range_part, 0.0, slots=_sample(store)))
     return least if least <= enough else min(store.executor.map(_cost_range_part, enough))
@@ -44,7 +44,7 @@ def _limits(lower, upper):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
-    """Return the largest value of a column by its bound, its request's total, and the widest of its rows."""
+    """Return the largest value that a column's bound, its request's total and its widest row allow."""
     most = min(cap_of(view, q, j), view.total[q])
     if view.exact[q]:
         return most

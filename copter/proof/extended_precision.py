@@ -1,6 +1,6 @@
 """Bound and objective in twice the working precision.
 
-They are used if the rounding errors of a plain pass are too large, for example if all allocations have almost
+Both are used if the rounding errors of a plain pass are too large, for example if all allocations have almost
 equal costs. A number is an unevaluated sum high + low. Products are split exactly (Dekker), and sums keep the
 error of each addition (Knuth). So a price has an error of about k^2 eps^2 relative to its k terms.
 

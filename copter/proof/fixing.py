@@ -13,8 +13,8 @@ In every allocation with a cost of at most U, each loss is at most the budget U 
 If x_j is integral, the bounds are rounded to whole numbers. So an integral column with an excess p_j - m_q
 above the budget is 0. Continuous columns are never fixed at 0, because a small value may still be possible.
 
-A margin for the rounding errors of the bound is added to the budget, so that no optimum is cut off, also none
-of several optima of equal cost.
+A margin for the rounding errors of the bound is added to the budget, so that no optimum is cut off, not even
+one of several optima of equal cost.
 
 Source: Dantzig, Fulkerson and Johnson (1954), section 3, who fix by the reduced costs of a relaxation.
 """

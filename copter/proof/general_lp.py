@@ -5,15 +5,16 @@ Then
 
     bound   offset - sum_i b_i y_i + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
 
-is at most the optimum.  The sum is evaluated with its rounding errors subtracted, so that the bound holds in
-exact arithmetic.  If a column has no bound on the side towards which z_j drives it, the sum is minus
-infinity, however small z_j is.  Two remedies are tried: bounds of the column that the rows imply, and prices
-near y with the right sign of z_j (:mod:`copter.proof.rigorous`).  If neither helps, the bound is not proved.
-It is then the sum without these columns, and ``certified`` is False.
+is at most the optimum. The sum is evaluated with its rounding errors subtracted, so that the bound holds in
+exact arithmetic. If a column has no bound on the side towards which z_j drives it, the sum is minus infinity,
+however small z_j is. Two remedies are tried: bounds of the column that the rows imply, and prices near y with
+the right sign of z_j (:mod:`copter.proof.rigorous`). If neither helps, no bound is proved. ``bound`` is then
+the sum without these columns, and ``certified`` is False.
 
-The violation of a row is relative to its bound or to its activity in absolute terms; a reduced cost that
-drives a column without end is relative to its terms or to the root mean square of the costs.  So no figure
-depends on the units of rows or costs.
+The violation of a row is relative to the largest of its bound, the sum of the absolute terms of its activity,
+and its largest coefficient times the typical value of a column. A reduced cost that drives a column towards a
+missing bound is relative to the larger of the sum of its absolute terms and the root mean square of the
+costs. So no figure depends on the units of rows or costs.
 
 References: Neumaier and Shcherbina (2004), "Safe bounds in linear and mixed-integer linear programming".
 """
@@ -70,8 +71,8 @@ class LPCertificate:
     objective, dual_objective : float
         c'x + offset, and the bound without the columns that have no proof. `dual_objective` is not proved.
     primal, dual : float
-        Largest relative violation of a row, and largest relative reduced cost that drives a column without
-        end.
+        Largest relative violation of a row, and largest relative reduced cost that drives a column towards a
+        missing bound.
     terms : float
         Sum of the absolute terms of both objectives.
     """
@@ -168,8 +169,9 @@ class LPRay:
     """Proof that a general LP is infeasible or, if it has a feasible point, unbounded.
 
     `vector` has prices of the rows (m,) or a direction of the columns (n,). `value` is the violation that the
-    prices prove, > 0, or the cost along the direction, < 0. `certified` is True if this holds in exact
-    arithmetic, and False if it holds up to rounding errors.
+    prices prove, > 0, or the cost along the direction, < 0. `certified` is True if the vector itself proves
+    this in exact arithmetic. It is False if the proof holds up to rounding errors, or needs bounds of columns
+    that rows imply.
     """
 
     kind: Literal["infeasible", "unbounded"]
@@ -179,7 +181,7 @@ class LPRay:
 
 
 class LPChecker:
-    """LP with what its certificates read: transposed and absolute matrices, kept with the matrix."""
+    """LP with the transposed and absolute matrices that its certificates read."""
 
     def __init__(self, lp: LinearProgram) -> None:
         self.lp, A = lp, lp.A

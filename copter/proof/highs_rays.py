@@ -2,8 +2,8 @@
 
 Presolve, interior-point methods, PDLP and OR-Tools' model builder return no rays. If such a solver reports
 infeasible or unbounded, HiGHS solves the program again without costs, as a general LP
-(:mod:`copter.models.highs_lp`). This time is not part of a solver's measured time, but must end by the
-deadline. A ray counts only if :mod:`copter.proof.rays` confirms it.
+(:mod:`copter.models.highs_lp`). The time of this solve is not part of a solver's measured time, but the solve
+must end by the deadline. A ray counts only if :mod:`copter.proof.rays` confirms it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def find_ray(
 
     Without a ray the status is unproved, with one exception. If `whole`, the report is about an integer
     program. An MILP with a feasible relaxation has no ray, so the reported infeasibility is returned. Raise
-    Interrupted if the time is up before.
+    Interrupted if the time is up before that.
     """
     alone = farkas_ray(program, np.zeros(program.store.rows.size))
     if alone is not None:  # the bounds of a request contradict its sum row

@@ -17,8 +17,8 @@ def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ign
     """Return the logarithms of the typical sizes of m rows and of groups of columns.
 
     Entry k, with the logarithm ``size[k]`` (minus infinity for 0), is about exp(size of its row + size of its
-    group). Alternating means of the residuals, ``passes`` times. Group g has the columns ``first[g]`` to
-    ``first[g + 1] - 1``. Only entries of groups with ``counted`` True count for a row.
+    group). The kernel takes alternating means of the residuals, ``passes`` times. Group g has the columns
+    ``first[g]`` to ``first[g + 1] - 1``. Only entries of groups with ``counted`` True count for a row.
     """
     groups = first.size - 1
     mean, typical = np.zeros(m), np.zeros(groups)

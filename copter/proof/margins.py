@@ -12,18 +12,19 @@ v_j = a_j'd. So it reduces the margin by at most
     (n_j + n_k) max_i r_i |d_i|     for the difference of columns j and k, n_j = sum_i |a_ij| / r_i
 
 Here r_i is the range of the coefficients of row i, with 0 included, over all requests with columns of their
-own.  The last bound does not depend on the request except for n_j + n_k. So the margin of such a request is
-the least difference of a column's price and the best one divided by n_j + n_k, or by 1 if that is larger, so
-that it has rounding errors of prices.
+own. The last bound does not depend on the request except for n_j + n_k. So the margin of such a request is
+the least difference of a column's price and the best one, divided by n_j + n_k or, if that is larger, by 1.
+So it is at most this difference, whose rounding errors are known.
 
 Requests with the same columns and the same kind of vertex form a *group*. Each group has an *accumulated
-price change*: the sum of these numbers over all changes of prices, an upper bound on the true change. Suppose
-the margin of a request was mu when the accumulated price change of its group was P. Then the request keeps
-its best vertex until the accumulated price change reaches P + mu, its *price-change threshold*. The threshold
-does not depend on other requests.
+price change*: the sum, over all changes of prices, of the bounds above. It is an upper bound on the true
+change. Suppose the margin of a request was mu when the accumulated price change of its group was P. Then the
+request keeps its best vertex until the accumulated price change reaches P + mu, its *price-change threshold*.
+The threshold does not depend on other requests.
 
 Margins are rounded down and accumulated changes are rounded up, by the possible error of a price
-(:mod:`copter.proof.usage_prices`). The groups of n shared columns, counted from the first one, are
+(:mod:`copter.proof.usage_prices`). The groups of n shared columns, numbered from the first group of these
+columns, are
 
     j           column j takes all of sum(x) == total;  n + j: of sum(x) <= total
     2n          all columns are 0, with sum(x) <= total

@@ -10,8 +10,8 @@ to 0, minus its rounding errors.
 Solvers accept points that violate rows within their tolerance. The violations of any x in the X_q, weighted
 by |y|, have a sum of at least v. So some row is violated by at least v / sum_i |y_i| s_i, relative to its
 size s_i: its bound, or the least usage of the row by a column at its largest value, if that is more. This is
-the unit of a solution's primal residual (:mod:`copter.proof.measure`). If it does not exceed the tolerance,
-the ray proves nothing, and the program counts as feasible within the tolerance.
+the unit of a solution's primal residual (:mod:`copter.proof.measure`). If this violation does not exceed the
+tolerance, the ray proves nothing, and the program counts as feasible within the tolerance.
 """
 
 from __future__ import annotations

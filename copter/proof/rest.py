@@ -2,8 +2,8 @@
 
 The allocations of inactive requests are optimal at the prices of the certificate
 (:mod:`copter.proof.margins`). So these requests have no loss and no violation, and their contribution to
-objective, bound and rows is a few sums. Fixed requests may have losses; these are known at the prices of an
-earlier certificate, and are one more sum.
+objective, bound and rows is a few sums. Fixed requests may have losses. These losses are known at the prices
+of an earlier certificate, and are one more sum.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class InactiveSums(NamedTuple):
 
 
 class Contributions(NamedTuple):
-    """Contributions of k single requests to the sums of a :class:`InactiveSums`.
+    """Contributions of k single requests to the sums of an :class:`InactiveSums`.
 
-    They are copied from the program, so that the sums do not depend on later edits. Request k has ``start[k +
-    1] - start[k]`` nonzero columns, and column e of these ``entry_start[e + 1] - entry_start[e]``
+    The data are copied from the program, so that the sums do not depend on later edits. Request k has
+    ``start[k + 1] - start[k]`` nonzero columns, and column e of these ``entry_start[e + 1] - entry_start[e]``
     coefficients. `total`, `forced`, `lost` and `width` (k,) are the total of the sum row, the forced price of
     a unit of it, the loss, and the number of columns of each request.
     """
@@ -107,7 +107,7 @@ def collect(
     """Copy the contributions of some requests (k,) with given allocations and losses `lost` from a store.
 
     `start` (k + 1,) has the position of each request's first nonzero in `column` and `value`. `step` (row
-    slots,), of a :class:`InactiveSums`, is updated.
+    slots,), of an :class:`InactiveSums`, is updated.
     """
     total, width = view.total[slots], view.n_columns[slots].astype(np.int32)
     collected = _collect(view, slots, start, column, step)

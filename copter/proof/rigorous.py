@@ -68,7 +68,7 @@ class _OutwardBound(NamedTuple):
     """Rigorous bound, rounded outwards.
 
     `value` is at most the optimum, in exact arithmetic; -inf if the prices prove nothing. `y` (m,) has the
-    prices of the bound, 0 for infinite bounds. `rounding` is about the rounding error that was subtracted.
+    prices of the bound, 0 for infinite bounds. `rounding` estimates the rounding error that was subtracted.
     """
 
     value: float

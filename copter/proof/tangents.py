@@ -34,7 +34,7 @@ _ROUNDING = 1e-14
 
 
 def term_bound(batch: TermBatch, view: StoreView, y: Floats) -> tuple[Pair, Pair]:
-    """Return sum of min p'x + phi(a'x) over X_q at y (row slots,), and its rounding error.
+    """Return the sum of min p'x + phi(a'x) over X_q at y (row slots,), and its rounding error.
 
     Both are pairs (:mod:`copter.sums.compensated`).
     """

@@ -63,7 +63,7 @@ class Terms(NamedTuple):
         return sum((Fraction(a) * Fraction(x) for a, x in terms), Fraction())
 
     def represented(self) -> Fraction:
-        """Return a bound on the error of the sum, because coefficients that are not whole are rounded."""
+        """Return a bound on the error of the sum that is due to rounded, not whole coefficients."""
         rounded = self.coefficient != np.rint(self.coefficient)
         terms = zip(self.coefficient[rounded].tolist(), self.value[rounded].tolist(), strict=True)
         return sum((abs(Fraction(a) * Fraction(x)) for a, x in terms), Fraction()) / 2**53

@@ -130,7 +130,7 @@ class LocalStore(ConstraintStore):
         live = np.flatnonzero(table.n_columns[: table.size])
         if self.coefficients.wasteful:
             spelt = live[table.value_start[live] >= 0]
-            first = np.zeros(1, np.int64), np.ones(1, np.int64)  # the common coefficient 1 stays at 0
+            first = np.zeros(1, np.int64), np.ones(1, np.int64)  # the common 1 stays at position 0
             kept = zip(first, (table.value_start[spelt], table.nnz[spelt]), strict=True)
             starts, lengths = (np.concatenate(pair) for pair in kept)
             table.value_start[spelt] = self.coefficients.compact(starts, lengths)[1:]
