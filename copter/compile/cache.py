@@ -43,9 +43,9 @@ _folders: dict[tuple[str, str], str | None] = {}
 def cache_folder(function: Callable[..., Any]) -> str | None:
     """Return the folder for the machine code of a kernel, and create it.
 
-    It is in ``NUMBA_CACHE_DIR`` if that is set, else in ``__pycache__`` next to the source, else, if that
-    cannot be written, in the user's cache. Older folders of the same module are removed, except the newest
-    ``KEPT`` and those of the last day.
+    The folder is in ``NUMBA_CACHE_DIR`` if this variable is set, else in ``__pycache__`` next to the source,
+    else, if that cannot be written, in the user's cache. Older folders of the same module are removed, except
+    the newest ``KEPT`` and those of the last day.
 
     Parameters
     ----------

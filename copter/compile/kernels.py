@@ -65,7 +65,7 @@ def kernel(
     inlined : bool
         True for a formula in the innermost loops of other kernels, which is inlined.
     loose : bool
-        True if sums may ignore NaN and the sign of zero, so that loops are vectorised.
+        True if the machine code may ignore NaN and the sign of zero, so that loops are vectorised.
     """
     if function is None:
         return partial(kernel, allocates=allocates, inner=inner, inlined=inlined, loose=loose)

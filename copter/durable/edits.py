@@ -295,7 +295,7 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
         _insist(value is None or type(value) is one or _is(value, dtype, count), name)
     if edit.exact is not None or edit.totals is not None:
         totals = np.asarray(np.inf if edit.totals is None else edit.totals)
-        must = np.asarray(True if edit.exact is None else edit.exact)  # have a total
+        must = np.asarray(True if edit.exact is None else edit.exact)  # those that must have a total
         _insist(((totals >= 0.0) & ((totals < np.inf) | ~must)).all(), "sum rows")
     if edit.scales is not None:
         scales = np.asarray(edit.scales)

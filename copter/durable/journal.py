@@ -3,7 +3,8 @@
 A journal is a folder with an SQLite file (:mod:`copter.durable.program_file`). The file has a snapshot of the
 program, the edits of the rounds after it, and the state of the solver at the end of the last round. Opening
 the journal reads the snapshot and applies these edits again, and the solver continues from its state. The
-next solution equals, in all bits, the solution of a process that never ended.
+next solution equals, in all bits, the solution of a process that never ended, unless the solver depends on
+measured times.
 
 When the edits take more bytes than the snapshot, and at least 16 MiB, a new snapshot replaces both. A round
 or a snapshot is written in one transaction.
@@ -57,13 +58,13 @@ class Journal(WrittenProgram):
     path : path-like
         Folder of the journal.
     solver : Solver, optional
-        Solver whose state is saved with the rounds. It gets the state that was saved last, but no settings:
-        make it with the same settings as before. Its state must be writable, as that of
+        Solver whose state is saved with the rounds. The solver gets the state that was saved last, but no
+        settings: make it with the same settings as before. Its state must be writable, as that of
         :class:`copter.ProximalPoint` is.
     program : ContinualProgram, optional
-        Program to begin a new journal with; it is copied. Or an empty :class:`copter.ray.RayProgram`, for a
-        new or an existing journal: the columns of the journal are on its workers, and it must stay open as
-        long as the journal.
+        Program with which a new journal begins; the journal copies it. Or an empty
+        :class:`copter.ray.RayProgram`, for a new or an existing journal: its workers hold the columns of the
+        journal, so the RayProgram must stay open as long as the journal.
     sense : "min" or "max", optional
         Sense of a new journal without `program`; the default is "min". An existing journal must have the same
         sense.

@@ -1,4 +1,4 @@
-"""Log: an SQLite file of what happened, with a version, whose transactions are on disk when they end.
+"""Log: an SQLite file with a version, in which every transaction is on disk when it ends.
 
 The file of a program (:mod:`copter.durable.program_file`), the journal of rounds and the journal of the live
 service are logs.
@@ -45,7 +45,7 @@ class Log:
     CopterError
         If the log is locked already.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Snapshots: a program and the state of a solver as named values.
 
 A snapshot has the arrays of the store as they are in memory (``store.arrays()``), including free slots, free
-slices and the revision. So the program that is read equals the written program in every slot, and its next
-solutions are equal, too.
+slices and the revision. So the program that is read equals the written program in every slot. Its next
+solutions are equal, too, unless the solver depends on measured times.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def store_of(part: Part) -> Any:
 def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> None:
     """Fill an empty program from the values in a file; `classes` are the classes of terms by name.
 
-    Raise FileError if the values are inconsistent or a class of terms is unknown. The program must not be
-    used then.
+    Raise FileError if the values are inconsistent or a class of terms is unknown. After an error, the program
+    must not be used.
     """
     store = program.store
     _check_parts(store, file)

@@ -1,7 +1,7 @@
 """Consistency checks of a program that was read from a file, so that kernels never access invalid memory.
 
 Checksums find damage after writing; these checks find data that were inconsistent when they were written.
-They check references between arrays, and not whether numbers are plausible, because edits were validated.
+They check references between arrays. They do not check single numbers, because edits were validated.
 """
 
 from __future__ import annotations

@@ -1015,8 +1015,8 @@ class ContinualProgram:
     ) -> ContinualProgram:
         """Read a program from a file that :meth:`save` wrote.
 
-        The program has the same slots and the same revision, and the next solve returns the same solution.
-        Reading runs no code from the file.
+        The program has the same slots and the same revision. The next solve returns the same solution, unless
+        the solver depends on measured times. Reading runs no code from the file.
 
         Parameters
         ----------

@@ -42,7 +42,8 @@ _SNAPSHOT_WAIT = 60.0
 _MOST_DEATHS = 5
 """Number of times that an actor is started again for one call."""
 _SLOW_FROM, _SLOW_TIMES = 1.0, 5.0
-"""An actor is slow after this number of seconds plus this multiple of the time of half of the actors."""
+"""An actor is slow after these seconds plus this multiple of the time in which half of the actors
+answered."""
 _PLACE_WARN, _PLACE_GIVE_UP = 10.0, 120.0
 """Seconds after which an actor that has not started is reported, and after which an error is raised."""
 
@@ -189,7 +190,7 @@ class Actor:
                 return  # the actor died before; the edits are kept
             except RayError as error:
                 _LOG.warning("no snapshot of actor %d was taken (%s)", self.number, _first_line(error))
-                self._worth = 2 * self._bytes  # try again after as many more edits
+                self._worth = 2 * self._bytes  # try again after as many more bytes of edits
                 return
             del self._since[: kept.edits - self._before]
             self._last, self._worth = kept, max(_SNAPSHOT_FROM, int(_SNAPSHOT_SHARE * kept.size))
@@ -205,7 +206,7 @@ class Actor:
         self.call("restore", self._last.ref, self._made)
 
     def revive(self, why: Exception) -> None:
-        """Restart the actor after the error `why`, from its last snapshot, later edits."""
+        """Restart the actor after the error `why`, from its last snapshot and the later edits."""
         self.deaths += 1
         self.revived += 1
         _LOG.warning("actor %d died (%s) and is started again", self.number, _first_line(why))

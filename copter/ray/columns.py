@@ -73,7 +73,7 @@ class FetchedColumns:
         return found
 
     def _add(self, key: NDArray[np.int64]) -> None:
-        """Add columns, which are not here yet, to the view."""
+        """Add columns that are not in the view yet."""
         slot, column = np.divmod(key, self._width)
         own = cut(slot, self.workers.parts)
         given = self.workers.each(_columns_of, (), [(slot[k], column[k]) for k in own])

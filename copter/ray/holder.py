@@ -27,7 +27,7 @@ class MissedEditsError(CopterError, RuntimeError):
 
 
 class Holder:
-    """Parts ``first`` to ``last - 1`` of ``of``.
+    """Parts ``first`` to ``last - 1`` of the ``of`` parts of a program.
 
     The holder counts the edits that it applied, and callers pass the number of edits that were sent. Parts
     that missed an edit, or that failed in the middle of an edit, reject all calls.

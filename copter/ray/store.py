@@ -22,7 +22,8 @@ from copter.store.slabs import places as places_of
 from copter.store.store import ConstraintStore, NewOverrides
 
 _MUCH = 1 << 20
-"""Number of columns of a part from which on memory is reserved at once, so that an error is raised."""
+"""Number of columns of a part from which on memory is reserved at once, so that the call fails without
+memory."""
 
 
 class DistributedStore(ConstraintStore):

@@ -82,9 +82,9 @@ class OnRay(TaskRunner):
 def _remote(alone: bool) -> tuple[Any, float]:
     """Return the remote function that runs a task, and the largest number of calls at a time.
 
-    A call has one processor, or, if `alone`, all processors of a node of the largest size. At most as many of
-    the latter are sent as there are such nodes. Otherwise a task that waits for tasks of its own would
-    release its processors, and another task would start on its node.
+    A call has one processor, or, if `alone`, all processors of a node of the largest size. At most as many
+    calls with `alone` are sent as there are such nodes. Otherwise a task that waits for tasks of its own
+    would release its processors, and another task would start on its node.
     """
     if not alone:
         return ray.remote(num_cpus=1, max_retries=_RETRIES)(_work), math.inf

@@ -45,7 +45,7 @@ class ConvexTerm:
     slope : static function (t, *parameters)
         phi'(t) for t in the domain; minus infinity is allowed at its lower end.
     curvature : static function (t, *parameters)
-        phi''(t) >= 0 for t inside the domain; either value where phi'' jumps.
+        phi''(t) >= 0 for t inside the domain; where phi'' jumps, the value on either side.
     lowest : static function (*parameters), optional
         Lower end of the domain, <= 0. The default is minus infinity.
     proximal : static function (centre, step, *parameters), optional

@@ -1,8 +1,8 @@
 """Convex terms in kernels: value, slope, curvature, proximal point and argument of a given slope.
 
-Terms have the numbers that they have in their batch (:mod:`copter.terms.batch`). Kernels call the functions
-of a class by address. Optional functions that a class does not have are replaced by Newton's method on its
-slope and curvature.
+Kernels identify a term by its number in the batch (:mod:`copter.terms.batch`). Kernels call the functions of
+a class by address. Optional functions that a class does not have are replaced by Newton's method on its slope
+and curvature.
 
 Running times, in CPU time on one CPU of a shared machine: a pricing step of a request with one column takes
 50 ns, against 38 ns with the logarithm written into the kernel. Warm windows of Shockwave's relaxation (2000
