@@ -153,7 +153,7 @@ def _joined(pieces: list[_Fetched], order: NDArray[np.int64]) -> _Fetched:
 def _filled(
     pieces: list[tuple[int, NDArray[np.float64]]], blank: float, order: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the numbers of pieces in an order, `blank` for pieces without; empty if no piece has any."""
+    """Return the numbers of pieces in an order, `blank` where a piece has none; empty if no piece has any."""
     if not any(values.size for _, values in pieces):
         return np.empty(0)
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]

@@ -10,7 +10,8 @@ their settings, and `features.py` names their abilities. `api.py` has the names 
 - `cvxpy/` connects copter and cvxpy.
 - `generation.py` is column generation, which `copter/problems/placement/` uses.
 - `highs_kept.py` keeps a program of requests in HiGHS.
-- `milp.py` calls HiGHS' branch and bound; `apart.py` runs it in a separate process if that is wanted.
+- `milp.py` calls HiGHS' branch and bound; `apart.py` can run it in a separate process.
 - `blas.py` limits BLAS to one thread.
-- `wrapper.py` wraps another solver; `memory.py` maps last round's solution to the new slots.
+- `wrapper.py` wraps another solver; `memory.py` restricts the last round's solution to the requests and rows
+  that still exist.
 """

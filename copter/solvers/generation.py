@@ -7,8 +7,8 @@ of request q over the columns that the program has, and r_q' that over all possi
 
     d_all(y) = d(y) - sum_q total_q max(0, r_q - r_q')
 
-is a lower bound of the full program.  A domain finds the columns with the smallest reduced costs, adds them,
-and returns the sum.  So the full program has a bound although most columns are never listed.  The bound of
+is a lower bound of the full program. A domain finds the columns with the smallest reduced costs, adds them,
+and returns this sum. So the full program has a bound although most columns are never listed. The bound of
 :func:`generations` is the largest over all prices so far.
 
 Sources: Gilmore and Gomory (1961); the bound is Lasdon's, "Optimization Theory for Large Systems" (1970).

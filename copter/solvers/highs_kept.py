@@ -89,8 +89,8 @@ class KeptModel:
 def basis_near(program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> highspy.HighsBasis:
     """Return a basis near an allocation and prices (row slots,), for a new model of the program.
 
-    Columns strictly between their bounds become basic, and so do the rows that have neither a price nor a
-    tight sum.  HiGHS repairs the basis if it has too many entries or too few.
+    Columns strictly between their bounds, rows without a price, and sum rows that are not tight become basic.
+    HiGHS repairs the basis if it has too many entries or too few.
     """
     store, table, slots = program.store, program.store.requests, program.request_slots
     sizes = table.n_columns[slots]

@@ -99,7 +99,7 @@ class SolverEntry:
 
 
 class Registry(Mapping[str, SolverEntry]):
-    """The solvers by name, this package's first; entry points are read only if a name is not built in."""
+    """The solvers by name, this package's first; entry points are read only when they are needed."""
 
     def __init__(self, built_in: Mapping[str, SolverEntry]) -> None:
         self._built_in = built_in

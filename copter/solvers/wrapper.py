@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Wrapper(Solver):
     """Solver that passes every call to another solver; a subclass overrides the calls that it extends.
 
-    It has the features of the wrapped solver. So a domain offers it a start, measures its edits, and saves
-    its state in the same way.
+    The wrapper has the features of the wrapped solver. So callers give it a start, measure its edits, and
+    save its state as for the wrapped solver.
     """
 
     def __init__(self, inner: Solver) -> None:
@@ -68,7 +68,7 @@ class Wrapper(Solver):
         self.inner.cancel()
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Return the edit and solve seconds of the other solver, of ``wall`` seconds."""
+        """Split ``wall`` seconds into (edit seconds, solve seconds) as the wrapped solver does."""
         return self.inner.seconds(solution, wall)
 
     def stopping(self) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Rows with one entry as bounds of columns: cvxpy writes bounds as rows.
 
-HiGHS' basis has an entry for each row, so that a run from a basis took four times as long with these rows as
-with bounds (a battery model of 4,368 columns).
+HiGHS' basis has an entry for each row. A run from a basis took four times as long with these rows as with
+bounds (a battery model of 4,368 columns).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """copter as a solver of cvxpy: ``problem.solve(solver=copter.COPTER)``.
 
 cvxpy compiles a problem to ``min c'x`` subject to ``A x + s = b`` with s in cones. This solver supports the
-zero cone and the nonnegative cone, so linear programs, with integral columns too. cvxpy keeps a
-:class:`~copter.solvers.general.model.Model` with the problem between solves, so that only numbers that
-changed reach HiGHS.
+zero cone and the nonnegative cone, and so linear programs, also with integral columns. cvxpy keeps a
+:class:`~copter.solvers.general.model.Model` with the problem between solves, so only numbers that changed are
+passed to HiGHS.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _CHECKS = {"tolerance": share, "time_limit": as_limit, "threads": workers}
 _OF_CVXPY = "use_quad_obj"
 """Option of cvxpy's compilation that cvxpy also passes to the solver."""
 _INACCURATE = 1e-3
-"""Largest relative violation of a returned point if a limit ended the solve; also the largest residuals and
-gap of a point that misses the tolerance.
+"""Largest relative violation of a returned point if a limit ended the solve or the point misses the
+tolerance.
 """
 _ENDED = {
     Status.OPTIMAL: s.OPTIMAL,

@@ -89,8 +89,8 @@ def as_program(lp: LinearProgram) -> LPProgram:
     Parameters
     ----------
     lp : LinearProgram
-        LP whose columns begin at 0. Most of them are in rows that are sums over disjoint blocks of columns;
-        each of the others has a finite upper bound.
+        LP whose columns have the lower bound 0. More than half of the columns are in rows that are sums over
+        disjoint blocks of columns. Every other column has a finite upper bound.
 
     Returns
     -------

@@ -6,15 +6,15 @@
    by a power of 2, because HiGHS' tolerance of reduced costs is absolute.
 3. The integral columns of HiGHS' point are rounded, and the continuous ones are solved again with these
    fixed. Bounds and integrality of the result hold exactly. The violation of each row is computed from the
-   exact sum of its terms. The point counts if no row is violated by more than 1e-6, or 1e-6 of its size if
-   that is less.
-4. If HiGHS reports that there is no point, if no point counts, or if its objective and HiGHS' bound
+   exact sum of its terms. The point is accepted if no row is violated by more than 1e-6, or by more than 1e-6
+   of its size if that is less.
+4. If HiGHS reports that there is no point, if no point is accepted, or if its objective and HiGHS' bound
    contradict each other, HiGHS solves once more, without presolve, at its smallest tolerances and in at most
    the time of the first run. If there is still a contradiction, the answer is unproved.
-5. If an entry is beyond 1e5 or below 1e-5, HiGHS' presolve has lost optima, because it drops entries that it
-   makes too small. An optimum of such a program is searched once more with a tolerance of integrality of
-   1e-10 and without this limit, in at most the time of the first run. With these settings alone, HiGHS found
-   no point, or a worse one, of some large programs.
+5. If an entry is above 1e5 or below 1e-5 in absolute value, HiGHS' presolve can lose the optimum, because it
+   drops entries that it makes too small. An optimum of such a program is searched once more with a tolerance
+   of integrality of 1e-10 and without this limit, in at most the time of the first run. With these settings
+   alone, HiGHS found no point, or a worse one, of some large programs.
 
 HiGHS gets semi-continuous columns as pairs of rows (:mod:`copter.solvers.general.semicontinuous`).
 
@@ -65,7 +65,7 @@ _EXACT, _WHOLE = 2.0**53, 1e-9
 _LEAST_COLUMNS = 20_000
 """Least number of columns for the search by prices."""
 _SHARE, _SECONDS = 0.5, 60.0
-"""Share of a time limit for the search by prices, and its seconds without one."""
+"""Share of the time left for the search by prices, and its largest number of seconds."""
 _TIGHTER, _LEAST_GAP = 0.1, 1e-9
 """Share of the wanted gap for the search by prices, because gap denominators differ, and the least gap."""
 
@@ -86,7 +86,8 @@ class IntegerAnswer:
     violation : float
         Largest violation of a row by the point, from exact sums; NaN without a point.
     certified : bool
-        True if prices prove the bound. HiGHS' bound is correct up to its tolerances only.
+        True if prices prove the bound, or if a row proves that there is no point. HiGHS' bound is correct up
+        to its tolerances only.
     """
 
     status: Status
@@ -245,7 +246,7 @@ def _without_optimum(
 ) -> MilpAnswer:
     """Return INFEASIBLE, or UNBOUNDED if the rows have a point and the objective falls along a ray.
 
-    Branch and bound may not end on a program whose relaxation is unbounded, so that it gets no costs.
+    Branch and bound may not end on a program whose relaxation is unbounded, so it gets no costs.
     """
     bare = _searched(replace(lp, c=np.zeros(lp.c.size)), options, clock, threads)
     if bare.x is None:
@@ -331,8 +332,8 @@ def row_excess(lp: LinearProgram, x: NDArray[np.float64]) -> tuple[NDArray[np.fl
 def by_prices(lp: LinearProgram, gap: float, clock: Clock) -> IntegerAnswer | None:
     """Return a point within `gap` of the optimum by the search by prices, or None.
 
-    None means that the program does not have the form of an allocation, or that no such point was found in
-    half of the time, or in a minute.
+    None means that the program has fewer than 20,000 columns or does not have the form of an allocation, or
+    that no such point was found in half of the time left, or in a minute if that is less.
     """
     if lp.c.size < _LEAST_COLUMNS or not lp.integral.all():
         return None

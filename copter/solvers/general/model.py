@@ -2,11 +2,12 @@
 
 A :class:`Model` is made from a :class:`~copter.models.linear_program.LinearProgram` (arrays or a file), or
 from a source of one: a model of OR-Tools MathOpt, or a problem of cvxpy. Its numbers stay in the user's
-units. An update replaces arrays; the next solve compares them with those that HiGHS has, and passes only what
-differs (:mod:`copter.models.highs_lp`).
+units. An update replaces arrays. The next solve compares them with those that HiGHS has, and passes only the
+differences (:mod:`copter.models.highs_lp`).
 
 An LP with at least `LARGE` columns that is an allocation is solved as a ContinualProgram
-(:mod:`copter.solvers.general.allocation`); ``details`` of the solution says so.
+(:mod:`copter.solvers.general.allocation`) if it is very large or many of its costs changed.
+``details["engine"]`` of the solution is then "program".
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     from copter.solvers.proximal.solver import ProximalPoint
 
 LARGE, _HEAVY = 10_000, 2e9
-"""Least number of columns of an LP that is solved as a ContinualProgram if it is an allocation, and product
-of rows and entries from which on it always is.
+"""Least number of columns of an allocation LP that may be solved as a ContinualProgram, and product of its
+numbers of rows and entries from which on it always is.
 """
 _BROAD = 0.05
-"""Least share of the costs that change for such a solve."""
+"""Least share of changed costs from which on such an LP is solved as a ContinualProgram."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class ModelSolution:
         "optimal", "infeasible" and "unbounded" are reported by the solver and confirmed by the model's own
         residuals or by a ray.
     reason : str
-        Why the solve ended, in words.
+        Reason why the solve ended, in words.
     objective : float
         Objective at ``x``; NaN without a point.
     x : (n,) ndarray
@@ -77,8 +78,8 @@ class ModelSolution:
     seconds : float
         Time of the solve.
     details : mapping of str to object
-        "solver": name of the solver; "engine": "highs", "branch and bound" or "program"; "start": what the
-        solve began from.
+        "solver": name of the solver; "engine": "highs", "branch and bound" or "program"; "start": start of
+        the solve, for example "kept basis".
 
     Examples
     --------
@@ -148,8 +149,8 @@ class ModelSolution:
     def gap(self) -> float:
         """Difference of objective and bound, relative to the larger of both; NaN without a point.
 
-        If the terms of an LP's objective cancel, it is relative to a thousandth of their sum at least. With
-        integral columns it is relative to |objective|.
+        For an LP, the denominator is at least a thousandth of the sum of the absolute terms of both, because
+        terms may cancel. With integral columns, the denominator is |objective|.
         """
         proof = self.certificate or self.integer
         return math.nan if proof is None or proof.gap is None else proof.gap
@@ -188,7 +189,8 @@ class Model:
     source : LinearProgram or Source
         Program, for example from :func:`~copter.read_model`, or an object that has one.
     n_inequalities : int, optional
-        Number of first rows that :meth:`update` knows as ``b_ub``; the others are ``b_eq``.
+        Number of leading rows whose upper bounds are ``b_ub`` in :meth:`update`; all other rows have
+        ``b_eq``.
     threads : int, optional
         Threads of HiGHS.
 
@@ -278,7 +280,7 @@ class Model:
         row_lower, row_upper : (m,) array_like or mapping, optional
             Bounds of rows.
         bounds : optional
-            Bounds of columns as in :func:`~copter.from_arrays`, or a mapping to pairs.
+            Bounds of columns as in :func:`~copter.from_arrays`, or a mapping of positions or names to pairs.
         integrality : (n,) array_like or mapping, optional
             1 for integral columns, 0 for others.
 
@@ -481,8 +483,8 @@ class Model:
     def _wants_program(self) -> bool:
         """Return whether the LP is a large allocation of which many costs changed.
 
-        HiGHS' basis is faster for small changes. If it is old, only a second small change in a row is worth
-        the run that brings it up to date.
+        HiGHS' basis is faster for small changes. If the basis is old, only a second small change in
+        succession is worth the run that brings it up to date.
         """
         lp, last = self.lp, self._solved
         if lp.c.size < LARGE or self._unfit:
