@@ -23,7 +23,8 @@ class IntegerProof:
     gap : float
         (objective - bound) / denominator of the solution's gap; infinite without an allocation.
     proven : bool
-        True if the gap is at most the requested gap, so that the allocation is optimal within it.
+        True if the allocation is proved optimal: the gap is at most the setting ``integer_gap`` of
+        ``copter-exact``, or 1e-8 for ``highs-milp``.
     reason : str
         Method of the proof, or reason why there is no proof.
     columns : int

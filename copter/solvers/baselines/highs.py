@@ -19,9 +19,9 @@ Settings of each method:
     the LP relaxation, which simplex solves afterwards.  The measured time excludes the relaxation, but the
     deadline includes it: a quarter of the remaining time is reserved for it.
 
-HiGHS' interior point and PDLP measure rows and costs by norms over all of them, the certificate each in its
-own scale.  So these methods run again at a third of the tolerance if the optimum is not within the wanted
-tolerance, at most eight times and while time is left.
+HiGHS' interior point and PDLP measure rows and costs by norms over all of them. The certificate measures each
+row and cost in its own scale. So these methods run again at a third of the tolerance if the optimum is not
+within the wanted tolerance, at most eight times and while time is left.
 """
 
 from __future__ import annotations

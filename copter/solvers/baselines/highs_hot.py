@@ -184,8 +184,7 @@ def first_basis(
 ) -> highspy.HighsBasis | None:
     """Return a basis near an optimal vertex, in the order of :func:`copter.store.compiled.compile_program`.
 
-    Return None if copter finds no optimum before the deadline. With the perturbed costs there may be an
-    optimum although the program itself has none.
+    Return None if copter finds no optimum before the deadline.
     """
     if not program.n_variables:
         return None

@@ -206,7 +206,7 @@ class Pdlp(Baseline):
         return BaselineAnswer(status, reason, x, dual, iterations, self._warm, details)
 
     def _recalled(self, program: ContinualProgram, last_x: LastX, last_y: LastY) -> Any:
-        """Return the last round's columns and prices as an initial solution; it is 0 for new ones.
+        """Return the last round's columns and prices as an initial solution, with 0 for new ones.
 
         The dual of a request's total is its marginal value at these prices.
         """

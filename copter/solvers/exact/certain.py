@@ -8,8 +8,8 @@ HiGHS still provides prices for bounds.  A node is
   best known allocation, or if a ray, rounded in the same way, proves that the node is infeasible;
 - otherwise branched at an integral column, until all of these columns are fixed.
 
-An allocation counts if :mod:`copter.proof.whole` finds that it satisfies all rows.  Errors of HiGHS' LPs can
-only lengthen the search.  A node that cannot be decided keeps the bound of its parent.
+An allocation is accepted if :mod:`copter.proof.whole` finds that it satisfies all rows. Errors of HiGHS' LPs
+can only lengthen the search. A node that cannot be decided keeps the bound of its parent.
 
 Tests: ``tests/solvers/test_exact_integers.py`` has programs with coefficients of 1e7 and more next to 1
 (``scaled``, ``switch``, ``big_m``). Points that violate a row by less than HiGHS' tolerance need
@@ -129,7 +129,7 @@ class _Search:
         """Cutoff: a node with a bound of at least this value contains no better point."""
         if self.cost == math.inf:
             return math.inf
-        # a better point costs at least one grain less, so the cutoff is just above cost - grain
+        # all costs are multiples of the grain: a better point costs at least one grain less
         return math.nextafter(self.cost - self.grain, math.inf) if self.grain else self.cost - self.gap
 
     def run(self) -> _ExactResult:
@@ -278,7 +278,7 @@ def _relaxed(model: LinearProgram) -> LinearProgram:
 
 
 def _rows_of(model: LinearProgram) -> list[tuple[list[tuple[int, Fraction]], float]]:
-    """Return columns and coefficients of each row, and the most of their sum; ">=" rows have other signs."""
+    """Return columns and coefficients of each row, and its largest sum; ">=" rows are negated."""
     by_row, rows = model.A.tocsr(), []
     cuts = zip(by_row.indptr, by_row.indptr[1:], model.row_lower, model.row_upper, strict=False)
     for first, end, low, high in cuts:

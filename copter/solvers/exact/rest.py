@@ -12,9 +12,9 @@ HiGHS' tolerances are absolute.  Rows are divided by a power of two near their s
 integers remain integers, or near 2^-40 of their largest one if that is more, because HiGHS rejects large
 coefficients.
 
-Among allocations of equal cost the one nearest to last round's is preferred.  For this purpose columns
-outside last round's allocation cost a little more; all such additions together are below the gap that may
-remain.
+Among allocations of equal cost, the one nearest to the last round's allocation is preferred. For this purpose
+columns outside the last round's allocation cost a little more. The sum of all these additions is below the
+gap that may remain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """ExactSolver: integral allocations with a proof of optimality, warm-started in every round.
 
 1. :class:`copter.solvers.proximal.solver.ProximalPoint` solves the relaxation, warm. Its prices give a bound
-d
-   that also holds for integral allocations.
+   d that also holds for integral allocations.
 2. :class:`copter.shims.choose_one.ChooseOneShim`, if it applies, rounds the solution to a first integral
    allocation of cost U.
 3. Reduced costs fix every column that no better allocation can use (:mod:`copter.proof.fixing`): of millions

@@ -97,9 +97,10 @@ def confirmed(
     """Check the result of a run with presolve by a run without presolve.
 
     HiGHS' presolve has lost optima of integer programs without any sign in the result. `again` runs HiGHS
-    without presolve, from a point or None. Bounds belong to the costs c and `offset`. If the runs agree or
-    the second was stopped, return the better point and the smaller bound; if they contradict each other,
-    return the status ``unproved``.
+    without presolve, from a point or None. Bounds belong to the costs c and `offset`. If the runs agree,
+    return the better point and the smaller bound. If the second run was stopped, return the better point with
+    the status and the bound of the second run. If the runs contradict each other, return the status
+    ``unproved``.
     """
     if found.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED):
         return found
