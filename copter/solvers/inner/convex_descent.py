@@ -1,13 +1,13 @@
 """Block descent on a program with convex terms: an exact step on all columns of a request with a term.
 
 In the augmented Lagrangian of :mod:`copter.solvers.inner.descent`, requests are coupled by the penalty on the
-rows.  On the columns of one request its curvature is at most eta |A_q'A_q|.  With this bound in place of the
-penalty, the request's subproblem is
+rows. On the columns of one request, the curvature of the penalty is at most eta |A_q'A_q|. With this bound in
+place of the penalty, the request's subproblem is
 
     min { g'x + phi(a'x) + |x - x_q|^2 L / 2 + |x - z_q|^2 / (2 sigma) : x in X_q },     L = eta |A_q'A_q|.
 
-It is a projection with one unknown slope (:mod:`copter.solvers.inner.convex_kernels`). No model of phi and no
-line search is needed, and columns coupled by the curvature of phi do not zigzag.
+This subproblem is a projection with one unknown slope (:mod:`copter.solvers.inner.convex_kernels`). No model
+of phi and no line search is needed, and columns coupled by the curvature of phi do not zigzag.
 """
 
 from __future__ import annotations

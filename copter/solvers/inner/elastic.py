@@ -1,7 +1,7 @@
 """Least violation of rows that a working set cannot satisfy, by either inner solver.
 
 At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a Farkas ray
-if it is not 0.  Proximal-point steps with zero costs and growing length converge to it.
+if it is not 0. Proximal-point steps with zero costs and growing length converge to such a minimiser.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
 
 
 def lightest(store: ConstraintStore) -> Columns:
-    """Return the column of least usage of each screened request; with them few sets are infeasible."""
+    """Return the column of least usage of each screened request; with these, few sets are infeasible."""
     return joined([each.columns for each in store.executor.once(_lightest_part)], store.requests.size)
 
 
@@ -301,8 +301,8 @@ def _read(view, n_columns, exactly, totals, slot, place, seen, stands_for):  # t
 def _take_forced(first, exact, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
     """Subtract from the entries of a row the usage that a block cannot avoid, if that is most of its usage.
 
-    With sum(x) == total only the differences of a row's entries matter: of 1e9 and 1e9 + 1, the 1. The
-    subtracted usage is added to `forced`.
+    With sum(x) == total only the differences of a row's entries matter: for the entries 1e9 and 1e9 + 1, only
+    the 1. The subtracted usage is added to `forced`.
     """
     count, least = np.zeros(forced.size, np.int64), np.empty(forced.size)
     largest = np.empty(forced.size)

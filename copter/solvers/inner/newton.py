@@ -142,8 +142,8 @@ class SemismoothNewton:
     ) -> InnerResult:
         """Maximise psi from `y` until each row's violation is at most `closeness` times its size.
 
-        It also ends, without having converged, if the norm of the violations is at most `enough` times the
-        distance that x moved. The other arguments are those of
+        The method also ends, without having converged, if the norm of the violations is at most `enough`
+        times the distance that x moved. The other arguments are those of
         :class:`copter.solvers.proximal.steps.InnerSolver`.
         """
         here = self.evaluate(y, centre, sigma)

@@ -1,8 +1,8 @@
 """Weighted samples, with inclusion probabilities proportional to size and inverse weights.
 
 Prices of millions of columns, or the curvature of half a million requests, can be estimated from about ten
-thousand of them to within a few parts in a thousand, unless single items dominate.  So an item larger than a
-share of the sum is always drawn. The others are drawn at equal distances of the cumulative sum of sizes
+thousand of them to within a few parts in a thousand, unless single items dominate. So an item larger than a
+share of the sum is always drawn. All other items are drawn at equal distances on the cumulative sum of sizes
 (systematic sampling with probability proportional to size). The sample does not depend on the number of
 threads.
 

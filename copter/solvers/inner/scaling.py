@@ -51,7 +51,8 @@ def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # 
     """Return each column's usage of its rows relative to other columns, by geometric means; no unit.
 
     All columns of a sum row have the same weight, computed at values of its total. If all requests use the
-    same unit, the weight is the total up to a factor. A column without a sum row has its own weight, at 1.
+    same unit, the weight is the total up to a factor. A column without a sum row has its own weight, computed
+    at a value of 1.
     """
     group, starts, counted, size = _groups(pointer, value, first, total, decided, summed)
     _, own = geometric_means(pointer, row, size, starts, counted, m, passes)

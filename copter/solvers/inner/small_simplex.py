@@ -90,7 +90,7 @@ def _simplex(w, near, prices, feasible, limit):  # type: ignore[no-untyped-def] 
         if entering < 0 and (violated or fresh):
             found = not violated
             break
-        if entering < 0:  # the same once more, without the rounding errors of the updates
+        if entering < 0:  # price once more, without the rounding errors of the updates
             value, priced = _values(w, sum_row, lower, upper, basic, place, inverse), False
             fresh = True
             continue
@@ -129,7 +129,7 @@ def _simplex(w, near, prices, feasible, limit):  # type: ignore[no-untyped-def] 
 
 @kernel(inner=True)
 def _find_violated(value, basic, lower, upper, feasible, sign):  # type: ignore[no-untyped-def]
-    """Write -1 for basic variables below their lower bound, 1 above the upper one, else 0; return if any."""
+    """Write -1 for a basic variable below its bounds, 1 above, 0 within; return whether any is outside."""
     violated = False
     for i in range(value.size):
         sign[i] = 0.0

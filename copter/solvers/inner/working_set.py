@@ -38,8 +38,8 @@ _RUNAWAY = 1e10
 class RowTest:
     """Test of row violations, each relative to the size of its row.
 
-    The size of a row is its bound. If the bound is 0, the size is the least usage of the row by a column at
-    its bound (:mod:`copter.proof.measure`).
+    The size of a row is the smaller absolute value of its finite bounds. If this is 0, the size is the least
+    usage of the row by a column at its bound (:mod:`copter.proof.measure`).
     """
 
     def __init__(self, working: WorkingSet) -> None:
