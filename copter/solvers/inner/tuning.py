@@ -132,9 +132,10 @@ class DescentTuning:
 
     Attributes
     ----------
-    epochs : largest number of epochs for a penalty and prices (+73%, -7%) term_epochs : largest number of
-    epochs for a penalty and prices if there are convex terms (chosen) epochs_a_call : number of epochs
-    between two checks of the deadline (chosen) penalty : first penalty, in units of 1 / sigma (+9%, 0%)
+    epochs : largest number of epochs for a penalty and prices (+73%, -7%)
+    term_epochs : as ``epochs``, if there are convex terms (chosen)
+    epochs_a_call : number of epochs between two checks of the deadline (chosen)
+    penalty : first penalty, in units of 1 / sigma (+9%, 0%)
     penalty_growth : factor on the penalty if the violation at a stationary point is not clearly smaller than
         at the last one (+212%, -13%)
     first_growth : factor on the first penalty after a step that did not converge (+3%, -1%)

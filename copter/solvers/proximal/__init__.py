@@ -1,6 +1,6 @@
 """Proximal point method: steps, growing working sets, and stopping rules.
 
-Read `engines.py` first, below the class in `solver.py`: it has the list of engines. Then read `loop.py`.
+Read the class in `solver.py` first, then the list of engines in `engines.py`, then `loop.py`.
 
 - `loop.py` is the method on all columns; `fastest.py` prefers simplex if it was faster in earlier rounds.
 - `state.py` contains the data that one solve leaves to the next, `run.py` the data within a solve.
@@ -11,6 +11,6 @@ Read `engines.py` first, below the class in `solver.py`: it has the list of engi
 - `full_pass.py` lists the reasons for reading all columns; `inactive_faults.py` checks
   inactive requests that were read from a file.
 - `partial.py` and `starting_prices.py` are for programs of many requests.
-- `finish.py` has HiGHS solve sets on which the method stalls.
+- `finish.py` lets HiGHS solve sets on which the method stalls.
 - `tuning.py` contains the parameters; `ahead.py` compiles kernels in advance.
 """

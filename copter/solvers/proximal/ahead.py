@@ -96,7 +96,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "flows": _compile_flows,
     "few changes": _compile_few_changes,
 }
-"""Parts of ``copter compile``, without kernels for large programs only, integer proofs, and domains."""
+"""Parts of ``copter compile``. They leave out integer proofs, domains, and kernels of large programs only."""
 
 
 def compile_part(name: str) -> float:

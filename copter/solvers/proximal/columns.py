@@ -43,7 +43,7 @@ class Screening:
         return table.n_columns[: table.size]
 
     def _screened(self) -> int:
-        """Return the number of requests of which passes collect some columns only, at least 1."""
+        """Return the number of requests of which passes collect only some columns, at least 1."""
         return max(1, int(np.count_nonzero(self._sizes() > KEEP_ALL)))
 
     def price(self, y: NDArray[np.float64]) -> Pricing:
@@ -74,8 +74,8 @@ class Screening:
         """Return columns that reduce a violation of the rows; more of them after each of `misses` attempts.
 
         `violation` (row slots,): prices of the least violation that the `known` columns permit. If most
-        columns of a request have the same price, nearly all are within the slack; then those are chosen that
-        can reduce the violation most.
+        columns of a request have the same price, nearly all are within the slack. Then the method chooses
+        those that can reduce the violation most.
         """
         wanted = self.tuning.wanted * self.tuning.more_wanted**misses
         slack = np.inf

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from copter.store.edit import Starts
 
 _EXACT = 0.1
-"""Violation that simplex permits, as a share of the one that is accepted."""
+"""Violation that simplex permits, as a share of the accepted violation."""
 _ROUNDING = 1e-13
 """Least violation that simplex permits, in the units of a working set: some hundred rounding errors."""
 
@@ -81,8 +81,8 @@ def _by_nothing(run: SolveContext) -> Answer | None:
 def _by_small_simplex(run: SolveContext) -> Answer | None:
     """Return the optimum of a small program by simplex, or the last allocation if it is within the tolerance.
 
-    The last allocation is certified at the last prices first, if the last solve did not change it either, and
-    at the prices of the simplex otherwise.
+    If the last solve did not change the allocation, it is first certified at the last prices. Otherwise it is
+    certified at the prices of the simplex.
     """
     store, tuning, begin = run.program.store, run.options.tuning, run.begin
     small = run.simplex_can and suits(store.rows.size, len(run.program), store.n_variables)

@@ -1,22 +1,23 @@
 """Choice between the proximal-point method and HiGHS' simplex from a kept basis, by measured times.
 
-The proximal-point method is faster if few resources bind or few requests change.  If many resources bind, a
-few simplex iterations from the last basis may be faster.  A solver with ``engine="fastest"`` measures it, for
-programs of 1,000 to 200,000 columns in this process: when a warm round of the proximal-point method took
-longer than :data:`WORTH`, a HiGHS model is made, and the next rounds are solved by dual and by primal
-simplex.  From then on the engine that was fastest in its last rounds solves; the others are tried again after
-16, 64, 256, ... rounds.  :class:`Choice` holds the measured seconds, from which the next engine follows.
+The proximal-point method is faster if few resources bind or few requests change. If many resources bind, a
+few simplex iterations from the last basis may be faster. A solver with ``engine="fastest"`` measures which is
+faster, for programs of 1,000 to 200,000 columns in this process: when a warm round of the proximal-point
+method took longer than :data:`WORTH`, a HiGHS model is made, and the next rounds are solved by dual and by
+primal simplex. From then on the engine with the least time in its last rounds solves the program; the others
+are tried again after 16, 64, 256, ... rounds. :class:`Choice` holds the measured seconds, from which the next
+engine follows.
 
-The first optimum of a model may take many rounds' time.  The search for it gets the time of the program's
-cold rounds, usually one, and half the time of its warm rounds, but in one round at most 20 times that of the
-proximal-point method.  A search that is cut short goes on from its basis when the time of all rounds has
-grown by a quarter; one that has to begin again waits until that time has doubled.  If the proximal-point
-method misses the deadline, simplex gets most of each round.  ``Solution.details["engine"]`` names the engine
+The first optimum of a model may take many rounds' time. The search for it may take as long as the program's
+cold rounds, usually one, and half of its warm rounds together, but in one round at most 20 times as long as
+the proximal-point method. A search that is cut short goes on from its basis when the time of all rounds has
+grown by a quarter; a search that has to begin again waits until that time has doubled. If the proximal-point
+method misses the deadline, simplex gets most of each round. ``Solution.details["engine"]`` names the engine
 of a round that reads all columns.
 
-Every engine's answer is certified alike.  A trial ends after 1.5 times the best engine's time and 10 ms, and
-the best engine continues the round.  If that is simplex and it has no certified optimum within its limit
-either, the proximal-point method solves the round.
+Every engine's answer is certified alike. A trial ends after 1.5 times the best engine's time plus 10 ms, and
+the best engine continues the round. If the best engine is simplex and has no certified optimum within its
+limit either, the proximal-point method solves the round.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ WORTH = 3e-3
 _LEAST_COLUMNS, _MOST_COLUMNS = 1_000, 200_000
 """Numbers of columns between which simplex is tried; a model of a larger program would double the memory."""
 _KEPT = 3
-"""Number of last rounds of an engine whose least time counts, which keeps out other load on the machine."""
+"""The expected time of an engine is the least of this number of last rounds, to ignore other load."""
 _PATIENCE, _LEAST = 1.5, 0.01
-"""A trial may take this many times the best engine's time, and these seconds."""
+"""A trial may take this many times the best engine's time, plus these seconds."""
 _INVESTED = 0.5
 """Share of the time of all warm rounds that the first optimum of a model may take."""
 _GROWN, _DOUBLED = 1.25, 2.0
@@ -67,9 +68,9 @@ _RUNAWAY = 20.0
 round a search for a first optimum may take this many times that method's usual time.
 """
 _FIRST_WAIT, _LONGER = 16, 4
-"""Rounds until an engine that was slower is tried again, and the factor on them after each such trial."""
+"""Rounds until a slower engine is tried again, and the factor on this number after each such trial."""
 TIMED = (Engine.PROXIMAL, Engine.DUAL, Engine.PRIMAL)
-"""Engines between which the measured times choose; the size of a program decides for the other."""
+"""Engines chosen by measured times; the size of a program decides about the other, `Engine.SMALL`."""
 _SIMPLEX = {Engine.DUAL: "dual", Engine.PRIMAL: "primal"}
 
 

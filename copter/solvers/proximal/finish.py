@@ -45,7 +45,7 @@ _WIDER = (0.0, 1e-3, 0.1)
 
 
 class HighsFallback:
-    """Attempts of one solve to have HiGHS solve its working sets.
+    """Attempts of one solve to let HiGHS solve its working sets.
 
     `allowed`: False to disable the fallback. `gave_up`: True if HiGHS had no answer for a small set.
     """
@@ -96,8 +96,8 @@ class HighsFallback:
         """Return HiGHS' optimum, least violation or ray of a set; None if it has no answer in time.
 
         Every second attempt uses `size`, the denominator of the gap, as the unit of cost, so that the
-        tolerance of reduced costs is relative to it. If the rows cannot be satisfied, but no ray proves it
-        beyond the tolerance, they are widened within the tolerance.
+        tolerance of reduced costs is relative to this denominator. If the rows cannot be satisfied, but no
+        ray proves this beyond the tolerance, the rows are widened within the tolerance.
         """
         factor = 1.0
         if self._attempts % 2 and size > 0:

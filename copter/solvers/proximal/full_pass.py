@@ -8,7 +8,7 @@ import enum
 class FullPass(enum.StrEnum):
     """Reason for which a solve read all columns: the value is a label, ``sentence`` is the explanation.
 
-    ``Solution.details["full_pass"]`` contains it, also if nothing had changed and nothing was read. An
+    ``Solution.details["full_pass"]`` contains the label, also if nothing had changed and nothing was read. An
     incremental round has ``details["open_requests"]`` instead, the number of requests that are still active
     after the round.
     """

@@ -2,8 +2,8 @@
 
 An *inactive* request is at its only optimal vertex at the present prices. It need not be read until the
 accumulated price change of its group reaches the request's threshold (:mod:`copter.proof.margins`), or until
-it is edited.  All other requests are *active*: edited, between their columns, tied, or past their threshold.
-The time of a round with few changes depends on the active requests only
+it is edited. All other requests are *active*: edited, between their columns (not at a vertex), tied, or past
+their threshold. The time of a round with few changes depends on the active requests only
 (:mod:`copter.solvers.proximal.incremental`).
 
 If requests have their own columns and there are many rows, as with paths in a network, many may be tied.
@@ -185,7 +185,7 @@ def find(slots, wanted):  # type: ignore[no-untyped-def]
 
 
 def starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the starts of consecutive lists of such lengths, and the end of the last: (k + 1,) ndarray."""
+    """Return the starts of consecutive lists of these lengths, and the end of the last: (k + 1,) ndarray."""
     begin = np.zeros(counts.size + 1, np.int64)
     np.cumsum(counts, out=begin[1:])
     return begin
@@ -358,7 +358,7 @@ class InactiveSet:
         return cls(revision, y, blocks, active, _Groups.none(), none, none, np.full(y.size, np.inf))
 
     def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
-        """Return the set with a block's requests added and `others`, slots outside the block, active."""
+        """Return the set with a block's requests added and `others`, slots outside it, made active."""
         base, middle, recent = self.blocks
         recent, none = updated(recent, block, others), Block.active(_NOBODY)
         if recent.size > _LIMITS[0]:

@@ -191,7 +191,7 @@ class InactiveIndex:
         """Return the active requests among ascending slots that can become inactive at the present prices.
 
         These are the requests at their only optimal vertex, up to rounding errors. The block contains the
-        exact values of the vertices. Also return whether the values in `x` were exactly equal to them.
+        exact values of the vertices. Also return whether the values in `x` were exactly equal to these.
         """
         blocks, exact = [], np.ones(1, np.bool_)
         for begin in range(0, slots.size, _CHUNK):
@@ -233,7 +233,7 @@ class InactiveIndex:
     def move(self, y: NDArray[np.float64], most: float = np.inf) -> NDArray[np.int64] | None:
         """Change the prices; return the ascending slots of inactive requests that passed their thresholds.
 
-        If these are more than `most`, the prices remain and the result is None.
+        If there are more than `most` of them, the prices do not change and the result is None.
         """
         d = y - self.y
         if not d.any():
@@ -311,7 +311,7 @@ class InactiveIndex:
         return np.sort(np.concatenate((nearer, ties[: most - nearer.size])))
 
     def _sure(self, bucket: _Bucket) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the bucket's requests that are nearer than all outside, ascending, and their distances."""
+        """Return the bucket's requests nearer to thresholds than all others, ascending, and the distances."""
         slots, left = _near(bucket.slots, self._group, self._threshold, self._change, bucket.left)
         return slots, left
 
@@ -527,7 +527,7 @@ def _agree(  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _near(slots, group, threshold, change, most):  # type: ignore[no-untyped-def]
-    """Return the inactive ones of `slots` with at most `most` left to their thresholds, and how much."""
+    """Return the inactive ones of `slots` with at most `most` left to their thresholds, and what is left."""
     near, left, found = np.empty(slots.size, np.int64), np.empty(slots.size), 0
     for k in range(slots.size):
         q = slots[k]

@@ -8,11 +8,11 @@
     move      the prices; requests that pass their thresholds are priced again, and become active if another
               allocation is optimal now
 
-These steps are repeated until the certificate is within the tolerance and no request became active.  Then
-each request with a single optimal allocation becomes inactive.  A fixed request keeps its allocation at a
-known loss: then prices stay, and only the active requests change, to satisfy the rows, while the loss is
-within the tolerance.  If this fails, :mod:`copter.solvers.proximal.engines` tries the other engines, and
-:class:`copter.solvers.proximal.full_pass.FullPass` gives the reason.
+These steps are repeated until the certificate is within the tolerance and no request became active. Then each
+request with a single optimal allocation becomes inactive. If there are fixed requests, each keeps its
+allocation at a known loss: the prices stay, and only the active requests change to satisfy the rows, as long
+as the loss is within the tolerance. If this fails, :mod:`copter.solvers.proximal.engines` tries the other
+engines, and :class:`copter.solvers.proximal.full_pass.FullPass` gives the reason.
 
 The proof is in :mod:`copter.solvers.proximal.inactive` and :mod:`copter.proof.margins`.
 """
@@ -160,7 +160,7 @@ def _own_in_many_rows(program: ContinualProgram, tuning: LazyTuning) -> bool:
 def make_inactive(run: SolveContext, state: State) -> State:
     """Return the state after an optimum, with all possible requests inactive if there is time.
 
-    None becomes inactive if too many would stay active.
+    No request becomes inactive if too many would stay active.
     """
     assert state.x is not None and state.y is not None and state.proof is not None
     program, options = run.program, run.options
@@ -316,7 +316,7 @@ class _Round:
         if not edited.size and not passed.size and not rows.size:
             point = self.certify(joined(index.known).surviving(), y)
             if self.enough(point):
-                return point, False  # nothing changed, so the last solution is the solution
+                return point, False  # nothing changed, so the last solution still holds
         between = index.active().size - edited.size
         crowded = between > tuning.between + 2 * edited.size + 3 * len(self.program.resource_slots)
         more = max(0, tuning.nearest_least - between) + tuning.nearest_each * edited.size

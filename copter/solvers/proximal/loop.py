@@ -211,7 +211,7 @@ def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Itera
 
 
 def _along_violations(run: SolveContext, now: Iterate) -> Iterate:
-    """Return an allocation without prices at prices along its row violations, if these give a better bound.
+    """Return an iterate at prices along its row violations, if these give a better bound than no prices.
 
     The bound is a concave function of the prices' length, which is doubled or halved while that helps.
     """

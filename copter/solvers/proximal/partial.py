@@ -4,22 +4,23 @@ At prices y the gap of an allocation x is a sum of losses, one for each request 
 
     c'x - d(y) = sum_q { p_q'x_q - min p_q'z over z in X_q } + sum_i y_i (u_i - A_i x)      (y_i < 0: l_i)
 
-Each request with a loss is reassigned to its cheapest column at y, which costs one pass and reduces its loss
-to 0. Then only row violations and row slacks remain.  They are best corrected by the requests that respond
-first to a price change.  A request with one sum row takes the cheapest of its columns, p_b = min p_j with
-p = c + A'y, or no column if that is permitted and no p_j is negative. Its margin is the distance to the
-second cheapest, relative to the terms of p_b, |c_b| + |a_b|'|y|.  The requests with the smallest margins
-change together; all others are fixed, and their usage is subtracted from the rows.  If requests with larger
-margins changed instead, prices would have to change by these margins first.
+Each request with a loss is reassigned to its cheapest column at y, which costs one pass over the columns and
+reduces its loss to 0. Then only row violations and row slacks remain. They are best corrected by the requests
+that respond first to a price change. A request with one sum row takes the cheapest of its columns,
+p_b = min p_j with p = c + A'y, or no column if that is permitted and no p_j is negative. Its margin is the
+distance to the second cheapest, relative to the terms of p_b, |c_b| + |a_b|'|y|. The requests with the
+smallest margins change together; all others are fixed, and their usage is subtracted from the rows. If
+requests with larger margins changed instead, prices would have to change by these margins first.
 
-Rows that are far from their bounds are left out, unless only they bound a column. They are added if the step
-would violate them.  The certificate is always that of the whole program, so a selection that was too small
-shows as a gap.  Then as many requests are chosen at the new prices, if the gap has become much smaller, and
-otherwise more requests in addition. If the initial prices are poor, all requests change at once.
+Rows that are far from their bounds are left out, unless a column is bounded only by them. They are added if
+the step would violate them. The certificate is always that of the whole program, so a selection that was too
+small shows as a gap. Then, if the gap has become much smaller, as many requests are chosen again at the new
+prices; otherwise more requests are chosen in addition. If the initial prices are poor, all requests change at
+once.
 
 If the program has a primal repair heuristic (``program.primal_repair``), steps end before the rows are
-satisfied: most iterations would be spent on that, and the heuristic does it in one pass.  Its result is
-certified too.
+satisfied: most iterations would be spent on satisfying them, and the heuristic does this in one pass. Its
+result is certified too.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ Answer: TypeAlias = tuple[Solution, State]
 
 
 class Engine(enum.StrEnum):
-    """Engine of a solution: the proximal-point method, HiGHS' simplex, or that for small programs.
+    """Engine of a solution: the proximal-point method, HiGHS' simplex, or the simplex for small programs.
 
-    Solutions by active requests name none.
+    Solutions found by active requests only have no engine.
     """
 
     PROXIMAL = "proximal"
@@ -76,7 +76,8 @@ class SolveContext:
     program : ContinualProgram
         Program to solve.
     given, state : State
-        State at the start, and the same without inactive requests, from when all columns must be read.
+        State at the start; and the present state, which has no inactive requests once all columns must be
+        read.
     options : SolveOptions
         Options of the solve, without ``fall_back`` if the program has convex terms.
     starts : Starts

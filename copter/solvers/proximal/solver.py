@@ -5,10 +5,10 @@ Proximal-point method for  min c'x  s.t.  x_q in X_q,  l <= A x <= u  (requests 
     x^{k+1} = argmin { c'x + sum_q (T / t_q) |x_q - x_q^k|^2 / (2 sigma_k) : constraints }
 
 Here t_q is the total of a request and T a typical total, so that a step changes large and small requests by
-similar shares (in the units of the working set this is the plain |x - x^k|^2).  For an LP and sigma large
+similar shares (in the units of the working set this is the plain |x - x^k|^2). For an LP and sigma large
 enough, one step yields the projection of x^0 onto the optimal set (Mangasarian and Meyer 1979; Friedlander
-and Tseng 2007): the optimum that is nearest to last round's allocation.  x^0 is that allocation, padded with
-zeros for new requests, and y^0 are its prices.
+and Tseng 2007): the optimum that is nearest to the last round's allocation. x^0 is that allocation, padded
+with zeros for new requests, and y^0 are its prices.
 
 There are three nested loops, listed from the outermost:
 
@@ -70,28 +70,31 @@ def _tuning(value: Any) -> ProximalTuning:
 
 
 class ProximalPoint(ClockedSolver):
-    """Warm-started proximal-point solver with a certified gap, copter's default solver.
+    """Warm-started proximal-point solver with a certified gap, the class of copter's default solver.
 
     Parameters
     ----------
     inner : "auto", "cd" or "newton"
-        Inner solver: coordinate descent, semismooth Newton, or Newton with a switch to descent if it stalls.
+        "cd": coordinate descent. "newton": semismooth Newton. "auto": Newton, with a switch to descent if it
+        stalls.
     iteration_limit : int
         Limit on inner iterations over the whole solve.
     warm_start : bool
         True to start from the last solution of the same program.
     fall_back : bool
-        True to let HiGHS solve the working set if the method stalls or has used half of the iteration limit
-        (:mod:`copter.solvers.proximal.finish`). ``Solution.details["highs_fallbacks"]`` counts these cases.
+        True to let HiGHS solve the working set if the method stalls, has used half of the iteration limit, or
+        takes many iterations on a small set (:mod:`copter.solvers.proximal.finish`).
+        ``Solution.details["highs_fallbacks"]`` counts these cases.
     callback : callable, optional
         Called as ``callback(iteration, certificate)`` after every pricing pass, including the first. The
         certificate is that of the minimisation problem, also if the program is maximised.
     tuning : ProximalTuning, optional
         Parameters of the method, each with its measured effect.
     engine : "proximal" or "fastest"
-        "fastest": simplex from the last basis solves the rounds of a program on which it was faster than this
-        method (:mod:`copter.solvers.proximal.fastest`). This is measured, so that another run of the same
-        rounds may have other solutions within the tolerance. ``make_solver("copter")`` has "fastest".
+        "proximal": only this method. "fastest": simplex from the last basis solves the rounds of a program on
+        which it was faster (:mod:`copter.solvers.proximal.fastest`). The choice depends on measured times, so
+        another run of the same rounds may have other solutions within the tolerance.
+        ``make_solver("copter")`` uses "fastest".
     **common
         ``tolerance``: relative primal residual and gap of an optimal solution. ``time_limit``:
         seconds after which the solver returns the best solution so far with its gap. ``threads``: number of
@@ -216,7 +219,7 @@ class ProximalPoint(ClockedSolver):
         return self._state.point(program) if self.warm_start else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
+        """Begin the next solve from this allocation and these prices, by slot of ``program``."""
         self._state = self._state.moved_to(program, x, y)
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:

@@ -153,8 +153,8 @@ class PartialTuning:
     loose, tighter : if the program has a repair heuristic: share of the tolerance at which steps end before
         the rows are satisfied, and the factor on it if that was too early (chosen)
     near : a row is included if less than this share of its bound is left (chosen)
-    near_sampled : the same in a cold start, by the flow of a sample, in which rows are off by a few percent.
-        On full-mesh Kdl steps then take a tenth less time than with ``near``, and less memory
+    near_sampled : as ``near``, in a cold start with the flow of a sample, in which rows are off by a few
+        percent. On full-mesh Kdl steps then take a tenth less time than with ``near``, and less memory
     ignored : share of the tolerance up to which the smallest losses together are ignored (-1%, 0%)
     most : share of the requests above which all requests change (-13%, +1%)
     progress : if a step reduces the gap to at most this share, as many requests change in the next one,
@@ -193,17 +193,18 @@ class LazyTuning:
         (chosen).  With 400 rows and 20,000 requests of 20 columns of their own, 500 changes take 115 ms with
         1,000 nearest requests and 65 with 2,000
     most_touched : largest share of edited requests in a round after which others become inactive
-    most_frozen : the same for fixed requests, which are tied, with columns of their own in many rows (chosen)
+    most_frozen : largest share of edited requests in a round after which all requests may become fixed: tied
+        requests with columns of their own in many rows (chosen)
     sample : number of requests from which the number of ties is estimated (chosen)
     few_edits : number of edited requests that is small in any program (chosen)
     most_open : largest share of active requests
     little_lost : share of the tolerance up to which a request's loss is accepted; with a larger loss it gets
         its optimal allocation (chosen)
     nearest_least, nearest_each, nearest : number of inactive requests nearest to their thresholds that become
-        active at first, because they determine the prices. It is the least number minus the requests between
-        their columns, plus this many for each edited request, and at most ``nearest``.  With one change in a
-        million columns 0, 16 and 48 more take 1.14, 1.22 and 1.34 ms; in 100,000 columns, where fewer are
-        between their columns, 1.44, 1.10 and 1.16 ms
+        active at first, because they determine the prices. Their number is ``nearest_least`` minus the
+        requests between their columns, plus ``nearest_each`` for each edited request, and at most
+        ``nearest``.  With one change in a million columns 0, 16 and 48 more take 1.14, 1.22 and 1.34 ms; in
+        100,000 columns, where fewer are between their columns, 1.44, 1.10 and 1.16 ms
     moving : factor on the number of inactive requests that must change for an edited capacity.  A change of
         a capacity by 0.1% and 1% takes 10 and 117 ms with 3, 8 and 42 ms with 8, 16 and 100 ms with 16
         (100,000 requests of 10 columns on 8 rows), and 1 to 2 s with all columns
@@ -224,7 +225,8 @@ class LazyTuning:
     longest_pause : largest number of rounds in which the last prices are not tried after a failure (chosen)
     iterations : number of iterations after which all columns are read (chosen: the rounds above take 5 to 40)
     turns : largest number of repetitions of activation and steps (chosen)
-    screened_turns : number of these that read only columns within the slack of the last full pass (chosen)
+    screened_turns : number of these repetitions that read only columns within the slack of the last full pass
+        (chosen)
     """
 
     requests_from: int = 1_000
@@ -256,7 +258,7 @@ class LazyTuning:
 class FallBackTuning:
     """Parameters of the fallback to HiGHS on a working set (:mod:`copter.solvers.proximal.finish`).
 
-    None of the programs of that measurement stalls, so none of these numbers was measured.
+    None of the programs that ``bench/tuning.py`` measures stalls, so none of these numbers was measured.
 
     Attributes
     ----------
