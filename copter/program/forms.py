@@ -48,7 +48,7 @@ KEEP: Any = _Keep()
 
 
 _SumRows = tuple[NDArray[np.bool_] | bool | None, NDArray[np.float64] | None]
-"""Whether sum rows are equations, for all requests or for each, and the totals; see :func:`sum_rows_of`."""
+"""For all requests or for each: True if the sum row is an equation; and the totals (:func:`sum_rows_of`)."""
 
 
 def in_parts(values: Any) -> bool:
