@@ -43,8 +43,8 @@ HEAD = """# Shards: copter and Rebalancer
 
 Written by `make benchmarks` from the documents in `bench/results/shards`: do not edit. The page compares
 copter with [Rebalancer](https://github.com/facebook/rebalancer) 1.0.4, a local search of Meta, on the same
-shards, loads, memory limits and start. Both use one thread. The program that runs Rebalancer is no longer part
-of copter: check out commit 288c90b1 to repeat the commands.
+shards, loads, memory limits and start. Both use one thread. The driver of Rebalancer is no longer a part of
+copter: check out commit 288c90b1 to repeat the commands.
 
 - *Data moved* is the total size of the new replicas. copter may split a shard into replicas; Rebalancer moves
   whole shards.
