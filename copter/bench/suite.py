@@ -69,11 +69,8 @@ class SuiteSettings:
 
     def stated(self) -> dict[str, object]:
         """Return the settings as in ``suite.json``, without paths."""
-        folders: dict[str, object] = {
-            name: False if folder is None else contents(folder)
-            for name, folder in (("data", self.data), ("lps", self.lps))
-        }
-        return asdict(self) | folders | {"solvers": list(self.solvers)}
+        data, lps = (False if folder is None else contents(folder) for folder in (self.data, self.lps))
+        return asdict(self) | {"data": data, "lps": lps, "solvers": list(self.solvers)}
 
 
 _QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.errors import ArgumentTypeError
+from copter.errors import ArgumentTypeError, UnsupportedError
 from copter.models.linear_program import LinearProgram
 
 if TYPE_CHECKING:
@@ -21,6 +21,16 @@ _UNSAFE = re.compile(r"[^!-~]+")
 """Characters that would split a name in a model file, or that are not ASCII."""
 _LONGEST = 200
 """Largest number of characters of a name; readers of MPS accept 255 or less."""
+
+
+def ordinary(model: ContinualProgram | LinearProgram, what: str) -> LinearProgram:
+    """Return a model as arrays; raise UnsupportedError if a column is semi-continuous."""
+    if not isinstance(model, LinearProgram):
+        return program_arrays(model)
+    if model.semi is not None and model.semi.any():
+        why = f"column {int(model.semi.argmax())} is semi-continuous, which cannot be expressed"
+        raise UnsupportedError(f"{what}: {why}")
+    return model
 
 
 def program_arrays(program: ContinualProgram) -> LinearProgram:
@@ -34,10 +44,9 @@ def program_arrays(program: ContinualProgram) -> LinearProgram:
     if not hasattr(program, "store"):
         why = "must be a ContinualProgram or a LinearProgram"
         raise ArgumentTypeError("program", "type", type(program).__name__, why)
-    from copter.store.compiled import compile_program, refuse_terms
+    from copter.store.compiled import compile_program
 
-    refuse_terms(program, "to_arrays")
-    whole = compile_program(program)
+    whole = compile_program(program, "to_arrays")
     lp = flat_lp(whole)
     requests = [str(request) for request in whole.request_ids]
     sizes = np.diff(whole.column_start).tolist()

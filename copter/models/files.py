@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from copter.errors import CopterError, FileError
 from copter.models import lp_format, mps
-from copter.models.arrays import program_arrays, safe_names
+from copter.models.arrays import ordinary, safe_names
 from copter.models.linear_program import LinearProgram, checked
 from copter.models.text import Source
 
@@ -83,7 +83,8 @@ def write_mps(model: ContinualProgram | LinearProgram, path: str | PathLike[str]
         If a number is invalid (NaN, or an infinite cost or coefficient), or MPS cannot express the two bounds
         of a row.
     CopterError
-        If the path has another ending, its folder is missing or not writable, or a request has a convex term.
+        If the path has another ending, its folder is missing or not writable, a request has a convex term, or
+        a column is semi-continuous.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def write_mps(model: ContinualProgram | LinearProgram, path: str | PathLike[str]
         raise CopterError(f"{target}: cannot be written: the path must end in .mps")
     if not target.parent.is_dir():
         raise CopterError(f"{target}: cannot be written: there is no folder {target.parent}")
-    lp = checked(model if isinstance(model, LinearProgram) else program_arrays(model))
+    lp = checked(ordinary(model, "write_mps"))
     text = mps.text_of(_named(lp))
     try:
         target.write_text(text)

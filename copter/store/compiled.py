@@ -87,13 +87,13 @@ def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
             yield slice(begin, end)
 
 
-def compile_program(program: ContinualProgram) -> CompiledProgram:
+def compile_program(program: ContinualProgram, what: str = "compile_program") -> CompiledProgram:
     """Build the whole program from the store, without any data of the last round.
 
     The build works in pieces and checks the clock of the present solve between them. Raise UnsupportedError
     if a request has a convex term.
     """
-    refuse_terms(program, "compile_program")
+    refuse_terms(program, what)
     flat = flatten(program.store, program.request_slots, program.resource_slots)
     return replace(flat, request_ids=program.request_ids, resource_ids=program.resource_ids)
 

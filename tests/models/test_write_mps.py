@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from copter import ContinualProgram, LogTerm, Model, make_solver
-from copter.errors import CopterError, EditError
+from copter import ContinualProgram, LogTerm, Model, make_solver, to_mathopt
+from copter.errors import CopterError, EditError, UnsupportedError
 from copter.models.files import read_model, write_mps
 from copter.models.linear_program import LinearProgram
 from support.lp_cases import random_general
@@ -174,6 +174,17 @@ def test_every_name_is_read_back(places, tmp_path):
             own = getattr(lp, field).tolist()
             assert getattr(back, field).tolist() == own == list(getattr(highs, f"{field}_")), word
         assert (back.A.toarray() == A).all() and list(highs.a_matrix_.value_) == lp.A.data.tolist(), word
+
+
+@pytest.mark.parametrize("write", [lambda lp, path: write_mps(lp, path), lambda lp, path: to_mathopt(lp)])
+def test_semi_continuous_columns_are_refused(tmp_path, write):
+    A = csc_array(np.array([[1.0, 1.0]]))
+    row, zero = np.array([1.0]), np.zeros(2, bool)
+    lp = LinearProgram(np.ones(2), A, row, 9 * row, np.array([0.0, 2.0]), np.full(2, 5.0), 0.0, zero)
+    with pytest.raises(UnsupportedError, match="column 1 is semi-continuous"):
+        write(replace(lp, semi=np.array([False, True])), tmp_path / "lp.mps")
+    assert not list(tmp_path.iterdir())
+    write(replace(lp, semi=zero), tmp_path / "lp.mps")
 
 
 def test_ids_that_readers_take_for_something_else(tmp_path):

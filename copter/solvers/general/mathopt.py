@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from copter.errors import ArgumentTypeError, UnsupportedError
 from copter.extras import extra
-from copter.models.arrays import program_arrays, safe_names
+from copter.models.arrays import ordinary, safe_names
 from copter.models.linear_program import LinearProgram
 from copter.solvers.general.model import Model, ModelSolution
 
@@ -108,7 +108,7 @@ def to_mathopt(model: ContinualProgram | LinearProgram) -> mathopt.Model:
     MissingExtraError
         If OR-Tools is not installed.
     UnsupportedError
-        If a request has a convex term.
+        If a request has a convex term, or a column is semi-continuous.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def to_mathopt(model: ContinualProgram | LinearProgram) -> mathopt.Model:
         from ortools.math_opt import model_pb2
         from ortools.math_opt.python import mathopt
 
-    lp = model if isinstance(model, LinearProgram) else program_arrays(model)
+    lp = ordinary(model, "to_mathopt")
     m, n = lp.A.shape
     sign = -1.0 if lp.maximize else 1.0
     proto = model_pb2.ModelProto()
