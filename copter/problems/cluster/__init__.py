@@ -2,8 +2,8 @@
 
 A :class:`Simulator` plays a :class:`Scenario` (a cluster, jobs, the profile of each application) under a
 :class:`Policy`.  At each round, or at each event, the policy chooses a configuration for every job, and the
-placer finds nodes for it.  Changes cost time according to the resize model, and jobs progress at the goodput
-of their profile.  :func:`make_policy` makes a policy by its name.
+placer finds nodes for it.  A change of an allocation costs the time that the resize model gives, and a job
+progresses at the goodput of its profile.  :func:`make_policy` makes a policy by its name.
 
 Read `cluster.py` (GPU types, configurations), `workload.py` (submitted jobs) and `policy.py` (the input and
 the decision of a scheduler) first, then
@@ -25,10 +25,10 @@ __getattr__, __dir__, __all__ = attach(__name__, __file__)
 # Names that commands and modules share.  They are here so that `--help` need not import the modules.
 
 ESTIMATORS = ("oracle", "bootstrap", "no-profile", "remember", "type-blind", "overestimate")
-"""Names of estimators of the jobs' speed: see :mod:`copter.problems.cluster.estimation.estimators`."""
+"""Names of estimators of the jobs' speed, see :mod:`copter.problems.cluster.estimation.estimators`."""
 
 PLACERS = ("auto", "sia", "shared", "none")
 """Names of placers, see :mod:`.placement`.
 
-With "shared", distributed jobs may share a node; "none" counts GPUs only; "auto" is "shared" for policies of
-rigid jobs and "sia" for others."""
+With "shared", two distributed jobs may share a node; "none" only counts GPUs; "auto" is "shared" for policies
+of rigid jobs and "sia" for all other policies."""

@@ -70,10 +70,10 @@ class PolicyOptions(CommandOptions):
         ),
     ] = field(default_factory=list)
     others: ClassVar[tuple[str, ...]] = ()
-    """Names other than those of policies that have settings."""
+    """Names that have settings and are not policies."""
 
     def check_settings(self) -> None:
-        """Raise a usage error if a setting is wrong."""
+        """Raise a usage error if a setting is invalid."""
         from copter.problems.cluster.registry import SettingsError, make_policy
 
         settings = self.policy_settings()
@@ -126,7 +126,7 @@ Examples:
     data: Traces = None
     seeds: Annotated[int, typer.Option(min=1, help="Number of samples of the trace, from --seed on.")] = 1
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of jobs in the trace's time; default: the trace's own.")
+        int | None, typer.Option(min=1, help="Number of jobs in the trace; default: the trace's own.")
     ] = None
     round_seconds: Annotated[
         float | None,
@@ -161,7 +161,7 @@ Examples:
             raise typer.BadParameter(str(error)) from None
 
     def setup(self) -> Setup:
-        """Return the setup of the options."""
+        """Return the setup that the options describe."""
         from copter.problems.cluster.experiment import Setup
 
         own = {name: getattr(self, name) for name in Setup.names() if name != "settings"}

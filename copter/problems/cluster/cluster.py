@@ -1,13 +1,15 @@
 """GPU clusters and the configurations that the Sia policy chooses from.
 
-A configuration is a bundle (n nodes, r GPUs in all, type).  Within a node, a configuration has a power of two
-GPUs or all GPUs of the node; across nodes, it has whole nodes only.  With these configurations there is
-always a placement in which no two distributed jobs share a node.  So the policy decides on counts only.
+A configuration is a bundle (n nodes, r GPUs in all, type).  On one node, a configuration has a power of two
+GPUs or all GPUs of the node; on several nodes, it has whole nodes only.  If such configurations fit by their
+counts, there is a placement in which no two distributed jobs share a node.  So the policy decides on counts
+only.
 
-If R is not a power of two, parts of s GPUs, s a power of two, can use only R - R mod s GPUs of a node: a node
-of 12 GPUs has three parts of 4, but one part of 8.  Then the counts have further limits (:class:`GpuLimit`).
-The thesis models such a node as several virtual nodes instead, whose sizes are the powers of two that add up
-to R.  The limits permit more, such as three parts of 4 on a node of 12.
+Let a node have R GPUs, and let s be a power of two.  If R is not a power of two, parts of s GPUs can use only
+R - R mod s GPUs of the node: a node of 12 GPUs has three parts of 4, but one part of 8.  Then the counts have
+further limits (:class:`GpuLimit`).  The thesis instead models such a node as several virtual nodes, whose
+sizes are the powers of two that add up to R.  The limits permit more than the virtual nodes, such as three
+parts of 4 on a node of 12.
 
 Source: Sia, thesis section 3.3.3 (configurations).  Its set for N nodes with R GPUs each has N + log2 R
 members if R is a power of two.
@@ -84,7 +86,7 @@ class Configurations:
     type_index, nodes, gpus : (n,) int arrays, read-only
         Index into `types`, number of nodes and number of GPUs of each configuration.
     codes : (n,) int64 array, read-only
-        Ascending; one number for each (type, nodes, gpus), the same in every state of the cluster.
+        Ascending; one number for each (type, nodes, gpus), which does not change with the cluster's nodes.
     """
 
     types: tuple[str, ...]
@@ -161,7 +163,7 @@ class GpuLimit(NamedTuple):
         Name of the GPU type for the limit on all its GPUs, otherwise (name, s) for the limit on parts of at
         least s GPUs.
     gpus : (n,) int array
-        GPUs that each configuration of the cluster counts with.
+        Number of GPUs with which each configuration of the cluster counts towards the limit.
     capacity : int
         Largest sum of `gpus` over the configurations in use.
     """
@@ -243,14 +245,14 @@ class Cluster:
 
     @property
     def configurations(self) -> Configurations:
-        """Configurations of the present cluster; the same object until the number of nodes changes."""
+        """Configurations of the present cluster; the same object until a number of nodes changes."""
         if self._configurations is None:
             self._configurations = configurations(self)
         return self._configurations
 
     @property
     def limits(self) -> tuple[GpuLimit, ...]:
-        """Limits on the present configurations; the same object until the number of nodes changes."""
+        """Limits on the present configurations; the same object until a number of nodes changes."""
         if self._limits is None:
             self._limits = tuple(_limits(self))
         return self._limits
@@ -264,7 +266,7 @@ class Cluster:
         return Cluster(self.types)
 
     def scaled(self, factor: float) -> Cluster:
-        """Return a cluster with `factor` times the nodes of each type, rounded, at least one."""
+        """Return a cluster with `factor` times the nodes of each type, rounded, but at least one node."""
         return Cluster(replace(type, nodes=max(1, round(type.nodes * factor))) for type in self.types)
 
     def set_nodes(self, name: str, nodes: int) -> None:
@@ -291,8 +293,8 @@ class Cluster:
 def _limits(cluster: Cluster) -> Iterator[GpuLimit]:
     """Yield the limits of each type: all GPUs, then parts of at least s GPUs where R mod s > 0.
 
-    They suffice: parts are placed from the largest to the smallest, and a node takes a part of s GPUs if
-    larger ones use fewer than R - R mod s of its GPUs, because they are multiples of s.
+    The limits suffice.  Parts are placed from the largest to the smallest.  The parts on a node before a part
+    of s GPUs are multiples of s, so the node has room for it if they use fewer than R - R mod s GPUs.
     """
     known = cluster.configurations
     for position, type in enumerate(cluster.types):

@@ -1,9 +1,9 @@
 """Simulations of policies over seeds, for `copter run cluster`, `sia` and `shockwave`.
 
-With a seed, every policy plays the same jobs.  :class:`Setup` makes simulations from the names that the
-commands accept; a domain with a command of its own derives a class from it.  :func:`run_tasks` returns the
-runs of a setup as tasks for parallel execution.  A run depends on the setup, the policy's name and the seed
-only, so its :class:`PolicyOutcome` is the same on any machine, except for the seconds that the policy took.
+With equal seeds, all policies play the same jobs.  :class:`Setup` makes simulations from the names that the
+commands accept; a domain with its own command derives a class from it.  :func:`run_tasks` returns the runs of
+a setup as tasks for parallel execution.  A run depends on the setup, the policy's name and the seed only, so
+its :class:`PolicyOutcome` is the same on any machine, except for the seconds that the policy took.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PLACERS: dict[str, _PlacerMaker] = {
     "none": lambda _: None,
 }
 _FAILURES = 1
-"""Second entry of the seed of failures, so that they are independent of the trace."""
+"""Second entry of the random seed of failures, so that failures are independent of the trace."""
 _WARM_UP_ROUNDS = 3
 _TELL_SECONDS = 0.1
 _warm: set[str] = set()
@@ -54,8 +54,8 @@ class PolicyOutcome:
     """Outcome of one policy with one seed.
 
     `rejected`: jobs that do not fit on the cluster. `figures`: the metrics of
-    :func:`copter.problems.cluster.report.metrics.summarise`, and of each figure of the policy the mean and
-    the largest value over its rounds, as ``name_mean`` and ``name_max``.
+    :func:`copter.problems.cluster.report.metrics.summarise`, and for each figure of the policy its mean and
+    its largest value over the rounds, as ``name_mean`` and ``name_max``.
     """
 
     policy: str
@@ -120,8 +120,8 @@ class Setup:
     `cluster`, `trace`: names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload
     file. `data`: folder of real traces. `jobs`: number of jobs; default: the trace's own. `estimator`,
     `placement`: names in :mod:`copter.problems.cluster`. `failures`: mean hours between
-    failures of a node. `settings`: settings of policies by name; the name "trace" has the settings of the
-    trace.
+    failures of a node. `settings`: settings of policies by policy name; the settings of the trace are under
+    the name "trace".
     """
 
     cluster: str = "heterogeneous-64"
@@ -181,7 +181,7 @@ class Setup:
         return None
 
     def scenario(self, seed: int) -> Scenario:
-        """Return the jobs of a seed."""
+        """Return the scenario of a seed: the jobs, and the cluster on which they run."""
         cluster = cluster_by_name(self.cluster)
         if Path(self.trace).is_file():
             return from_file(self.trace, cluster, seed)
@@ -207,7 +207,7 @@ def _check_number(name: str, value: object) -> None:
 
 
 class Progress(NamedTuple):
-    """Progress of a run: simulated `hour`, `queue` of jobs without GPUs; `over` is true at its end."""
+    """Progress of a run: simulated `hour`, number of jobs without GPUs (`queue`), `over` if it has ended."""
 
     policy: str
     seed: int

@@ -1,7 +1,7 @@
 """A job for policies, simulated or live.
 
-The allocation of a job and its known profile are attributes.  Its progress is computed by a method: the
-simulator computes it (:class:`.simulation.jobs.SimulatedJob`), and the jobs of a live cluster report it.
+The allocation of a job and its known profile are attributes.  Its progress is an abstract property: a
+simulation computes it (:class:`.simulation.jobs.SimulatedJob`), and the jobs of a live cluster report it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
 class Timer:
     """Time and contention of a cluster, shared by all its jobs.
 
-    `time`: seconds since the start. `present`: present number of jobs over number of GPUs. `weight`: number
-    of rounds so far, including the present one, or seconds for policies that are asked at events.
-    `contention`: sum of jobs over GPUs so far, weighted in the same way.
+    `time`: seconds since the start. `present`: present number of jobs divided by the number of GPUs.
+    `weight`: number of rounds so far, including the present one, or seconds for policies that are asked at
+    events. `contention`: sum of `present` over these rounds, or its integral over these seconds.
     """
 
     time: float = 0.0
@@ -39,7 +39,7 @@ class Timer:
     weight: float = 0.0
 
     def crowd(self, present: float, weight: float) -> None:
-        """Record the number of jobs over GPUs for `weight` more rounds or seconds."""
+        """Record the number of jobs divided by the number of GPUs, for `weight` more rounds or seconds."""
         self.present = present
         self.contention += weight * present
         self.weight += weight
@@ -59,17 +59,18 @@ class Job(ABC):
     kind : {"rigid", "strong-scaling", "adaptive"}
         What the policy may adapt.
     gpus : int or None
-        GPU count of a rigid job.  The submission of another job may have a count for which it was tuned.
+        GPU count of a rigid job; None for other jobs, whose submission may have a count for which it was
+        tuned.
     allocation : Configuration or None
         Present configuration.
     place : tuple of (int, int) or None
         Nodes of the allocation with the GPUs on each, if a placer finds them.
     restart_until : float
-        Time in seconds until which the job restarts; in the past if it does not.
+        Time in seconds until which the job restarts; in the past if it is not restarting.
     started : float
-        Time in seconds at which it first got GPUs; NaN before.
+        Time in seconds at which the job first got GPUs; NaN before.
     restarts : int
-        Number of changes of its allocation after the first start.
+        Number of changes of the job's allocation after the first start.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
@@ -158,7 +159,7 @@ class Job(ABC):
     def true_seconds(self, configuration: Configuration) -> float:
         """Return the seconds to completion under a configuration, through all remaining levels.
 
-        The result is from `profile`, the truth in a simulation: it is for oracles and metrics.
+        The result uses `profile`, the true profile in a simulation, so it is meant for oracles and metrics.
         """
         clock = self.profile.clock(configuration)
         if not math.isfinite(clock[-1]):
@@ -178,11 +179,11 @@ def job_gpus(submission: JobSubmission, kind: Kind) -> int | None:
 
 
 def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> Profile:
-    """Return the profile by which a job runs: its application's, within the user's limits and its kind.
+    """Return the profile by which a job runs: its application's, within the limits of its user and kind.
 
-    `kind`: as :func:`job_kind` returns it. If the batch size is not adapted, it is the submission's, and the
-    user's limit for adaptation has no effect; the same holds for profiles without batch sizes. The result
-    is the same object for equal arguments.
+    `kind`: as :func:`job_kind` returns it. If the batch size is not adapted, it is the submission's. The
+    user's limit on the batch size has no effect then, or if the profile has no batch sizes. The result is the
+    same object for equal arguments.
     """
     if kind != "adaptive":
         profile = application.at_fixed_batch(submission.batch_size)

@@ -1,10 +1,10 @@
 """Nodes that come, go, fail and are repaired over a simulation.
 
-The working nodes of a type are the first numbers that are not down (:func:`working_nodes`).  When their
-number falls, the last ones leave; when a node fails, the others keep their numbers.
+If a type has n working nodes, they have the first n numbers that are not down (:func:`working_nodes`).  When
+n falls, the nodes with the last numbers leave; when a node fails, all other nodes keep their numbers.
 
 Failures are drawn before a simulation (:func:`draw_failures`).  A node fails after an exponential time with a
-given mean and is repaired after a random time; nodes are independent.
+given mean and is repaired after a random time, independently of other nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 
 @dataclass(frozen=True)
 class NodeChange:
-    """From `time` (seconds) on, a GPU type has `nodes` nodes; the last ones come and go."""
+    """From `time` (seconds) on, a GPU type has `nodes` nodes; those with the last numbers come and go."""
 
     time: float
     type: str
@@ -52,7 +52,7 @@ class _Repair:
 
 
 def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
-    """Return the numbers of the working nodes: the first ones that are not down."""
+    """Return the numbers of the working nodes: the first numbers that are not down."""
     if not down:
         return list(range(type.nodes))
     return list(islice((node for node in count() if node not in down), type.nodes))
@@ -61,8 +61,8 @@ def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
 class NodeEvents:
     """Events of the nodes of a cluster, in order of time.
 
-    `cluster`: its nodes are changed when events are played. `down`: nodes of each type that do not work.
-    Those that are given at the beginning are never repaired.
+    `cluster`: its nodes change when events are played. `down`: nodes of each type that do not work. Nodes
+    that are down at the beginning are never repaired.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ Rules (thesis section 3.3.1):
 
 (a) a job that requests part of a node gets it on one node,
 (b) a job that requests whole nodes gets whole nodes,
-(c) if free GPUs are too scattered for that, some jobs are evicted and placed again.
+(c) if free GPUs are too scattered for (a) or (b), some jobs are evicted and placed again.
 
 A job with an unchanged configuration keeps its nodes, unless it is evicted.  Two distributed jobs, that is,
 jobs on more than one node, never share a node, because their traffic would share its network card.
@@ -13,11 +13,11 @@ If configurations are powers of two within a node of 2^k GPUs, and whole nodes b
 fits by its counts can be placed.  Jobs are placed from the largest to the smallest.  Let the largest job
 without a place want g GPUs of a node, while at least g GPUs are free in all.  A node with 0 < f < g free GPUs
 has jobs smaller than g on at least g - f of its GPUs, because 2^k - f is not a multiple of g.  So only
-smaller jobs are evicted, and the smallest ones always fit. On nodes of other sizes the same holds for jobs
-that keep the limits of :class:`copter.problems.cluster.cluster.GpuLimit`, as Sia's do. Other counts (6 GPUs
-on nodes of 4) are placed heuristically: whole nodes, and the remainder on a node that no other distributed
-job uses. A job without a place has no GPUs until the policy is asked again. AFS' network packing has the same
-counts, with its Proposition 1 (appendix E); :mod:`copter.problems.afs.allocation` adjusts its shares.
+smaller jobs are evicted, and the smallest ones always fit. On nodes of other sizes, all jobs can be placed if
+they keep the limits of :class:`copter.problems.cluster.cluster.GpuLimit`, as Sia's jobs do. Other counts (6
+GPUs on nodes of 4) are placed heuristically: whole nodes, and the remainder on a node that no other
+distributed job uses. A job without a place has no GPUs until the policy is asked again. AFS' network packing
+(Proposition 1, appendix E) uses the same counts; :mod:`copter.problems.afs.allocation` adjusts its shares.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _NONE: frozenset[int] = frozenset()
 class Placed:
     """Result of a placer.
 
-    `places`: the place of every placed job; a configuration where GPUs are only counted. `evicted`: jobs with
-    a configuration but without nodes: they have no GPUs until the policy is asked again. `moved`: jobs that
+    `places`: the place of every placed job; a configuration if GPUs are only counted. `evicted`: jobs with a
+    configuration but without nodes, which have no GPUs until the policy is asked again. `moved`: jobs that
     kept their configuration and changed nodes.
     """
 
@@ -50,11 +50,11 @@ class Placed:
 
 
 class SiaPlacer:
-    """A placer with the three rules; nodes that a policy chose itself are checked and used unchanged.
+    """A placer that follows the three rules; it checks nodes that a policy chose itself, and uses them.
 
-    `sharing`: if a distributed job finds no place otherwise, it may share a node with another one, as in the
-    simulators of Gavel and Pollux. Only jobs whose GPU count is not among the cluster's configurations need
-    this.
+    `sharing`: if there is no other place for a distributed job, it may share a node with another distributed
+    job, as in the simulators of Gavel and Pollux. Only jobs whose GPU count is not among the cluster's
+    configurations need to share nodes.
     """
 
     def __init__(self, *, sharing: bool = False) -> None:
@@ -71,9 +71,9 @@ class SiaPlacer:
         """Find nodes for every job with a configuration.
 
         `cluster`: has the number of working nodes. `down`: failed nodes of each type. `held`: present places
-        of jobs; a place on nodes that are gone has no effect. `wanted`: its order breaks ties. `fixed`: jobs
-        that keep their nodes while their configuration does not change. A job that stays keeps the same
-        Placement object.
+        of jobs; a place on nodes that are gone has no effect. `wanted`: the policy's choice for each job; its
+        order breaks ties. `fixed`: jobs that keep their nodes while their configuration does not change. A
+        job that stays on its nodes keeps its Placement object.
         """
         by_type: dict[str, dict[str, Allocation]] = {type.name: {} for type in cluster.types}
         for name, want in wanted.items():
@@ -99,12 +99,12 @@ class SiaPlacer:
 
 
 def placer_for(policy: Policy) -> SiaPlacer:
-    """Return the placer for a policy; for policies of rigid jobs, distributed jobs may share nodes."""
+    """Return the placer for a policy; under a policy of rigid jobs, distributed jobs may share nodes."""
     return SiaPlacer(sharing=policy.kind == "rigid")
 
 
 def _is(nodes: _Nodes, want: Allocation) -> bool:
-    """Return whether nodes of the same type satisfy a policy's choice."""
+    """Return whether nodes of the wanted type satisfy a policy's choice."""
     if isinstance(want, Placement):
         return nodes == want.nodes
     return len(nodes) == want.nodes and sum(gpus for _, gpus in nodes) == want.gpus
@@ -123,8 +123,8 @@ def _parts(want: Configuration, size: int) -> list[int]:
 class _Pool:
     """The nodes of one type with their free GPUs.
 
-    There is a heap of nodes for each number of free GPUs. A heap contains at least all its nodes; an outdated
-    entry is dropped when it reaches the top.
+    There is a heap of nodes for each number of free GPUs. A heap contains at least the nodes with this
+    number; an outdated entry is dropped when it reaches the top.
     """
 
     def __init__(self, type: GpuType, down: frozenset[int], sharing: bool) -> None:
@@ -232,9 +232,9 @@ class _Pool:
     def _find(
         self, parts: list[int], own: _Nodes, stay: Collection[str], *, apart: bool
     ) -> tuple[_Nodes, list[str]]:
-        """Return nodes for a job, if possible its own, and the jobs to evict for it.
+        """Return nodes for a job, if possible its own ones, and the jobs to evict for it.
 
-        The nodes are empty if this is impossible.  With `apart`, nodes that a distributed job uses are
+        The nodes are empty if there is no place.  With `apart`, nodes that a distributed job uses are
         excluded.
         """
         found: dict[int, int] = {}
@@ -252,7 +252,7 @@ class _Pool:
         return tuple(sorted(found.items())), victims
 
     def _open(self, node: int, found: Collection[int], apart: bool) -> bool:
-        """Return whether a job that has the nodes `found` may use another node, if it has room."""
+        """Return whether a job that has the nodes `found` may also use `node`, if this node has room."""
         return node not in found and not (apart and self.distributed[node])
 
     def _own(self, gpus: int, own: _Nodes, found: Collection[int], apart: bool) -> int | None:
@@ -302,7 +302,10 @@ class _Pool:
 
 
 def _victims(jobs: list[tuple[int, str]], need: int) -> list[tuple[int, str]]:
-    """Return the fewest jobs, given by ascending size, that free `need` GPUs; empty if all do not suffice."""
+    """Return as few jobs as possible that free `need` GPUs; none if all of them do not suffice.
+
+    `jobs`: sizes and names, ascending.
+    """
     for one in jobs:
         if one[0] >= need:
             return [one]

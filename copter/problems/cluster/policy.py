@@ -101,16 +101,16 @@ class ClusterState:
 
 
 def pinned(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration]:
-    """Return the configurations of running jobs that must not be preempted.
+    """Return the configurations of running jobs that must not be preempted, by name of the job.
 
-    `free`: number of free GPUs of each type, from which the method subtracts those of the jobs. The result is
-    by name of the job; a job whose GPUs do not exist any more is left out.
+    `free`: number of free GPUs of each type, from which the function subtracts the GPUs of these jobs. A job
+    whose GPUs do not exist any more is left out.
     """
     return kept((job for job in jobs if not job.submission.preemptible), free)
 
 
 def kept(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration]:
-    """Return the configurations of running jobs, as far as their GPUs still exist, as :func:`pinned` does."""
+    """Return the configurations of running jobs whose GPUs still exist; `free` is as in :func:`pinned`."""
     there: dict[str, Configuration] = {}
     for job in jobs:
         held = job.allocation
@@ -126,10 +126,11 @@ class Policy(Protocol):
     Attributes
     ----------
     kind : {"adaptive", "strong-scaling", "rigid"}
-        The most that it adapts of a job: batch size and GPU count, the count only, or neither.  The simulator
-        gives it more flexible jobs as jobs of this kind; it must respect less flexible jobs.
+        The most that the policy adapts of a job: batch size and GPU count, the count only, or neither.  The
+        simulator presents a more flexible job as a job of this kind.  The policy must not adapt a less
+        flexible job beyond the job's own kind.
     round_seconds : float or None
-        Default length of its rounds; None if it is asked at events.
+        Default length of the policy's rounds; None if the policy is asked at events.
     """
 
     name: str
@@ -142,7 +143,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """A policy that can say why a job has what it has."""
+    """A policy that can explain the allocation of a job."""
 
     def why(self, job: str) -> Sequence[str]:
         """Return sentences about a job in the last round; empty if the policy knows nothing about it."""
@@ -153,15 +154,15 @@ class WarmsUp(Protocol):
     """A policy that can do work before its first round, such as to import modules."""
 
     def warm_up(self) -> None:
-        """Do what would make the first round slow; called before that round, also more than once."""
+        """Do what would make the first round slow; called before that round, once or more often."""
 
 
 class Estimator(Protocol):
-    """Knowledge of the jobs' profiles: an estimator sets :attr:`.jobs.Job.seen`."""
+    """Knowledge of the jobs' profiles; an estimator sets :attr:`.jobs.Job.seen`."""
 
     def observe(self, now: ClusterState) -> None:
         """Update the known profiles before the policy is asked, from arrivals and from jobs that ran."""
 
     def profiling_seconds(self, job: Job) -> float:
-        """Return the seconds by which profiling delays a job's first start, on its GPUs; 0 by default."""
+        """Return the seconds of profiling in a job's first start, while it holds its GPUs; 0 by default."""
         return 0.0

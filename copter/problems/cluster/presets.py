@@ -7,14 +7,14 @@ homogeneous-64     16 nodes of 4 T4: thesis 3.4.3
 heterogeneous-64   6 nodes of 4 T4, 3 of 8 RTX 2080 Ti, 2 of 8 A100: thesis 3.4.3
 physical-44        3 nodes of 8 RTX 2080 Ti, 2 of 8 A100, 1 of 4 Quadro RTX 6000: thesis 3.4.3
 pollux-64          16 nodes of 4 T4 (AWS g4dn.12xlarge): Pollux section 5.1
-pai-N              the seven GPU types of the authors of the thesis' chapter 4, about N GPUs in all
+pai-N              the seven GPU types of the cluster of the thesis' chapter 4, about N GPUs in all
 shockwave-N        nodes of 4 Quadro RTX 5000, N = 32, 64, 128, 256 in the paper: Shockwave section 8.1
 afs-64             16 nodes of 4 GTX 1080: AFS section 5.1
 philly-ID          a virtual cluster of Microsoft's trace, ID such as 6214e9 (AFS Table 3); nodes of 8 GPUs
 elasticflow-N      nodes of 8 A100, N = 128 on the authors' testbed
 gavel-N            N GPUs of each of V100, P100 and K80 in nodes of 4: Gavel's simulated clusters, as its
                    artifact's `cluster_specs_heterogeneous.json` counts them
-NAME-xK            any of these with K times the nodes of each type; K is a number such as 2 or 0.5
+NAME-xK            the cluster NAME with K times the nodes of each type; K is a number such as 2 or 0.5
 ================== ==========================================================================================
 """
 
@@ -35,7 +35,7 @@ PAI_GPU_TYPES = (
     GpuType("a10-pcie", 4, 8),
     GpuType("a100-pcie", 4, 8),
 )
-"""The cluster of the PAI authors, with 256 GPUs."""
+"""GPU types of the cluster pai-256."""
 
 VIRTUAL_CLUSTERS = {
     "0e4a51": 1846,

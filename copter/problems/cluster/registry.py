@@ -158,7 +158,7 @@ class _Names(dict[str, Any]):
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Return whether a value is of a type; True for objects that a command line cannot express."""
+    """Return whether a value has the type of a hint; True for objects that a command line cannot express."""
     if hint is Any or not isinstance(value, _TYPED):
         return True
     if get_origin(hint) in (Union, UnionType):

@@ -1,12 +1,12 @@
-"""Rounds of a policy: it is asked about a cluster, and its decision is carried out.
+"""Rounds of a policy: the policy is asked about a cluster, and its decision is carried out.
 
 The same code runs in the simulator and on a live cluster.  A cluster is a :class:`World`: a clock, nodes,
-jobs that report their progress, and the methods start, resize and stop.  :class:`ClusterRounds` reads its
-state, updates the estimator, asks the policy, checks the decision, calls the placer, and applies the changes
-to the world.  A policy cannot distinguish worlds.
+jobs that report their progress, and the methods start, resize and stop.  :class:`ClusterRounds` reads the
+world's state, updates the estimator, asks the policy, checks the decision, calls the placer, and applies the
+changes to the world.  A policy cannot distinguish worlds.
 
-Deciding does not change the world.  A live cluster continues in the meantime, and decisions for jobs that
-have ended by then are ignored.
+Deciding does not change the world.  A live cluster continues during the decision, and decisions for jobs that
+ended in that time are ignored.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class ClusterRounds(Generic[_AnyJob]):
     """A policy that schedules a world.
 
     `policy`: a new policy. `round_seconds`: replaces the policy's own; only for a policy with rounds.
-    `placer`: without one, GPUs are counted, not placed. `estimator`: without one, the policy knows the jobs'
-    true profiles. `index`: number of calls of the policy.
+    `placer`: without a placer, GPUs are counted, not placed. `estimator`: without an estimator, the policy
+    knows the jobs' true profiles. `index`: number of calls of the policy so far.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ any order.  An empty field counts as absent:
   3.4.3); ``num_replicas`` is another name of ``tuned_gpus``;
 - ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
 - ``tenant``: user, group or virtual cluster;
-- ``priority``: an integer; jobs with a larger one come first, under policies that know priorities;
+- ``priority``: an integer; jobs with a larger priority come first under policies that know priorities;
 - ``deadline``: time in seconds since the start by which the job should complete, for policies that may delay
   it.
 """
@@ -69,17 +69,17 @@ class JobSubmission:
     reserved : bool
         True if the job must get GPUs in every round from its submission on.
     batch_size : int, optional
-        Batch size of a job that is not adaptive, or for which an adaptive one was tuned; default: the
-        profile's initial one.
+        Batch size of a job that is not adaptive, or the size for which an adaptive job was tuned; default:
+        the profile's initial size.
     tuned_gpus : int, optional
-        GPU count of a job that is not rigid under a policy that cannot adapt it.
+        GPU count that a job of another kind than rigid has under a policy that cannot adapt the count.
     min_gpus, max_gpus, max_batch_size : int, optional
         Limits of the user (thesis section 3.3.1).
     tenant : str
         User, group or virtual cluster, if the trace has it.
     deadline : float, optional
-        Time in seconds since the start by which the job should complete; until then it may wait for cheaper
-        hours.
+        Time in seconds since the start by which the job should complete; a policy may let the job wait for
+        cheaper hours if it can still complete by then.
     priority : int
         Jobs with a larger number come first under policies that know priorities, such as "queue".
     """
@@ -129,7 +129,7 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
     path : path
         CSV file, see the module.
     applications : collection of str, optional
-        Known applications; another one in the file is an error.
+        Known applications; any other application in the file is an error.
 
     Returns
     -------

@@ -2,8 +2,8 @@
 
 A job's profile is a throughput model for each GPU type (:mod:`copter.problems.cluster.profiles.throughput`)
 and one efficiency for all types.  The efficiency at the present level of the job counts as known, because
-executors report the gradient noise every 30 seconds.  Throughput is learned.  A running job and a profiling
-run report the time of their step every 30 seconds, each with noise:
+executors report the gradient noise every 30 seconds.  Throughput is learned.  A running job reports the time
+of its step every 30 seconds, and a profiling run once for each batch size.  Each report has noise:
 
     reported = true exp(e),   e ~ N(0, sigma^2)
 
@@ -41,7 +41,7 @@ _PROFILING_GPU_HOURS = 0.1
 
 
 class Oracle(Estimator):
-    """Complete knowledge of all profiles; the 1 to 10 GPU-hours of profiling for each job are not charged."""
+    """Complete knowledge of all profiles, without the cost of 1 to 10 GPU-hours of profiling for each job."""
 
     def observe(self, now: ClusterState) -> None:
         """Do nothing."""
@@ -50,9 +50,9 @@ class Oracle(Estimator):
 class _Heard(Learned):
     """State of the reports of one job.
 
-    `memories`: models of earlier jobs, which its reports update. `since`: time of its last change of
-    allocation. `heard_until`: running time that reports cover. `run_seconds`: its running time at the last
-    observation.
+    `memories`: models of earlier jobs, which the job's reports update. `since`: time of the last change of
+    the job's allocation. `heard_until`: running time that reports cover. `run_seconds`: running time of the
+    job at the last observation.
     """
 
     def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
@@ -63,14 +63,17 @@ class _Heard(Learned):
 
 
 class _Memory:
-    """Models of jobs of one kind at one speed; for each type the model with the most reports."""
+    """Models of jobs of one kind, scaled to one speed; for each type the model with the best reports."""
 
     def __init__(self) -> None:
         self.models: dict[str, ThroughputParameters] = {}
         self._reports: dict[str, tuple[bool, int]] = {}
 
     def take(self, known: Learned, types: Iterable[str]) -> None:
-        """Keep the newly fitted models of some types, if they are based on at least as many reports."""
+        """Keep a newly fitted model of a type if its reports are at least as good as those of the kept one.
+
+        Reports on several GPUs are better than reports on single GPUs only; then more reports are better.
+        """
         news = set(types)
         others = {type: model for type, model in self.models.items() if type not in news}
         models, slower = known.parameters(), known.slower(others or self.models)
@@ -118,7 +121,7 @@ class NoProf:
         return 0.0
 
     def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
-        """Return the state for a new job."""
+        """Return the state of the reports of a new job."""
         return _Heard(profile, types)
 
     def _profile(self, known: _Heard) -> Iterable[str]:
@@ -131,7 +134,7 @@ class NoProf:
             known.since, known.heard_until = job.since, known.run_seconds
         known.run_seconds = job.run_seconds
         held, reports = job.allocation, int((job.run_seconds - known.heard_until) // self._every)
-        if held is None or not reports:  # it lost its GPUs to a failure, or ran for less than a report
+        if held is None or not reports:  # it lost its GPUs to a failure, or has no new report
             return False
         known.heard_until += reports * self._every
         local_batch, seconds = self._step(known.job, held, min(job.level, known.job.n_levels - 1))
@@ -244,17 +247,18 @@ class TypeBlind(NoProf):
 
 
 def _profiled_batches(initial: int, largest: int) -> Ints:
-    """Return ascending local batch sizes to profile, from the smallest to the largest that fits.
+    """Return ascending local batch sizes to profile, from a quarter of the initial one to the largest.
 
-    `initial`, `largest`: the job's initial batch size, and the most examples that fit on the GPU. The result
-    has at most `_PROFILED_BATCHES` sizes.
+    `initial`, `largest`: the job's initial batch size, and the most examples that fit on the GPU. If fewer
+    than `initial` examples fit, the first size is a quarter of `largest`. The result has at most
+    `_PROFILED_BATCHES` sizes.
     """
     first = max(1, min(initial, largest) // 4)
     return np.unique(np.geomspace(first, largest, _PROFILED_BATCHES).round().astype(np.int64))
 
 
 def make_estimator(name: str, seed: int = 0) -> Estimator:
-    """Return a new estimator by its name; `seed` is for the noise of its reports."""
+    """Return a new estimator by its name; `seed` is the random seed of the noise of its reports."""
     makers: dict[str, Callable[[], Estimator]] = {
         "oracle": Oracle,
         "bootstrap": lambda: Bootstrap(seed=seed),
@@ -269,7 +273,7 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
 
 
 class _LinearBeyond(Profile):
-    """A profile that is measured up to some GPUs of each type, and linear beyond.
+    """A profile that is measured up to some number of GPUs of each type, and linear beyond it.
 
     `measured`: largest GPU count on which the job ran, by type. `first`: GPU count beyond which the speed of
     a job that never ran is constant.
@@ -296,7 +300,7 @@ class _LinearBeyond(Profile):
         return truth
 
     def row(self, configurations: Configurations, level: int) -> Row:
-        """Return a row that is linear beyond the largest measured or the smallest feasible count."""
+        """Return a row that is linear beyond the largest measured count, or the smallest feasible one."""
         columns, values = self.truth.row(configurations, level)
         types, gpus = configurations.type_index[columns], configurations.gpus[columns]
         values = np.array(values, np.float64)
@@ -316,14 +320,15 @@ class _LinearBeyond(Profile):
 class _Overestimate(Estimator):
     """An estimator that overestimates first: speed is linear in the GPUs until a job has run on them.
 
-    Let k be the largest GPU count of a type on which the job ran, v(k) its speed there, and g another count:
+    Let v(g) be the true speed of a job on g GPUs of a type, and k the largest count on which the job ran:
 
-        est(g) = v(g)            if it ran on g GPUs, or on more: shrinking to measure costs milliseconds
+        est(g) = v(g)            if g <= k: the job shrinks for a measurement within milliseconds
                  v(k) g / k      otherwise
 
-    For a type on which the job never ran, the speed of one GPU (or of the fewest that it can use) is known,
-    because its first iterations measure it before the share is fixed.  For a job that never ran at all, the
-    speed is constant beyond its fair share: the GPUs of the cluster over the number of jobs at its arrival.
+    For a type on which the job never ran, the speed of one GPU (or of the fewest that the job can use) is
+    known, because the job's first iterations measure it before its share is fixed.  For a job that never ran
+    at all, the speed is constant beyond its fair share: the GPUs of the cluster divided by the number of jobs
+    at its arrival.
 
     Source: AFS, section 4.5 ("overestimate first and re-adjust later").
     """

@@ -1,20 +1,21 @@
 """Fit of the throughput model to measured times of training steps.
 
-The parameters minimise the root mean squared logarithmic error of T_iter, and of T_grad where it was measured
-as well, subject to alpha, beta >= 0 and 1 <= gamma <= 10, by L-BFGS-B with the exact gradient.  With
+The model and its symbols are those of :mod:`copter.problems.cluster.profiles.throughput`.  The fit minimises
+the mean squared logarithmic error of T_iter, plus that of T_grad if T_grad was measured, subject to
+alpha, beta >= 0 and 1 <= gamma <= 10.  The method is L-BFGS-B with the exact gradient.  With
 x = T_grad / T_iter and y = T_sync / T_iter
 
     d log T_iter / d T_grad = x^(gamma - 1) / T_iter,  the same with y for T_sync,
     d log T_iter / d gamma  = (x^gamma log x + y^gamma log y) / gamma.
 
-A parameter that the measurements do not determine is 0: the job is assumed to scale perfectly until it has
-run in that way (prior-driven exploration).  This holds for alpha_local before several GPUs of one node were
-used, for alpha_node before several nodes were used, and for each beta before three GPUs were used in the same
-way.
+A parameter of T_sync is 0 until the measurements determine it: the job is assumed to scale perfectly until
+then (prior-driven exploration).  alpha_local is 0 until the job used several GPUs of one node, and alpha_node
+until it used several nodes.  beta_local and beta_node are 0 until the job used three GPUs or more, on one
+node or on several nodes respectively.
 
 Source: Pollux section 4.1 (online model fitting, prior-driven exploration).  Pollux sets alphas to 0 by the
-largest numbers of GPUs and nodes that were used; the results agree once a job ran both within and across
-nodes.
+largest numbers of GPUs and nodes that were used.  Both rules agree once a job ran both within a node and
+across nodes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _STARTS = (1.1, 2.0, 5.0)
 """Values of gamma from which the fit starts."""
 _TINY = 1e-12
 _LEAST_BETA = 1e-6
-"""Least beta_grad over the median time of an example: a pass takes time, whatever noisy reports show."""
+"""Value of beta_grad, relative to the median time of an example, if the fit of a pass is 0 by noise."""
 
 
 class _StepMeasurements(NamedTuple):
@@ -118,7 +119,7 @@ def _scales(data: _StepMeasurements) -> Floats:
 
 
 def _start(data: _StepMeasurements, gamma: float) -> Floats:
-    """Return start values: least squares for T_grad, then, with it and gamma fixed, for T_sync."""
+    """Return start values: least squares for T_grad, then for T_sync with T_grad and gamma fixed."""
     from scipy.optimize import nnls
 
     if data.grad_seconds is not None:

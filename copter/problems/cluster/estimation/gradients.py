@@ -81,8 +81,8 @@ class NoiseEstimator:
         """Add the gradients of one step.
 
         `gradients`: the gradient of each replica and accumulated pass. A single gradient is differenced with
-        the one of the step before, if that had the same number of examples. `local_batch`: b, examples of
-        each gradient.
+        the single gradient of the step before, if both have the same number of examples. `local_batch`: b,
+        examples of each gradient.
         """
         gradients = np.atleast_2d(np.asarray(gradients, np.float64))
         if not gradients.size:
@@ -91,7 +91,7 @@ class NoiseEstimator:
             self._last = None
             self._take(_replica_statistics(gradients), len(gradients), local_batch)
         elif self._last is not None and self._last[1] == local_batch:
-            # Each gradient is in one pair: pairs that share one are not independent.
+            # Each gradient is in at most one pair, because two pairs with a common gradient are dependent.
             self._take(_replica_statistics((self._last[0], gradients[0])), 2, local_batch)
             self._last = None
         else:
@@ -101,7 +101,7 @@ class NoiseEstimator:
         """Add the gradients of one step, two or more, by their norms: see `_norm_statistics`.
 
         `mean_square`, `square_of_mean`: mean of the gradients' squared norms, and squared norm of their mean.
-        `count`: R, number of gradients. `local_batch`: b, examples of each.
+        `count`: R, number of gradients. `local_batch`: b, examples of each gradient.
         """
         self._last = None
         self._take(_norm_statistics(mean_square, square_of_mean, count), count, local_batch)

@@ -3,22 +3,23 @@
 The model of a GPU type follows the first of these rules that applies:
 
 1. the job ran on several GPUs of the type: the model that fits all its reports (:mod:`.fit`);
-2. it ran on several GPUs of another type: the type's own model of a pass, fitted to its reports on one GPU,
-   and the other type's synchronisation times the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes,
-   which is
+2. the job ran on one GPU of the type B, and on several GPUs of another type A: B's own model of a pass,
+   fitted to the reports on one GPU, and A's synchronisation times the ratio
+   rho = T_grad,B(m0) / T_grad,A(m0) of their passes.  At the batch size m0 the result is
 
        est-xput_B(N) = xput_B(1) / xput_A(1) xput_A(N)                                          (3.1)
 
-   at the batch size m0 of the ratio;
-3. neither: its own model of a pass, and perfect scaling, without time for synchronisation.
+3. otherwise: the type's own model of a pass, and perfect scaling, without time for synchronisation.
 
-Without profiling, a type on which the job never ran has no model of a pass.  It counts as fast as the types
-on which the job ran; before the job ran at all, a pass takes the same nominal time on all types.
+Without profiling, a type on which the job never ran has no model of a pass.  Its model is that of the type on
+which the job ran, preferably on several GPUs.  Before the job ran at all, a pass takes the same nominal time
+on all types.
 
-Models of an earlier job of the same user and application precede rules 2 and 3.  A type on which the job
-never ran has the earlier model, times the geometric mean of T_grad(m0) over the earlier T_grad(m0) of the
-types on which it ran.  So only the ratios between types are adopted.  A type on which it ran on one GPU has
-its own pass, and the earlier synchronisation scaled as in (3.1).
+Models of an earlier job of the same user and application take precedence over rules 2 and 3.  A type on which
+the job never ran has the earlier model, scaled by the ratio of T_grad(m0) to the earlier T_grad(m0).  This
+ratio is a geometric mean over the types on which the job ran, so only the ratios between types are adopted.
+A type on which the job ran on one GPU has its own model of a pass, and the earlier synchronisation scaled as
+in (3.1).
 
 Source: Sia, thesis section 3.3.2, and 6.2 for the earlier jobs; the fit is that of Pollux, section 4.1.
 """
@@ -54,8 +55,8 @@ class StepReports:
     def add(self, nodes: int, gpus: int, local_batch: int, log_seconds: float, reports: int) -> bool:
         """Add the mean of some reports; return whether the model should be fitted again.
 
-        This is the case if the job ran on these nodes and GPUs for the first time, or the number of reports
-        has doubled.
+        It should if the job ran on this number of nodes and GPUs for the first time, or if the number of
+        reports on the type reached a power of two.
         """
         at = self.keys.setdefault((nodes, gpus, local_batch), len(self.mean))
         if at == len(self.mean):
@@ -70,7 +71,7 @@ class StepReports:
         return new or doubled
 
     def forget(self, nodes: int, gpus: int, local_batch: int) -> None:
-        """Drop the reports of a combination."""
+        """Drop the reports with this number of nodes and GPUs and this local batch."""
         at = self.keys.pop((nodes, gpus, local_batch))
         del self.mean[at], self.count[at]
         self.keys = {key: place for place, key in enumerate(self.keys)}
@@ -91,8 +92,8 @@ class Learned:
     """Models of the throughput of one job, from its reports.
 
     `job`: profile whose limits, noise, and largest local batch of each type count as known. `types`: types of
-    the cluster; those on which the job cannot run are left out. `before`: models of similar earlier jobs, all
-    at one speed.
+    the cluster; types on which the job cannot run are left out. `before`: models of similar earlier jobs,
+    scaled to one speed.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Learned:
             own, before = self.fitted.get(type), self.before.get(type)
             if before is not None and not scaled[type]:
                 own = before.scaled(slower) if own is None else _bootstrapped(own, before, initial)
-            elif own is None:  # as fast as the types with reports, preferring those on several GPUs
+            elif own is None:  # as fast as a type with reports, preferably on several GPUs
                 earlier = next(iter(self.before.values()), NOMINAL)
                 own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else earlier
             elif not scaled[type] and scaled[best]:

@@ -6,13 +6,13 @@ GPUs on k nodes:
     T_grad = a + (1 - a) m / n                      work of an iteration, with a constant part a
     T_sync = 0 (n = 1), else s_local (k = 1), else s_node (1 + log2(k) / 8)       all-reduce
     T_iter = (T_grad^g + T_sync^g)^(1/g)            overlap of the two, g = 1.6
-    efficiency = (noise + 1) / (noise + m)          noise: gradient noise scale over M0, rises with progress
+    efficiency = (noise + 1) / (noise + m)          noise: gradient noise scale / M0, rises with progress
     goodput = speed(type) max_m  m / T_iter(m) efficiency(m),   1 <= m <= m_max
 
 The form is that of Pollux (section 3.1 and 3.2, equations 6 to 11) and Sia (thesis section 3.3.2), with two
-simplifications.  The all-reduce grows with the logarithm of the nodes, so that it stays meaningful on
-hundreds of nodes.  A type has a speed but no scaling of its own.  Pollux' own model, one for each type, is in
-:mod:`.goodput`.
+simplifications.  The time of an all-reduce grows with the logarithm of the number of nodes, so that it stays
+meaningful on hundreds of nodes.  GPU types differ in speed, not in scaling.  The model of Pollux, with
+parameters for each type, is in :mod:`.goodput`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _LEVELS = 8
 class Scaling:
     """Scaling of a training job; the module defines the symbols.
 
-    `m_max`: largest batch over the initial one. `noise`: gradient noise scale at the start and at the end of
-    training, over the initial batch. `overhead`: a. `sync`: s_local, s_node.
+    `m_max`: largest batch divided by the initial batch. `noise`: gradient noise scale at the start and at the
+    end of training, divided by the initial batch. `overhead`: a. `sync`: s_local, s_node.
     """
 
     m_max: float
@@ -47,9 +47,9 @@ class Scaling:
     sync: tuple[float, float]
 
     def speedup(self, gpus: Ints, nodes: Ints, noise: float) -> Floats:
-        """Return the goodput relative to one GPU without noise limits, for arrays of configurations.
+        """Return the goodput relative to one GPU at the initial batch, for arrays of configurations.
 
-        `noise`: gradient noise scale over the initial batch.
+        `noise`: gradient noise scale divided by the initial batch.
         """
         batch = np.geomspace(1.0, self.m_max, _BATCH_SIZES)[:, None]
         compute = self.overhead + (1.0 - self.overhead) * batch / gpus
@@ -88,7 +88,7 @@ class TrainingProfile(Profile):
         )
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """Return the throughput at the initial batch size, the only batch size of the profile in examples."""
+        """Return the throughput at the initial batch size, whatever `batch_size`."""
         if self.scaling.m_max == 1.0 and self.n_levels == 1:
             return self
         fixed = replace(self.scaling, m_max=1.0)

@@ -1,14 +1,15 @@
 """Goodput profiles: the speed of a job's progress under each configuration, as a function of its progress.
 
 A profile is a list of levels.  Level ``l`` is from progress ``progress[l-1]`` (0 for the first) to
-``progress[l]``. Within a level the job makes ``goodput`` units of progress per second, which depends on the
-configuration only.  A configuration with zero goodput cannot run the job; the Sia policy has no column for
-it.
+``progress[l]``. Within a level the job makes ``goodput`` units of progress per second, and its goodput
+depends on the configuration only.  A configuration with zero goodput cannot run the job; the Sia policy has
+no column for such a configuration.
 
 A subclass defines the speeds in one method, :meth:`Profile.speeds`.  The user's limits (thesis section 3.3.1)
-and the derived quantities (for a cluster, for a configuration, over time) are the same for all subclasses.  A
-profile that has batch sizes also defines the batch size of a job (:meth:`Profile.best_batch`), and its speed
-with another limit or a fixed batch size (:meth:`Profile.with_max_batch`, :meth:`Profile.at_fixed_batch`).
+and the derived quantities (for a cluster, for a configuration, over time) are computed in one way for all
+subclasses.  A profile that has batch sizes also defines the batch size of a job (:meth:`Profile.best_batch`),
+and its speed with another limit or a fixed batch size (:meth:`Profile.with_max_batch`,
+:meth:`Profile.at_fixed_batch`).
 
 Sources: goodput = throughput x statistical efficiency (Pollux section 3; Sia, thesis section 3.3.2).
 """
@@ -46,8 +47,8 @@ class Profile(ABC):
     progress : (L,) array_like
         Progress at which each level ends, ascending; the last one is the work of the whole job.
     calibration : float
-        The job runs at goodput / calibration.  The authors divide goodputs by it to match measured run times.
-        It does not change the goodput for policies, which normalise it.
+        The job runs at goodput / calibration.  The thesis' authors divide goodputs by this factor to match
+        measured run times.  It does not change the goodput that policies read, because they normalise it.
 
     Raises
     ------
@@ -84,7 +85,7 @@ class Profile(ABC):
         self._variants: dict[Hashable, Self] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy or a pickle has: everything but the quantities that are derived when needed."""
+        """Return what a copy or a pickle has: all attributes, without the derived quantities."""
         derived = {name: dict[Any, Any]() for name in ("_rows", "_clocks", "_curves", "_variants")}
         return vars(self) | derived | {"_rows_for": None}
 
@@ -96,7 +97,7 @@ class Profile(ABC):
         return other
 
     def _variant(self, key: Hashable, **changes: Any) -> Self:
-        """Return a copy with other attributes, the same object for the same key."""
+        """Return a copy with other attributes; calls with equal keys return the same object."""
         if key not in self._variants:
             self._variants[key] = self._changed(**changes)
         return self._variants[key]
@@ -113,7 +114,7 @@ class Profile(ABC):
         return None
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice | None:
-        """Return the job's batch under a configuration that can run it; None without batch sizes."""
+        """Return the job's batch under a configuration that can run it; None if there are no batch sizes."""
         return None
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
@@ -136,7 +137,7 @@ class Profile(ABC):
         return self
 
     def steps(self, level: int) -> float:
-        """Return the training steps in a unit of progress at a level; 1 without a batch size."""
+        """Return the training steps per unit of progress at a level; 1 unless the batch size is fixed."""
         return 1.0
 
     # ---- derived quantities ----------------------------------------------------------------------
@@ -156,7 +157,7 @@ class Profile(ABC):
         return np.searchsorted(self.progress, progress, side="right").clip(max=self.n_levels - 1)
 
     def checkpoint(self, progress: float) -> float:
-        """Return the progress of the last checkpoint: at an end of a level, or at a hundredth of the work."""
+        """Return the progress at the last checkpoint: the end of a level or a multiple of work / 100."""
         step = self.work / _CHECKPOINTS
         passed = self.progress[self.progress <= progress]
         return max(math.floor(progress / step) * step, float(passed[-1]) if passed.size else 0.0)
@@ -205,14 +206,14 @@ class Profile(ABC):
         return self._rows[level]
 
     def goodput(self, configurations: Configurations, level: int) -> Floats:
-        """Return the goodput under each configuration of a cluster, 0 where it cannot run, shape (n,)."""
+        """Return the goodput under each configuration of a cluster, (n,); 0 if it cannot run the job."""
         dense = np.zeros(len(configurations))
         columns, values = self.row(configurations, level)
         dense[columns] = values
         return dense
 
     def curve(self, configuration: Configuration) -> Floats:
-        """Return the goodput by level under any configuration, also outside the cluster's set; read-only."""
+        """Return the goodput by level under any configuration, also one that no cluster has; read-only."""
         if configuration not in self._curves:
             nodes, gpus, type = configuration
             one = Configurations((type,), np.zeros(1, np.int64), np.array([nodes]), np.array([gpus]))
@@ -224,8 +225,8 @@ class Profile(ABC):
     def clock(self, configuration: Configuration) -> Floats:
         """Return the seconds of running under a configuration until each level's end, beginning with 0.
 
-        The seconds are infinite where the job cannot run.  One interpolation in them advances a job by any
-        time, whatever the number of levels that it crosses.
+        The seconds are infinite where the job cannot run.  One interpolation in this array advances a job by
+        any time, whatever the number of levels in between.
         """
         if configuration not in self._clocks:
             steps = np.diff(self.progress, prepend=0.0)

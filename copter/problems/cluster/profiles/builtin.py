@@ -1,8 +1,8 @@
 """Goodput profiles of the papers' training jobs on four types of GPU, without the authors' data files.
 
 Noise, batch sizes and throughput models are fits to published measurements.  The noise of a level is the
-median over the measured batch sizes.  The parameters of t4 minimise the squared logarithmic error of goodput
-against Pollux' measurements, and those of the other types against the tables of Sia's authors.  The figures
+median over the measured batch sizes.  The parameters minimise the squared logarithmic error of goodput, for
+t4 against Pollux' measurements, and for the other types against the tables of Sia's authors.  The parameters
 are in builtin.toml, with the median error of a whole job's run time over the configurations.  Goodput does
 not determine some parameters, such as the division of a pass at the largest local batch into alpha and beta.
 The types are those of Sia's evaluation: t4 (4 per node), rtx (8), quad (4) and a100 (8).  The papers give
@@ -25,7 +25,7 @@ from copter.problems.cluster.profiles.throughput import ThroughputParameters
 
 @cache
 def _fitted() -> dict[str, Any]:
-    """Return the figures of each model."""
+    """Return the contents of builtin.toml, by model."""
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 

@@ -3,10 +3,11 @@
     GOODPUT(a, m) = THROUGHPUT(a, m) EFFICIENCY(m)                 examples a second        (6)
     m*(a) = argmax GOODPUT(a, m),   max(m0, K) <= m <= m_max                                (13)
 
-With a largest local batch b_max on each GPU, a batch of m on K GPUs takes p = ceil(m / (K b_max)) passes.
-Fewer passes do not fit, and more are never faster.  For a given p, goodput has one maximum in m, which
-golden-section search finds; all p are tried.  A profile counts progress in steps of the initial batch size:
-goodput over m0.
+Here a is a configuration with K GPUs, m a batch size, and m0 the initial batch size.  With a largest local
+batch b_max on each GPU, a batch of m on K GPUs takes p = ceil(m / (K b_max)) passes.  Fewer passes do not fit
+in memory, and more passes are never faster.  For a given p, goodput has one maximum in m, which
+golden-section search finds; all p are tried.  A profile counts progress in steps of the initial batch size,
+so its speed is goodput / m0.
 
 Sources: Pollux sections 3 and 4.1, equations 6 and 13; one throughput model for each GPU type, memory limits
 and gradient accumulation: Sia, thesis sections 3.3.1 and 3.3.2.
@@ -34,7 +35,7 @@ from copter.problems.cluster.profiles.throughput import (
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _SEARCH_STEPS = 24
-"""Steps of golden-section search: 24 reduce a factor of 100 in the batch size to 0.005%."""
+"""Steps of golden-section search: 24 steps narrow a range from m to 100 m to a relative width of 0.005%."""
 
 
 class TypeModel(NamedTuple):
@@ -96,7 +97,7 @@ def _stacked(models: Sequence[TypeModel]) -> tuple[Floats, Ints]:
 
 
 def _golden_section(value: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """Return the position of the one maximum of `value` between `low` and `high`, element by element."""
+    """Return the position of the only maximum of `value` between `low` and `high`, element by element."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = value(left), value(right)
     ends = (low, high)
@@ -199,14 +200,14 @@ class GoodputProfile(Profile):
         return self._variant(("fixed", size), batch_size=size)
 
     def steps(self, level: int) -> float:
-        """Return the steps at the fixed batch size that equal one at the initial one; 1 if none is fixed."""
+        """Return the steps at the fixed batch size that equal one initial step; 1 if no size is fixed."""
         if self.batch_size is None:
             return 1.0
         initial, size = self.limits.initial, self.batch_size
         return float(initial / (size * efficiency(self.noise[level], initial, size)))
 
     def with_max_batch(self, max_batch_size: int) -> Profile:
-        """Return the same job with a smaller limit on its batch size, at least the initial one."""
+        """Return the same job with a smaller limit on its batch size, but at least the initial size."""
         largest = min(self.limits.largest, max(max_batch_size, self.limits.initial))
         return self._variant(("largest", largest), limits=self.limits._replace(largest=largest))
 

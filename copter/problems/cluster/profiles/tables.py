@@ -1,9 +1,10 @@
 """Profiles from tables of measured goodput, and from simple rules for a number of GPUs.
 
-:class:`TableProfile` has a value for each configuration and level.  The others have one level and depend on
-the number of GPUs only, not on the nodes.  :class:`CountProfile` has measured values and
-:class:`PowerLawProfile` a formula.  :class:`ReplicaProfile` (batch inference) depends on the number of
-replicas that fit, and :class:`ServiceProfile` (inference within a latency bound) on whether they suffice:
+:class:`TableProfile` has a value for each configuration and level.  The other profiles have one level and
+depend on the type and the number of GPUs only, not on the nodes.  :class:`CountProfile` has measured values
+and :class:`PowerLawProfile` a formula.  The goodput of :class:`ReplicaProfile` (batch inference) is
+proportional to the number of replicas that fit.  For :class:`ServiceProfile` (inference within a latency
+bound), it depends on whether the replicas suffice:
 
     replicas = floor(GPUs / GPUs a replica needs)
     goodput = 1  if  latency <= bound  and  replicas throughput >= demand,  else 0.
@@ -53,7 +54,7 @@ class TableProfile(Profile):
         self._matched: tuple[Configurations, Ints] | None = None
 
     def _entries(self, shapes: Configurations) -> Ints:
-        """Return the position on the grid of each configuration, -1 for one that is not on it."""
+        """Return the position of each configuration on the grid, -1 for one that is not on the grid."""
         if self._matched is None or self._matched[0] is not shapes:
             known = {name: k for k, name in enumerate(shapes.types)}
             entries = np.array([k for k, c in enumerate(self.grid) if c.type in known], np.int64)
@@ -120,9 +121,9 @@ class CountProfile(Profile):
 
 
 class PowerLawProfile(Profile):
-    """Throughput ``speed n^exponent / (1 + n / saturation)``: a job with one level and a fixed batch.
+    """Throughput ``speed n^exponent / (1 + n / saturation)`` on n GPUs: one level and a fixed batch.
 
-    `speed`: speed by type; other types cannot run the job.
+    `speed`: the factor of each type; other types cannot run the job.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class PowerLawProfile(Profile):
 
 
 class ReplicaProfile(Profile):
-    """Throughput in proportion to the replicas of a few GPUs each: batch inference.
+    """Throughput in proportion to the number of replicas, of a few GPUs each: batch inference.
 
     Parameters
     ----------
@@ -181,8 +182,8 @@ class ReplicaProfile(Profile):
 class Replica(NamedTuple):
     """One replica of a service on a type of GPU.
 
-    `gpus`: GPUs that it needs. `throughput`: requests per second. `latency`: seconds from a request to its
-    response.
+    `gpus`: GPUs that the replica needs. `throughput`: requests per second. `latency`: seconds from a request
+    to its response.
     """
 
     gpus: int
@@ -218,7 +219,7 @@ class ServiceProfile(ReplicaProfile):
 
 
 def _table(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray:
-    """Return the `values` as a checked array in their own float type."""
+    """Return the `values` as a checked array; a float type is kept, an integer type becomes float64."""
     table = np.array(values)
     if table.dtype.kind not in "fiu":
         raise ValueError(f"profile {name!r}: goodput of type {table.dtype}: must be numbers")

@@ -13,7 +13,7 @@ are accumulated before they are synchronised.  The whole batch is m = K b (s + 1
 Sources: Pollux section 3.2, equations 8 to 12; gradient accumulation and one set of parameters for each GPU
 type: Sia, thesis sections 3.3.1 and 3.3.2.
 
-Statistical efficiency is the progress of an example at a large batch relative to that at the initial batch.
+Statistical efficiency is the progress per example at a large batch, relative to that at the initial batch.
 
 With the initial batch size m0, the gradient's squared norm mu^2 and its variance sigma^2 at that batch size,
 
@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from copter.arrays import Floats, Ints
 
 MAX_GAMMA = 10.0
-"""Largest gamma: beyond it synchronisation and computation overlap perfectly (Pollux section 4.1)."""
+"""Largest gamma: computation and synchronisation overlap almost perfectly (Pollux section 4.1)."""
 
 
 ScalingRule: TypeAlias = Literal["adascale", "square-root"]
@@ -63,8 +63,8 @@ class ThroughputParameters(NamedTuple):
 
     `alpha_grad`, `beta_grad`: time of a pass, and of each example of the local batch in it. `alpha_local`,
     `beta_local`: time of synchronisation within a node, and of each GPU beyond the second in it.
-    `alpha_node`, `beta_node`: the same between nodes. `gamma`: from 1 (computation and synchronisation are
-    sequential) to 10 (they overlap).
+    `alpha_node`, `beta_node`: the same times if there are several nodes. `gamma`: from 1 (computation and
+    synchronisation are sequential) to 10 (they overlap).
     """
 
     alpha_grad: float
@@ -127,7 +127,7 @@ class ThroughputParameters(NamedTuple):
 
 
 def split_batch(batch_size: ArrayLike, gpus: ArrayLike, max_local_batch: ArrayLike) -> tuple[Ints, Ints]:
-    """Divide a batch over GPUs with as few passes as their memory allows.
+    """Divide a batch among GPUs with as few passes as their memory allows.
 
     `batch_size`: examples of the whole batch. `max_local_batch`: most examples that fit on one GPU. Result:
     examples on each GPU in one pass, rounded up; passes beyond the first.
@@ -147,7 +147,7 @@ def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: flo
 
 
 def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> Floats:
-    """Return the progress of an example at a batch size over that at the initial batch size (7).
+    """Return the progress per example at a batch size, relative to that at the initial batch size (7).
 
     `noise`: phi, examples. `batch_size`: at least the initial one. Result: in (0, 1].
     """
@@ -156,7 +156,7 @@ def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) ->
 
 
 def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> Floats:
-    """Return the number of initial steps that one step at a batch size counts as (5).
+    """Return the number of steps at the initial batch size that equal one step at a batch size (5).
 
     `noise`: phi, examples. Result: from 1 to batch_size / initial_batch.
     """

@@ -1,4 +1,4 @@
-"""Finish time fairness: a job's completion time over its time alone on its share of the cluster.
+"""Finish time fairness: a job's completion time relative to its time alone on its share of the cluster.
 
 Let T_s be the completion time of a job, N the GPUs of the cluster, and N_avg the mean number of jobs during
 the job's stay.  Then rho = T_s / T_f, where T_f is the job's time on N / N_avg GPUs of its own (Themis;
@@ -9,7 +9,8 @@ With several GPU types there are two definitions.  The thesis prints
     rho = sum_g (N_g / N) rho_g      (3.6),   rho_g = T_s / T_g
 
 with T_g the time on N_g / N_avg GPUs of type g.  The script with which the authors compute their figures
-gives a job N / N_avg GPUs of each type in turn (at most all of them), which is more, and computes
+gives a job N / N_avg GPUs of each type in turn (at most all GPUs of the type), more than N_g / N_avg, and
+computes
 
     rho = T_s / sum_g (N_g / N) T_g.
 
@@ -17,10 +18,10 @@ The printed definition is the default, because it reproduces more of the figures
 (docs/how-to/cluster.md).  On one type, both reduce to the first definition.
 
 Times on a share follow the authors' script.  The time on a share between two whole numbers of GPUs is
-interpolated. Below the fewest GPUs m that the job can run on, it is the time on m GPUs times m over the
-share.  A job uses as many GPUs of its share as reduce its time, and a rigid job at most those that it
-requests.  The time includes one start and, as in the shared cluster, the wait until the scheduler is asked.
-A type that cannot run the job does not count.
+interpolated. If the share is smaller than m, the fewest GPUs that the job can run on, the time is that on m
+GPUs times m / share.  A job uses only as many GPUs of its share as reduce its time, and a rigid job at most
+the GPUs that it requests.  The time includes one start and, as in the shared cluster, the wait until the
+scheduler is asked.  A type that cannot run the job does not count.
 
 Shockwave counts contention in jobs over GPUs, and its jobs are rigid: rho = T_s / (T_e max(1, C)).  Here T_e
 is the run time alone on the GPUs that a job requests.  C is the number of jobs of the whole trace over all
@@ -81,7 +82,7 @@ class Alone:
         return out
 
     def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[Ints, Floats]:
-        """Return GPU counts that can run a job, up to a limit, and its least run times on up to each."""
+        """Return GPU counts that can run a job, and the job's least run time on up to each count."""
         size = type.gpus_per_node
         within = [1 << k for k in range(size.bit_length())]
         counts = sorted({*within, *range(size, most + 1, size), most})
@@ -124,9 +125,9 @@ def finish_time_fairness(
 ) -> Floats:
     """Return the finish time fairness rho of each job on one or several GPU types.
 
-    `scenario`: its cluster is the initial one. `rule`: definition of rho, see the module. `waits`: seconds
-    that each job would wait alone too, of :func:`first_waits`; default: 0. `alone`: times of these jobs
-    alone, if known. The result is NaN for a job that did not complete.
+    `scenario`: shares are of its cluster, with the initial nodes. `rule`: definition of rho, see the module.
+    `waits`: seconds that each job would also wait if it were alone (:func:`first_waits`); default: 0.
+    `alone`: times of these jobs alone, if known. The result is NaN for a job that did not complete.
     """
     if rule not in get_args(_Rule):
         raise ValueError(f"rule = {rule!r}: must be one of {get_args(_Rule)}")
@@ -149,7 +150,7 @@ def finish_time_fairness(
 def fairness_figures(rho: Floats) -> dict[str, float]:
     """Return the worst fairness and the share of unfairly treated jobs.
 
-    `rho`: NaN is left out. The names are worst_ftf and unfair_fraction; both are NaN without jobs.
+    `rho`: NaN is left out. The names are worst_ftf and unfair_fraction; both are NaN if no rho is left.
     """
     known = rho[~np.isnan(rho)]
     if not known.size:

@@ -2,8 +2,8 @@
 
 Times begin at submissions.  The completion time of a job (JCT) ends with its completion.  The makespan is
 from the first submission to the last completion.  Queueing is the time without GPUs.  Restarts do not include
-first starts. Utilisation is GPU time held over GPU time available, including hours without jobs; busy
-utilisation excludes restarts.
+first starts. Utilisation is GPU time held divided by GPU time available, including hours without jobs. Busy
+utilisation does not count the GPU time of restarts as held.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def summarise(
     rounds: Sequence[ClusterRecord],
     segments: Sequence[Segment],
 ) -> dict[str, float]:
-    """Return the metrics of a simulation; NaN for undefined ones.
+    """Return the metrics of a simulation, by name; an undefined metric is NaN.
 
     `jobs`: all jobs that entered; averages are over completed jobs. The names are
     average_jct_hours, p50_jct_hours, p95_jct_hours, p99_jct_hours, makespan_hours; average_queue_hours;
@@ -129,8 +129,8 @@ def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tu
 def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the means and standard deviations over simulations with different seeds.
 
-    `samples`: metrics by name; the names are those of the first one. The result has ``name`` and
-    ``name_std`` for each; the latter is NaN for one sample.
+    `samples`: metrics by name, for each seed; the names are those of the first sample. The result has
+    ``name`` and ``name_std`` for each metric; the latter is NaN for one sample.
     """
     out: dict[str, float] = {}
     for name in samples[0]:
@@ -141,7 +141,7 @@ def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% confidence interval of a mean over seeds (Student's t); NaN for under two values."""
+    """Return the 95% confidence interval of a mean over seeds (Student's t); NaN for a single value."""
     sample = np.array(values, np.float64)
     if sample.size < 2:
         return math.nan, math.nan

@@ -13,7 +13,7 @@ from copter.problems.cluster.report.fairness import finish_time_fairness, first_
 
 
 def sections(outcomes: Sequence[PolicyOutcome]) -> list[Claim]:
-    """Return the sections about some outcomes; those over time are of the first seed."""
+    """Return the sections about some outcomes; pictures over time show the first seed only."""
     by_policy: dict[str, list[PolicyOutcome]] = {}
     for outcome in outcomes:
         by_policy.setdefault(outcome.policy, []).append(outcome)

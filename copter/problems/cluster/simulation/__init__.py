@@ -1,6 +1,6 @@
 """The simulator of clusters.
 
-Read `simulator.py` first: the order of events.  `jobs.py` is the state of a simulated job.  `resize.py` is
-the cost of changes, and the slowdown of jobs that share nodes.  `present.py` is a state from which a
-simulation begins, and `ahead.py` plays from there to find when jobs start.
+Read `simulator.py` first: it defines the order of events.  `jobs.py` has the state of a simulated job, and
+`resize.py` the cost of changes and the slowdown of jobs that share nodes.  `present.py` has the state from
+which a simulation can begin, and `ahead.py` plays from such a state to find when jobs start.
 """

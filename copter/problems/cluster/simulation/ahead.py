@@ -1,7 +1,8 @@
 """Simulation of the time to come: when waiting jobs would start, if no further jobs arrived.
 
-The same policy plays from the present of a cluster (:mod:`.present`) until every job has had GPUs.  The
-result is a forecast: it is as true as the run times of the jobs are, and as if the policy remembered nothing.
+A new policy plays from the present of a cluster (:mod:`.present`) until every job has had GPUs.  The result
+is a forecast: it is only as accurate as the known run times of the jobs, and the policy has no memory of
+earlier rounds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from copter.problems.cluster.simulation.simulator import Simulator, StarvationEr
 from copter.problems.cluster.workload import Scenario
 
 Ending: TypeAlias = Literal["started", "idle", "stopped"]
-"""Why a simulation ended: all jobs have started, the policy starts no further job, or it was stopped."""
+"""Reason why a simulation ended: all jobs started, the policy starts no further job, or `stop` ended it."""
 
 _IDLE_ROUNDS = 100
 """Consecutive rounds without running jobs after which no further start is expected."""
@@ -49,7 +50,7 @@ class Ahead(Simulator):
         self._unstarted = {job.name for job in scenario.jobs} - held - {*self.rejected}
 
     def start(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> None:
-        """Give GPUs to a job that has none, and note the time if it had none before."""
+        """Give GPUs to a job that has none, and record the time if the job held none in the present."""
         super().start(job, new, now)
         if job.name in self._unstarted:
             self._unstarted.remove(job.name)
@@ -67,7 +68,7 @@ class Ahead(Simulator):
         stop : callable
             Asked after each call of the policy whether to stop.
         look : callable
-            Called after each call of the policy with its time.
+            Called after each call of the policy, with the time of that call.
 
         Returns
         -------

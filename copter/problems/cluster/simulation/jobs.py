@@ -3,8 +3,8 @@
 While a job holds one configuration, its progress is a piecewise linear function of time, which its profile
 defines (:meth:`copter.problems.cluster.profiles.base.Profile.clock`).  So the state of a job is updated only
 when its allocation changes.  The job stores the time and progress at which it began to run; progress, level
-and completion at any later time are computed from these.  This is exact, and does not depend on the number of
-reads.
+and completion at any later time are computed from these two.  The results are exact, and do not depend on how
+often they are read.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from copter.problems.cluster.workload import JobSubmission, Kind
 class SimulatedJob(Job):
     """A job of a simulation.
 
-    `profile`: true profile, within the adaptivity of its kind. `finish_at`: time in seconds at which it
-    completes without further changes.
+    `profile`: true profile, within the adaptivity of the job's kind. `finish_at`: time in seconds at which
+    the job completes if its allocation does not change.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
@@ -86,7 +86,7 @@ class SimulatedJob(Job):
         return float(np.interp(self._clock + ran, self._table, self._ends))
 
     def _reaches(self, level: int) -> float:
-        """Return the time at which a level begins, or the last level ends, without further changes."""
+        """Return the time at which a level begins, or the last level ends, if the allocation stays."""
         if self._table is None:
             return math.inf
         end = np.interp(self._ends[min(level, self._ends.size - 1)], self._ends, self._table)
@@ -108,13 +108,13 @@ class SimulatedJob(Job):
         self._entered = (self._timer.contention, self._timer.weight)
 
     def begin_at(self, progress: float) -> None:
-        """Set the progress before the first read, for a simulation that begins in the middle."""
+        """Set the initial progress of a job, for a simulation that does not begin at its arrival."""
         if not 0 <= progress < self.work:
             raise ValueError(f"job {self.name!r}: progress = {progress}: must be in [0, {self.work})")
         self._progress = progress
 
     def resume(self, state: PresentJob) -> None:
-        """Set the state with which the job is in a simulation that begins at the present time."""
+        """Set the state of the job in a simulation that begins at the present time."""
         self.begin_at(state.progress)
         self.enter()
         self._held_since = state.since
@@ -140,7 +140,7 @@ class SimulatedJob(Job):
         )
 
     def settle(self, time: float) -> None:
-        """Add the time since the last change to the sums."""
+        """Add the time since the last change to progress, run seconds and GPU seconds."""
         self._progress = self.progress_at(time)
         self._run_seconds += self._ran(time)
         self._gpu_seconds += (time - self._since) * (0 if self.allocation is None else self.allocation.gpus)
@@ -155,7 +155,8 @@ class SimulatedJob(Job):
     ) -> None:
         """Set the allocation from a time on.
 
-        `restart_seconds`: seconds before the job makes progress; replaces the rest of a former restart.
+        `restart_seconds`: seconds before the job makes progress; they replace what is left of an earlier
+        restart.
         """
         self.settle(time)
         self._held_since = time
@@ -177,7 +178,7 @@ class SimulatedJob(Job):
         self._anchor()
 
     def _anchor(self) -> None:
-        """Compute the future progress without further changes."""
+        """Compute the future progress if the allocation does not change."""
         self._table, self.finish_at, self._level_until = None, math.inf, -math.inf
         if self.allocation is None:
             return

@@ -1,4 +1,4 @@
-"""The present of a cluster, from which a simulation can begin instead of from an empty cluster."""
+"""The present state of a cluster, from which a simulation can begin instead of an empty cluster."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class PresentJob:
     progress : float
         Progress so far, in the unit of its profile.
     held : Placement or Configuration, optional
-        Its GPUs; a Placement if the simulation has a placer.
+        GPUs of the job; a Placement if the simulation has a placer.
     since : float
-        Time in seconds at which it got these GPUs, or lost its last ones.
+        Time in seconds at which the job got these GPUs, or lost its last ones.
     restart_until : float
-        Time in seconds until which it restarts; in the past if it does not.
+        Time in seconds until which the job restarts; in the past if it is not restarting.
     started : float
-        Time in seconds at which it first got GPUs; NaN before.
+        Time in seconds at which the job first got GPUs; NaN before.
     restarts : int
-        Number of changes of its allocation after the first start.
+        Number of changes of the job's allocation after the first start.
     run_seconds, gpu_seconds : float
-        Seconds in which it ran, and GPUs held times seconds.
+        Seconds in which the job ran, without restarts; GPUs held times seconds, with restarts.
     """
 
     progress: float = 0.0
@@ -45,11 +45,11 @@ class PresentJob:
 
 @dataclass(frozen=True)
 class Present:
-    """The present of a cluster.
+    """The present state of a cluster.
 
-    It has no state of the policy: a policy that remembers earlier rounds continues as if it were new.
-    :attr:`.jobs.Job.contention` is the mean from the present on.  So a simulation that begins in the middle
-    is exact for policies that read neither, and an estimate for others.
+    It does not include the state of the policy: a policy that remembers earlier rounds continues as if it
+    were new.  :attr:`.jobs.Job.contention` is the mean from the present on.  So a simulation from the present
+    is exact for policies that use neither earlier rounds nor contention, and an estimate for other policies.
 
     Attributes
     ----------
@@ -60,10 +60,10 @@ class Present:
     asks : float, optional
         Time in seconds of the first call of the policy; default: `time`.  Until then, jobs keep their GPUs.
     after : mapping of str to collection of str
-        Jobs that arrive when other jobs have completed: the names of these jobs, by the name of the job.  It
+        For the name of a job that arrives when other jobs have completed, the names of these other jobs.  It
         never arrives if one of them is not in the simulation.
     down : mapping of str to frozenset of int
-        Nodes of each type that do not work; they stay out of use.
+        Nodes of each type that do not work, and will not in the simulation.
     """
 
     time: float

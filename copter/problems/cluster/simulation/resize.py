@@ -1,6 +1,7 @@
 """Costs of starts and of changes of a job's GPUs.
 
-:class:`CheckpointRestart`, the default, is Sia's model.  The other is the dispatch of Shockwave's simulator.
+:class:`CheckpointRestart`, the default, is Sia's model.  :class:`DispatchRestart` is the model of Shockwave's
+simulator.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ class CheckpointRestart(Resize):
 
 
 class DispatchRestart(Resize):
-    """A job that did not run in the round before must be dispatched (Shockwave's authors' simulator).
+    """Cost of a dispatch for a job that did not run in the previous round (Shockwave's authors' simulator).
 
     A dispatch is free in the first round, and in a job's last round if the job completes at least 5 s before
-    the round ends.  A job that ran in the round before pays nothing, even if it moves.
+    the round ends.  A job that ran in the previous round pays nothing, even if it moves.
     """
 
     def __init__(self, seconds: float = _DISPATCH_SECONDS) -> None:

@@ -1,9 +1,9 @@
 """The simulator: jobs arrive, get GPUs from a policy, progress, pay for changes, and complete.
 
 A policy with rounds is asked at every multiple of ``round_seconds`` at which there are jobs.  Jobs that
-arrive, complete or lose a node in between wait for the next round.  A policy without rounds
-(``round_seconds`` is None) is asked when a job arrives or completes, when nodes change, or at a time that it
-requested.
+arrive or lose a node between two rounds wait for the next round, and the GPUs of jobs that complete are idle
+until then.  A policy without rounds (``round_seconds`` is None) is asked when a job arrives or completes,
+when nodes change, or at a time that it requested.
 
 At each such time, the simulator proceeds in this order: nodes change, jobs arrive, the estimator is updated,
 the policy decides, the placer finds nodes, changes are charged, and time passes until the next call.  Jobs
@@ -11,8 +11,8 @@ complete at their exact times.
 
 A simulation begins at time 0 with an empty cluster, or from a given present (:mod:`.present`).
 
-The same arguments give the same results bit by bit.  All random numbers are drawn in advance (workloads,
-failures) or from a seed of the policy or the estimator.
+Simulations with equal arguments give equal results, bit by bit.  All random numbers are drawn in advance
+(workloads, failures) or from a seed of the policy or the estimator.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Simulator:
     max_hours : float, optional
         Simulated time at which the simulation stops, even if jobs are incomplete.
     present : Present, optional
-        State from which the simulation begins; default: an empty cluster at time 0.  The scenario has all of
-        its jobs, and those that arrive later.  The number of nodes in its cluster is that of working nodes.
+        State from which the simulation begins; default: an empty cluster at time 0.  The scenario must have
+        the jobs of this state and the jobs that arrive later, and a cluster with the working nodes only.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Simulator:
     Raises
     ------
     ValueError
-        If an argument is invalid, or a job has no profile or the name of another one.
+        If an argument is invalid, or a job has no profile or the name of another job.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Simulator:
         self._waiting.reverse()
 
     def _begin(self, present: Present, *, placed: bool) -> None:
-        """Begin from a given present; until then, the jobs of the present wait like all others."""
+        """Begin from a given present: its jobs enter now, and all other jobs wait."""
         present.check(self.cluster, placed=placed)
         for name in (*present.jobs, *present.after):
             if name not in self._order:
@@ -313,7 +313,7 @@ class Simulator:
         return min(arrival, self._nodes.next_time, self._next_finish(), self._wake)
 
     def _next_finish(self) -> float:
-        """Return the time of the next completion without further changes; drop outdated entries."""
+        """Return the time of the next completion if no allocation changes; drop outdated entries."""
         heap = self._heap
         while heap and heap[0][2].finish_at != heap[0][0]:
             heappop(heap)
@@ -397,7 +397,7 @@ class Simulator:
         job.give(time, None)
 
     def _expect(self, job: SimulatedJob) -> None:
-        """Record the time of a job's completion without further changes."""
+        """Record the time at which a job completes if its allocation does not change."""
         heappush(self._heap, (job.finish_at, self._pushed, job))
         self._pushed += 1
 
@@ -415,7 +415,7 @@ class Simulator:
     # ---- results ---------------------------------------------------------------------------------
 
     def present(self) -> Present:
-        """Return the present, from which another simulation can begin.
+        """Return the present state, from which another simulation can begin.
 
         Between two records of :meth:`run`, this is the state at the time of the next call of the policy,
         before nodes change and jobs arrive.

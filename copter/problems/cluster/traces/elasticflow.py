@@ -1,14 +1,14 @@
 """ElasticFlow's traces: jobs of ten production clusters, and scaling curves of models for them.
 
 - ``raw-traces.tar.gz`` has ``cluster01.csv`` to ``cluster10.csv`` with ``job_id, submission_time, duration,
-  num_gpu`` (seconds).
+  num_gpu`` (times in seconds).
 - A folder ``throughputs_A100`` or ``throughputs_T4`` has ``<model>.csv`` with ``global_batch_size, 1, 2, 4,
   ..``: steps per second by GPU count; 0 or empty where the batch does not fit or was not measured.
 
 The trace does not contain the models.  Each job gets a random model and batch size among those that run on
-its GPU count.  Its work is such that it runs for its traced duration on these GPUs; its batch size is fixed.
-Without the files, durations are log-normal, GPU counts are drawn as in ``cluster04.csv``, the largest of the
-traces, and models have the curves of `_CURVES`, which are fitted to the A100 files.
+its GPU count.  Its work is chosen so that it runs for its traced duration on these GPUs; its batch size is
+fixed.  Without the files, durations are log-normal, GPU counts are drawn as in ``cluster04.csv``, the largest
+trace, and models have the curves of `_CURVES`, which are fitted to the A100 files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TRACES = "microsoft_elasticflow-traces/data/raw-traces.tar.gz"
 _THROUGHPUTS = "pkusys_ElasticFlow/ElasticFlow/scheduler/throughputs_{}"
 _CLUSTERS = 10
 _JOBS = 200
-"""Default number of jobs of a scenario: a contiguous part of a trace that begins at random."""
+"""Default number of jobs of a scenario, which are consecutive jobs of a trace from a random one on."""
 _RESTART_SECONDS = 30.0
 _MOST_GPUS = 64
 
@@ -116,10 +116,10 @@ def _read_throughputs(folder: str | Path) -> list[_Curve]:
 def elasticflow(
     cluster: Cluster, seed: int, data: Path | None, jobs: int = _JOBS, number: int | None = None
 ) -> Scenario:
-    """Return a contiguous part of one of the traces, or similar jobs.
+    """Return consecutive jobs of one of the traces; without the files, similar jobs.
 
-    `cluster`: with files, it must have a GPU type "a100" or "t4". `number`: cluster of the trace, from 1 to
-    10; default: 1 + seed (mod 10).
+    `cluster`: must have a GPU type "a100" or "t4" if there are files. `number`: cluster of the trace, from 1
+    to 10; default: 1 + seed mod 10.
     """
     number = 1 + seed % _CLUSTERS if number is None else number
     if not (1 <= number <= _CLUSTERS and jobs >= 0):
@@ -147,7 +147,7 @@ def elasticflow(
 def _measured(
     cluster: Cluster, trace: Sequence[TracedJob], curves: Mapping[str, list[_Curve]], rng: np.random.Generator
 ) -> Scenario:
-    """Return a scenario whose jobs each draw a type, and a curve of that type that runs on their GPUs."""
+    """Return a scenario in which each job draws a type, and a curve of this type for the job's GPU count."""
     submissions, profiles = [], {}
     for k, traced in enumerate(trace):
         type = list(curves)[int(rng.integers(len(curves)))]

@@ -3,30 +3,32 @@
 The parameters are from these sources; no file of the authors is needed:
 
 - philly: 160 jobs in 8 hours (thesis 3.4.1, Pollux 5.2).  Rates by hour and shares of the sizes are those of
-  the jobs of Microsoft's trace from which Pollux' authors sample: submitted from 2 to 10 o'clock (UTC) of any
-  day, at least a minute and less than 1000 GPU-hours long.  Jobs of size M are bert or deepspeech2 with equal
-  probability, as in the authors' workloads.
-- helios: 160 jobs in 8 hours; rates and shares are those of the thesis authors' public samples of Helios'
-  Saturn cluster (counts of the models in their 10 workloads; hours of the first one).
+  the jobs of Microsoft's trace from which Pollux' authors sample.  These jobs were submitted from 2 to 10
+  o'clock (UTC) of any day, and ran for at least a minute and less than 1000 GPU-hours.  Jobs of size M are
+  bert or deepspeech2 with equal probability, as in the authors' workloads.
+- helios: 160 jobs in 8 hours.  The thesis' authors published 10 samples of Helios' Saturn cluster: the shares
+  of the models are those in all 10, and the rates by hour are those of the first.
 - new-trace: 960 jobs in 48 hours; rates by hour and shares are those of the first of the authors' public
   workloads, folded to one day.  Scripts submit several jobs of one model; an hour has from 5 to about 100
   jobs, as in the thesis.
 - spike: 240 jobs in 6 hours with the shares of new-trace, and a burst in the half hour from 2.5 h on (thesis
   3.5.6; Figure 3.9 itself is not readable).  The rate of the burst is twice new-trace's highest rate of 100
-  jobs per hour, because its mean rate is twice new-trace's.  Then job number 180, which waits through hours 3
-  to 4.25 according to the thesis, arrives by 3 h.
+  jobs per hour, because the mean rate of spike is twice new-trace's.  With this rate, job number 180, which
+  waits through hours 3 to 4.25 according to the thesis, arrives by 3 h.
 - pollux: like philly, but a job of size S is cifar10 or ncf.
 
-Jobs of the thesis run at the speed on its testbed, and jobs of Pollux at the speed of its measurements.
+Jobs of the thesis run at the speed of the thesis' testbed, and jobs of Pollux at the speed that Pollux
+measured.
 
 With a folder of real traces, philly, helios and pollux are sampled from Microsoft's trace, SenseTime's trace
 and the artifact's workloads: :mod:`.philly`, :mod:`.helios`, :mod:`.pollux`.  philly, helios and new-trace
 may also be the workloads that the thesis' authors published (:func:`published`).
 
-Arrivals have a rate by hour (`_by_hour`), and scripts submit several jobs at once (:func:`in_scripts`).
-The papers give the number of jobs, the hours, and the shape of the rate.  The number is met exactly, and the
-times within an hour are uniform.  A script submits a run of jobs of one application, `_SCRIPT_SECONDS`
-apart on average (hyper-parameter searches: thesis section 3.4.1); the lengths of runs are geometric.
+The rate of arrivals depends on the hour (`_by_hour`), and scripts submit several jobs at once
+(:func:`in_scripts`).  The papers give the number of jobs, the hours, and the shape of the rate.  The number
+of jobs is met exactly, and times within an hour are uniform.  A script submits a run of jobs of one
+application, `_SCRIPT_SECONDS` apart on average (hyper-parameter searches: thesis section 3.4.1); the lengths
+of runs have a geometric distribution.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def _philly_mix(*small: str) -> dict[str, float]:
 class _Family:
     """Distribution of a family of workloads.
 
-    `rate`: rates of submissions in equal parts of the hours. `mix`: share of each model. `script_jobs`: mean
+    `rate`: rates of submissions in equal parts of `hours`. `mix`: share of each model. `script_jobs`: mean
     number of jobs of one model that a script submits.
     """
 
@@ -142,8 +144,8 @@ class Shape:
     `jobs`: number of jobs; default: the family's. `hours`: length of the workload, to which the shape of the
     rate is stretched without changing the number of jobs. `strong_scaling`, `rigid`: shares of jobs that
     policies may adapt only in part or not at all, see :func:`.tuned.constrained`. With rigid jobs, all jobs
-    are tuned to GPU counts of configurations. `requested`: use the users' GPUs and batch sizes,
-    :func:`.tuned.requested`, not TunedJobs.
+    are tuned to GPU counts of configurations. `requested`: use the users' GPUs and batch sizes
+    (:func:`.tuned.requested`) instead of TunedJobs.
     """
 
     jobs: int | None = None
@@ -166,7 +168,7 @@ def make_scenario(
     *,
     calibrated: bool = True,
 ) -> Scenario:
-    """Return a scenario with jobs on a cluster, with sizes for policies that cannot adapt them.
+    """Return a scenario with jobs on a cluster; the jobs get sizes for policies that cannot adapt them.
 
     `calibrated`: jobs run at the speed of the thesis' testbed; otherwise at the measured speed.
     """
@@ -180,7 +182,7 @@ def make_scenario(
 
 
 def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
-    """Return the jobs of a workload file, whose applications must have built-in profiles.
+    """Return a scenario with the jobs of a workload file, whose applications must have built-in profiles.
 
     `path`: file for :func:`copter.problems.cluster.workload.read_workload`. `seed`: seed of the sizes of jobs
     without a size, see :mod:`.tuned`.
@@ -194,10 +196,10 @@ def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
 def published(
     name: str, cluster: Cluster, seed: int, data: Path | None, settings: Mapping[str, Any]
 ) -> Scenario:
-    """Return a workload of the thesis' authors: number seed (mod the number of files).
+    """Return a workload of the thesis' authors; its number is `seed` modulo the number of files.
 
     The GPU counts and batch sizes of the files are tuned for the cluster of three GPU types.  On a cluster of
-    one type jobs are tuned anew, for up to 64 GPUs (thesis 3.4.3).
+    one type, jobs are tuned again, for up to 64 GPUs (thesis 3.4.3).
 
     `name`: a key of `_PUBLISHED`. `data`: folder of real traces. `settings`: other settings of the trace,
     which must be empty.
@@ -252,7 +254,7 @@ new_trace, spike = _maker("new-trace"), _maker("spike")
 def _by_hour(
     count: int, rate: Sequence[float], rng: np.random.Generator, hours: float | None = None
 ) -> Floats:
-    """Return ascending arrival times with a rate that is constant in each of equal parts of the time.
+    """Return ascending arrival times with a rate that is constant in each of several equal parts of the time.
 
     `rate`: the rate of each part, in any unit. `hours`: length of all parts together; default: an hour for
     each part. The times are in seconds.
@@ -275,7 +277,7 @@ def in_scripts(
     """
     runs = np.repeat(np.arange(count), rng.geometric(1.0 / mean_run, count))[:count]
     starts = _by_hour(int(runs[-1]) + 1 if count else 0, rate, rng, hours)
-    rng.shuffle(starts)  # the last run is cut short and should not always be the latest
+    rng.shuffle(starts)  # the last run is cut short, and should not always have the latest start
     steps = rng.exponential(_SCRIPT_SECONDS, count)
     first = np.diff(runs, prepend=-1) > 0
     since = np.cumsum(np.where(first, 0.0, steps))

@@ -77,9 +77,9 @@ def gavel(
 ) -> Scenario:
     """Return one of the traces of Gavel's physical experiments.
 
-    `cluster`: has GPU types of "v100", "p100", "k80". `seed`: no effect. `data`: folder of real traces,
-    required. `jobs`: number of first jobs to use. `trace`: name of a file in ``traces/physical_cluster``,
-    without its suffix.
+    `cluster`: has GPU types of "v100", "p100", "k80". `seed`: has no effect. `data`: folder of real traces,
+    required. `jobs`: number of jobs to use, from the first one on. `trace`: name of a file in
+    ``traces/physical_cluster``, without its suffix.
     """
     if data is None:
         raise SettingsError("trace 'gavel': data = None: must be the folder of real traces (--data)")

@@ -1,8 +1,9 @@
 """SenseTime's Helios trace: the reader of a cluster's ``cluster_log.csv``, and samples of it.
 
 The file has ``job_id, user, vc, gpu_num, cpu_num, node_num, state, submit_time, start_time, end_time,
-duration, queue``: among them date and time of submission, seconds of run time, and the virtual cluster.  Jobs
-without GPUs are left out.  Sizes are determined by GPU time, as for Philly.
+duration, queue``.  The reader uses the virtual cluster (``vc``), the GPUs, the date and time of submission,
+and the seconds of run time (``duration``).  Jobs without GPUs are left out.  Sizes are determined by GPU
+time, as for Philly.
 
 Source: thesis 3.4.1, whose samples are of the cluster Saturn; Hu et al., Characterization and Prediction of
 Deep Learning Workloads in Large-Scale GPU Datacenters, SC 2021.
@@ -22,7 +23,7 @@ _REQUIRED = ("vc", "gpu_num", "submit_time", "duration")
 
 
 def _read_helios(path: str | Path) -> list[TracedJob]:
-    """Return the jobs of the trace with GPUs, by time of submission."""
+    """Return the jobs of the trace that have GPUs, by time of submission."""
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, _REQUIRED):
         gpus = row.whole("gpu_num")

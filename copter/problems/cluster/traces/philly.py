@@ -1,7 +1,7 @@
 """Microsoft's Philly trace: the reader of ``philly.csv``, samples of it, and its virtual clusters.
 
 The file has ``timestamp, duration, num_gpus, gpu_time, cluster``: date and time of submission, seconds of run
-time, GPUs, GPU-seconds, and the virtual cluster; it is that of Pollux' artifact (``simulator/traces``).
+time, GPUs, GPU-seconds, and the virtual cluster.  Pollux' artifact contains it (``simulator/traces``).
 
 Source: Pollux section 5.2 (jobs are sampled from 8 hours of the day, and sorted into sizes by GPU time),
 thesis 3.4.1, AFS section 5.1 and Table 3 (virtual clusters).
@@ -105,9 +105,9 @@ def _sample(
     hours: float = 8.0,
     first_hour: float = _FIRST_HOUR,
 ) -> list[JobSubmission]:
-    """Return jobs sampled without replacement from the same hours of all days, with models of their size.
+    """Return jobs sampled without replacement from given hours of all days, with models of their size.
 
-    `jobs`: number of jobs, at most all. `models`: models by size,
+    `jobs`: number of jobs; if there are fewer, all are used. `models`: models by size,
     :data:`copter.problems.cluster.traces.tuned.SIA_MODELS` or
     :data:`copter.problems.cluster.traces.tuned.POLLUX_MODELS`. `hours`: up to 24. `first_hour`: first hour of
     the day. The jobs are ordered by time, which begins at 0.
@@ -131,8 +131,8 @@ def sampled(
 ) -> Callable[..., Scenario]:
     """Make a trace whose jobs are sampled from a production cluster's file, if it exists.
 
-    `name`: family from which jobs are drawn without the file. `jobs_of`: reads the file. `places`: possible
-    paths of the file in the folder of real traces.
+    `name`: family from which jobs are drawn without the file. `jobs_of`: function that reads the file.
+    `places`: possible paths of the file in the folder of real traces.
     """
 
     def make(
@@ -143,7 +143,7 @@ def sampled(
         first_hour: float = _FIRST_HOUR,
         **settings: Any,
     ) -> Scenario:
-        """Return jobs as in the thesis, 160 in 8 hours: sampled from the trace's file or, without it, drawn.
+        """Return jobs as in the thesis, 160 in 8 hours by default: from the trace's file, or else generated.
 
         `authors`: use the thesis authors' workloads, see :func:`.families.published`. `first_hour`: first
         hour of the day in the trace. `settings`: settings of :class:`.families.Shape`.

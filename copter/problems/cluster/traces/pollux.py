@@ -1,9 +1,9 @@
 """The workloads of Pollux' artifact.
 
 ``workloads*/workload-<number>.csv`` are files for :mod:`~copter.problems.cluster.workload`, with the GPUs and
-batch size for which a job was tuned.  ``workloads`` are the paper's, of 160 jobs.  ``workloads-0.5``,
-``-1.5`` and ``-2.0`` have that many times the jobs, and ``workloads-realistic`` has the users' own sizes
-(Pollux section 5.3.1).
+batch size for which a job was tuned.  The folder ``workloads`` has the paper's workloads of 160 jobs.
+``workloads-0.5``, ``-1.5`` and ``-2.0`` have 0.5, 1.5 and 2 times as many jobs, and ``workloads-realistic``
+has the users' own sizes (Pollux section 5.3.1).
 
 Source: Pollux section 5.3 and table 1.
 """
@@ -29,10 +29,10 @@ WORKLOADS = 8
 def pollux(
     cluster: Cluster, seed: int, data: Path | None, folder: str = "workloads", **settings: Any
 ) -> Scenario:
-    """Return workload number 1 + seed (mod 8) of Pollux' artifact or, without the file, a generated one.
+    """Return workload number 1 + seed mod 8 of Pollux' artifact; without the file, a generated workload.
 
     `folder`: for example "workloads-2.0". `settings`: settings of :class:`.families.Shape`; a workload of the
-    artifact accepts only ``jobs``, the number of first jobs to use.
+    artifact accepts only ``jobs``, the number of jobs to use, from the first one on.
     """
     shape = Shape(**settings)
     file = f"{folder}/workload-{1 + seed % WORKLOADS}.csv"

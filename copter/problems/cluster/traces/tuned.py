@@ -6,14 +6,15 @@ least run time on n GPUs.  A GPU count is valid if
 
     1/2 <= T(1, M(1)) / (n T(n, M(n))) <= 4/5,
 
-that is, if its speedup is 50 to 80% of the ideal one.  A smaller speedup wastes GPUs, and a larger one could
-be increased further.  A job takes one of its valid pairs (n, M(n)) at random.
+that is, if its speedup is 50 to 80% of the ideal speedup.  With a smaller share the job wastes GPUs, and with
+a larger share it could use more GPUs well.  A job takes one of its valid pairs (n, M(n)) at random.
 
 Details that the papers do not specify follow their published script and workloads.  n is even, M is a
 doubling of the initial batch size, and the job completes within 12 hours.  Run times are those on the first
-GPU type of the cluster that has a valid pair (T4, except for imagenet on the 64 GPUs of three types, where 16
-T4 take longer).  If there is no valid pair, the nearest pair on the first type that can run the job is used.
-The unit of a job that is too large for one GPU is the smallest count that can run it.
+GPU type of the cluster that has a valid pair.  On the 64 GPUs of three types, this is T4, except for
+imagenet, which takes more than 12 hours on 16 T4.  If there is no valid pair, the nearest pair on the first
+type that can run the job is used.  If a job does not fit on one GPU, its speedup is relative to the smallest
+count that can run it.
 
 A trace of a production cluster has GPUs and run times, but not models.  The papers sort its jobs by total GPU
 time, and assign a model of similar size:
@@ -43,11 +44,11 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import JobSubmission
 
 _RANGE = (0.5, 0.8)
-"""Range of the share of the ideal speedup for a valid configuration."""
+"""Smallest and largest share of the ideal speedup of a valid GPU count."""
 _MOST_GPUS = {True: 64, False: 16}
 """Largest GPU count, by whether the cluster is homogeneous (thesis section 3.4.3)."""
 _MOST_HOURS = 12.0
-"""Longest run time of a valid configuration, in hours."""
+"""Longest run time with a valid GPU count, in hours."""
 
 
 SIA_MODELS: Mapping[str, tuple[str, ...]] = {
@@ -65,8 +66,8 @@ _REQUESTED: Mapping[str, Mapping[int, float]] = {
 }
 """Distribution of the GPUs that users of Microsoft's trace requested, by size; more than 16 count as 16.
 
-Sizes L and XL are of jobs that ran for at most a day, as in the authors' script.  Otherwise an imagenet with
-the single GPU of a job of months would train for weeks.
+Sizes L and XL count only jobs that ran for at most a day, as in the authors' script.  Otherwise an imagenet
+job could get a single GPU, like a traced job that ran for months, and would train for weeks.
 """
 _BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
 
@@ -161,7 +162,7 @@ def _batch_sizes(profile: Profile) -> list[int | None]:
 def requested(
     jobs: Sequence[JobSubmission], profiles: Mapping[str, Profile], rng: np.random.Generator
 ) -> list[JobSubmission]:
-    """Return the jobs with GPUs distributed as in Microsoft's trace, and the initial batch size on each.
+    """Return the jobs with GPUs distributed as in Microsoft's trace, and the initial batch size on each GPU.
 
     `jobs`: jobs whose models are in :data:`SIA_MODELS` or :data:`POLLUX_MODELS`. `profiles`: profile by
     application.
@@ -182,7 +183,7 @@ def constrained(
 ) -> list[JobSubmission]:
     """Return the jobs, some of them restricted in what policies may adapt (thesis section 3.5.8).
 
-    `jobs`: tuned jobs: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
+    `jobs`: tuned jobs. A strong-scaling job keeps its batch size; a rigid job also keeps its GPU count.
     `strong_scaling`, `rigid`: shares of the jobs.
     """
     if min(strong_scaling, rigid) < 0 or strong_scaling + rigid > 1:
