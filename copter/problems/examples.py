@@ -47,14 +47,14 @@ def load_balancing_groups() -> GroupBalancer:
 
 
 def traffic(objective: Objective = "max-flow") -> TrafficEngineering:
-    """Return traffic of largest flow on a network of 10 nodes."""
+    """Return traffic engineering on a network of 10 nodes; by default, it maximises the flow."""
     graph = nx.random_regular_graph(3, 10, seed=1)
     topology = Topology.from_networkx(graph, name="example", capacity=3.0)
     return TrafficEngineering(topology, k_shortest_paths(topology, None, 3, cache=False), objective)
 
 
 def traffic_utilisation() -> TrafficEngineering:
-    """Return the same network with the least maximum utilisation of a link."""
+    """Return traffic engineering on this network that minimises the maximum utilisation of a link."""
     return traffic("min-mlu")
 
 

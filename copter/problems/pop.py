@@ -1,9 +1,9 @@
 """Common part of POP in all domains: names such as ``pop-16``.
 
-Each domain splits its problem as the experiment that it repeats does, and joins the answers of the parts.
-The parts are solved one after the other, and the measured time is the total.  The time on as many machines in
-parallel is estimated in ``parallel_seconds_estimated``, the time of the slowest part plus that of the
-sequential work.
+Each domain splits its problem as in the experiment that it repeats, and joins the answers of the parts.  The
+parts are solved one after the other, and the measured time is the total.  The time on as many machines in
+parallel is estimated in ``parallel_seconds_estimated``: the time of the slowest part, to which a domain may
+add that of its sequential work.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def read_json(path: str | Path) -> Any:
 class JsonObject:
     """An object of a JSON file, whose fields are read with their types; errors name the field.
 
-    `where`: place of the object in the file; default: the whole file.
+    `where`: place of the object in the file; empty if the object is the whole file.
     """
 
     def __init__(self, path: str | Path, value: object, where: str = "") -> None:
@@ -81,7 +81,7 @@ class JsonObject:
 def read_csv(path: str | Path, required: Sequence[str]) -> Iterator[CsvRow]:
     """Yield the rows of a CSV file with a header; empty lines are skipped.
 
-    `required`: columns that must exist and have a value in every row; there may be others.
+    `required`: columns that must exist and have a value in every row; other columns are allowed.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file, skipinitialspace=True)
@@ -140,7 +140,7 @@ class CsvRow:
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a field that is true or false, as a word or as 1 or 0.
 
-        `default`: value if it is empty or does not exist.
+        `default`: value if the field is empty or does not exist.
         """
         text = self.text(name).lower()
         if text and text not in ("true", "false", "1", "0"):

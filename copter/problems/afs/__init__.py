@@ -2,9 +2,9 @@
 
 The policies are :class:`AfsL`, :class:`AfsP` and :class:`AfsS`; :func:`afs_shares` is Algorithm 1.
 
-Read `allocation.py` (the shares of GPUs) and `policies.py` (the base class of policies at events, and these
-three) first.  `roster.py` keeps the jobs as arrays for them.  `models.py` and `traces.py` are the workloads;
-`reproductions.py` and its table are the figures of the paper.
+Read `allocation.py` (the shares of GPUs) and `policies.py` (the three policies and their base class) first.
+`roster.py` keeps the jobs as arrays for the policies.  `models.py` and `traces.py` make the workloads;
+`reproductions.py` and its table have the claims of the paper.
 """
 
 from copter.lazy import attach

@@ -8,16 +8,16 @@ GPU exactly when
 
 .. math:: g_b = \frac{p'_b - p_b}{p'_b} > \frac{p'_a - p_a}{p_a} = h_a . \tag{3}
 
-So a job is an interval :math:`[g, h]`.  If the intervals of two jobs do not overlap, the higher one wins,
-independent of length; otherwise the shorter job wins.  Algorithm 1 gives every job one GPU, shortest first
-(stage one), and each further GPU to the winner of all such comparisons (stage two).
+So a job is an interval :math:`[g, h]`.  If the intervals of two jobs do not overlap, the job with the higher
+interval wins, independent of length; otherwise the shorter job wins.  Algorithm 1 gives every job one GPU,
+shortest first (stage one), and each further GPU to the winner of all such comparisons (stage two).
 
 The paper proves that (3) is transitive, but with the rule for overlaps it is not.  Let a, b and c have
 ascending lengths, let a and b, and b and c, overlap, and let :math:`g_c > h_a`: then they win against each
 other in a cycle.  The winner then depends on the order of comparisons, which the paper leaves open ("any
 job").  Here the comparisons are a knockout tournament in order of arrival.  It takes n - 1 comparisons for
-the first GPU and log n for each further one, because only the last winner has changed, instead of the M n of
-the paper's scan.
+the first GPU and log n for each further GPU, because only the last winner has changed.  The paper's scan
+takes M n comparisons for M GPUs.
 
 Source: AFS (Hwang et al., NSDI 2021), sections 3.2 and 3.3, Algorithm 1, appendices C and E.
 """
@@ -35,10 +35,10 @@ from copter.compile.kernels import kernel
 class Curves(NamedTuple):
     """Throughput of n jobs by GPU count, in one array.
 
-    `speed`: from 0 GPUs up to `top` of each job, in units of work per second: 0 below `first`, nondecreasing
-    from there on, and interpolated between permitted counts. `unit`: whether a count is permitted; `first`
-    and `top` are. `begin`: index of each job's curve. `first`, `top`: the smallest count that runs the job,
-    and the one at which it is fastest.
+    `speed`: for each job from 0 GPUs to `top`, in units of work per second: 0 below `first`, nondecreasing
+    from `first` on, and interpolated between permitted counts. `unit`: whether a count is permitted; `first`
+    and `top` are permitted. `begin`: index at which each job's curve begins. `first`, `top`: the smallest
+    count that runs the job, and the count at which the job is fastest.
     """
 
     speed: Floats
@@ -53,11 +53,11 @@ def afs_shares(
 ) -> Ints:
     """Return the GPUs of each job by Algorithm 1.
 
-    There are at most `gpus` in total, and each count is 0 or from the job's first to its top count.
+    The sum of the counts is at most `gpus`, and each count is 0 or from the job's first to its top count.
 
-    `key`: remaining work, from which lengths are computed (AFS-L), or ranks if it is unknown (AFS-P); a lower
-    rank counts as a shorter job. `gpus`: GPUs to share. `ahead`: jobs that get their first GPU before the
-    others.
+    `key`: remaining work, from which lengths are computed (AFS-L), or ranks if the work is unknown (AFS-P);
+    a lower rank counts as a shorter job. `gpus`: GPUs to share. `ahead`: jobs that get their first GPU before
+    all other jobs.
     """
     length = key / curves.speed[curves.begin + curves.first] if key_is_work else key
     order = np.argsort(length, kind="stable") if ahead is None else np.lexsort((length, ~ahead))
@@ -70,7 +70,7 @@ def afs_shares(
 
 
 def first_shares(first: Ints, order: Ints, gpus: int) -> tuple[Ints, int]:
-    """Return the counts and remaining GPUs of stage one, which gives each job, in order, its smallest count.
+    """Return counts and remaining GPUs after stage one, which gives each job, in order, its smallest count.
 
     `order`: a permutation of the jobs. A job that does not fit is skipped.
     """
@@ -131,7 +131,7 @@ def even_shares(first: Ints, top: Ints, order: Ints, gpus: int) -> Ints:
     """Return max-min fair whole numbers of GPUs: equal, except for jobs that need more or can use less.
 
     `first`, `top`: the least and the largest count of each job. `order`: order in which jobs get their first
-    GPUs if there are fewer GPUs than jobs, and those that cannot be divided equally.
+    GPUs if there are too few for all, and in which they get the GPUs that cannot be divided equally.
     """
     count, left = first_shares(first, order, gpus)
     there = count > 0
@@ -150,10 +150,10 @@ def even_shares(first: Ints, top: Ints, order: Ints, gpus: int) -> Ints:
 def regulate(curves: Curves, count: Ints) -> Ints:
     """Return permitted counts near given shares (network packing, appendix E).
 
-    Each share falls to the largest unit within it.  Freed GPUs raise shares to the next unit, first where the
-    result is nearest to the given share, while there are GPUs (Proposition 2).
+    Each share falls to the largest permitted count within it.  The freed GPUs raise shares to the next
+    permitted count, first where the result is nearest to the given share (Proposition 2).
 
-    The result has no more GPUs in total, and is 0 only where `count` is 0.
+    The result has no more GPUs in total than `count`, and is 0 only where `count` is 0.
     """
     given = count.copy()
     _fall(curves.unit, curves.begin, given)
@@ -182,7 +182,7 @@ def _fall(unit, begin, count):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def steps(unit, begin, top, count):  # type: ignore[no-untyped-def]
-    """Return the GPUs from each job's count to its next unit; 0 if there is no next unit."""
+    """Return the GPUs from each job's count to its next permitted count; 0 if there is none."""
     step = np.zeros_like(count)
     for job in range(count.size):
         if count[job] < top[job]:

@@ -7,10 +7,10 @@ For each model, the paper gives only the number of GPUs with which training is f
 
 a constant share e, computation that is divided, and communication that grows with the number of workers.  T
 is least at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For e, the formula
-was fitted to measured curves of ElasticFlow.  Those on A100 were measured at the batch sizes of Table 4 (64
-to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits differ from T by 3%): models that scale
-further have a smaller constant share. Those on T4 have batches of 64 to 32,768 and s = 0.4.  So a model like
-the paper's, with best count k* = 28, is 4.5 times as fast there as on one GPU.
+was fitted to measured curves of ElasticFlow.  The curves on A100 were measured at the batch sizes of Table 4
+(64 to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits differ from T by 3%): models that
+scale further have a smaller constant share. The curves on T4 have batches of 64 to 32,768 and s = 0.4.  With
+s = 5.5, a model with the best count k* = 28 is 4.5 times as fast on 28 GPUs as on one GPU.
 
 Sources: AFS, Table 4; ElasticFlow (Gu et al., ASPLOS 2023), the artifact's ``throughputs_A100`` (8 GPUs a
 node) and ``throughputs_T4`` (4 GPUs a node).
@@ -46,7 +46,8 @@ _BEST_COUNTS = {
 class ModelCurve:
     """Throughput of one model at its batch size, by GPU count.
 
-    `counts`: ascending from 1 to the count at which it is fastest. `speedup`: throughput relative to one GPU.
+    `counts`: ascending, from 1 to the count at which the model is fastest. `speedup`: throughput relative to
+    one GPU.
     """
 
     name: str
@@ -59,9 +60,9 @@ class ModelCurve:
         return int(self.counts[-1])
 
     def on(self, counts: ArrayLike) -> ModelCurve:
-        """Return the curve at other counts, by interpolation; the best count stays the last.
+        """Return the curve at other counts, by interpolation.
 
-        `counts`: permitted counts; those above the best count are omitted.
+        `counts`: permitted counts; counts above the best count are omitted.
         """
         wanted = np.unique(np.asarray(counts, np.int64))
         wanted = wanted[wanted <= self.best]

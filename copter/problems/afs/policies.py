@@ -1,14 +1,14 @@
 """Policies that share GPUs at events: their base class, and AFS-L, AFS-P and AFS-S.
 
 AFS-L knows the lengths of jobs; AFS-P and AFS-S do not.  All three share GPUs at each arrival and completion.
-If there are at most as many jobs as GPUs, every job has at least one, and :mod:`.allocation` assigns the
-others.  AFS-L uses the lengths of jobs.  AFS-P breaks ties at random, by a rank drawn at a job's arrival, so
-that shares change only for a reason.  AFS-S, which knows only the best GPU count of a job, shares equally up
-to it.  If there are more jobs than GPUs, AFS-L runs the shortest ones on one GPU each.  The others use
-processor sharing: a job that ran for one unit of time (2 h) is replaced by the job that ran for the fewest
-units.
+If there are at most as many jobs as GPUs, every job has at least one GPU, and :mod:`.allocation` assigns the
+other GPUs.  AFS-L compares the lengths of jobs.  AFS-P compares random ranks instead, which are drawn at a
+job's arrival, so that shares do not change without a reason.  AFS-S, which knows only the best GPU count of a
+job, gives equal shares up to this count.  If there are more jobs than GPUs, AFS-L runs the shortest jobs on
+one GPU each.  AFS-P and AFS-S use processor sharing: a job that ran for one unit of time (2 h) is replaced by
+the job that ran for the fewest units.
 
-A job that needs more than one GPU counts as one too: its first share is the number that it needs.
+If a job needs more than one GPU, its first share is the number that it needs instead of one.
 
 Source: AFS, section 3.3 and appendix D.
 """
@@ -38,7 +38,7 @@ _Gain: TypeAlias = Callable[[Ints, Floats, Floats], Floats]
 
 
 class SharePolicy(ABC):
-    """A policy that runs at events, and returns a number of GPUs for every job.
+    """A policy that is asked at events, and returns a number of GPUs for every job.
 
     Network packing (:func:`.allocation.regulate`) rounds shares to counts that nodes can hold.
 
@@ -69,9 +69,10 @@ class SharePolicy(ABC):
 
     @abstractmethod
     def shares(self, pool: GpuPool, now: ClusterState) -> Ints:
-        """Return the GPUs of each job of a pool, which must be units of the curves, or what users requested.
+        """Return the GPUs of each job of a pool: permitted counts of the curves, or the users' requests.
 
-        `now`: state to request another event at a given time; all other data is in the pool.
+        `now`: state through which the policy can request to be asked at a given time; all other data is in
+        the pool.
         """
 
 
@@ -81,7 +82,7 @@ def packed(pool: GpuPool, count: Ints) -> Ints:
 
 
 def raise_by_gain(pool: GpuPool, jobs: Ints, count: Ints, free: int, gain: _Gain) -> None:
-    """Raise counts unit by unit, the largest gain per GPU first.
+    """Raise counts step by step to the next permitted count, the largest gain per GPU first.
 
     `jobs`: jobs whose counts may grow. `count`: changed in place. `free`: GPUs to assign.
     """
@@ -132,7 +133,7 @@ class AfsP(SharePolicy):
         count, _ = first_shares(pool.curves.first, pool.order(~stays, units), pool.gpus)
         ends = (units + 1) * self.unit_seconds - pool.rows["ran"]
         next_end = ends[count > 0].min(initial=np.inf)
-        if np.isfinite(next_end):  # otherwise jobs that must not be preempted hold all usable GPUs
+        if np.isfinite(next_end):  # if not, jobs that must not be preempted hold all usable GPUs
             now.wake(now.time + float(next_end))
         return count
 

@@ -1,7 +1,7 @@
 """Arrays of jobs that are kept from event to event, so that policies with many events process only changes.
 
-Policies here use one type of GPU, as in AFS.  In a cluster of several types, each job is bound at its arrival
-to a type that can run it, the one with the fewest jobs per GPU.  Every type is shared separately.
+As in AFS, the policies share GPUs of one type.  In a cluster of several types, each job is bound at its
+arrival to the type with the fewest jobs per GPU among those that can run it.  Each type is shared separately.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _NO_TYPE = -1
 
 @dataclass(frozen=True, eq=False)
 class GpuPool:
-    """Free GPUs of one type, and the n jobs bound to it in order of arrival, without reserved ones.
+    """GPUs of one type to share, and the n jobs bound to the type that may be preempted, by arrival.
 
-    `gpus`: GPUs to share. `rows`: a copy, with the fields `work` (remaining progress),
-    `done` (progress so far), `ran` (seconds), `units` (for the policy; first 0), `rank` (uniform in [0, 1),
-    drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that the user requested) and
-    `request_speed` (progress per second with them). `slots`: indices of these rows in the roster.
+    `gpus`: GPUs to share. `rows`: a copy of the jobs' rows, with the fields `work` (remaining progress),
+    `done` (progress so far), `ran` (seconds), `units` (for the policy; 0 at first), `rank` (uniform in
+    [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that the user requested) and
+    `request_speed` (progress per second with the requested GPUs). `slots`: indices of the rows in the roster.
     """
 
     gpus: int
@@ -66,11 +66,11 @@ class GpuPool:
         return bool(self.curves.first.sum() > self.gpus)
 
     def order(self, *keys: NDArray[Any]) -> Ints:
-        """Return jobs in order of the keys, first those with a reservation; ties are in order of arrival."""
+        """Return the jobs in order of the keys, reserved jobs first; ties are in order of arrival."""
         return np.lexsort((*keys[::-1], ~self.rows["reserved"]))
 
     def step(self, jobs: Ints, count: Ints) -> Ints:
-        """Return the GPUs from a count to the next unit for some jobs; 0 for jobs at their best count."""
+        """Return the GPUs from a count to the next permitted one for some jobs; 0 at a job's best count."""
         curves = self.curves
         return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
 
@@ -82,8 +82,9 @@ class GpuPool:
 class Roster:
     """The jobs of a simulation.
 
-    `rng`: for the ranks. `watch`: quantities of running jobs that are updated at every event: their progress
-    (`done` and `work`), or the seconds that they ran (`ran`). Others remain those of the arrival.
+    `rng`: source of the ranks. `watch`: quantities of running jobs that are updated at every event: progress
+    (`done` and `work`), or the seconds that a job ran (`ran`). Other quantities keep their values at the
+    arrival.
     """
 
     def __init__(self, rng: np.random.Generator, watch: Collection[str]) -> None:
@@ -166,7 +167,7 @@ class Roster:
         self._size = keep.size
 
     def _bind(self, slot: int, cluster: Cluster) -> None:
-        """Bind a job to a type: the one of its GPUs, or the one with fewest jobs that runs it."""
+        """Bind a job to the type of its GPUs, or to the type with the fewest jobs per GPU that can run it."""
         job, rows = self._jobs[slot], self.rows[: self._size]
         rows["type"][slot] = _NO_TYPE
         held = None if job.allocation is None else job.allocation.type
@@ -236,7 +237,7 @@ class Roster:
     # ---- pools -----------------------------------------------------------------------------------
 
     def pools(self, now: ClusterState) -> tuple[list[tuple[str, GpuPool]], dict[str, Configuration]]:
-        """Return the GPUs to share by type, and those of jobs that must not be preempted."""
+        """Return the GPUs to share by type, and the configurations of jobs that must not be preempted."""
         free = now.cluster.capacity
         kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
         rows = self.rows[: self._size]

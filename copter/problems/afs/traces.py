@@ -1,13 +1,13 @@
 """Philly's virtual clusters as in AFS: every job trains one of nine models, on a cluster of 64 GPUs.
 
 A trace has the time of submission, run time in seconds and number of GPUs of each job.  As in the paper, each
-job trains a random model among those that scale to the requested GPUs.  Its work is such that it runs for its
-time on them.  The jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs (its section 5.1).  On
-Philly's own clusters, whose sizes are in Table 3, there would be no queues.
+job trains a random model among those that scale to the requested GPUs.  Its work is chosen so that it runs
+for its traced time on these GPUs.  The jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs
+(section 5.1).  On Philly's own clusters, whose sizes are in Table 3, there would be no queues.
 
 The public file, which the authors of Pollux distribute, has fewer jobs than the paper's Table 3: 41,226 of
-51,288 of virtual cluster 6214e9, and 82,229 of 109,861 in total.  Jobs that request more GPUs than any model
-can use request the largest number that a model can use.
+51,288 of virtual cluster 6214e9, and 82,229 of 109,861 in total.  If a job requests more GPUs than any model
+can use, its request becomes the largest number that a model can use.
 
 Source: AFS, section 5.1 and appendix F; Philly (Jeon et al., ATC 2019).
 """
@@ -43,11 +43,11 @@ def testbed() -> Cluster:
 
 
 def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
-    """Return the jobs of one of Philly's virtual clusters, in order of submission, with the first at 0.
+    """Return the jobs of one of Philly's virtual clusters, by time of submission, which begins at 0.
 
     Jobs with run time 0 are omitted.
 
-    `data`: folder of real traces. `name`: such as "6214e9", or its number in Table 3, such as "5".
+    `data`: folder of real traces. `name`: such as "6214e9", or the cluster's number in Table 3, such as "5".
     """
     path = find(Path(data), FILE, "philly.csv")
     if path is None:
@@ -65,9 +65,9 @@ def _generate_virtual_cluster(
 ) -> list[TracedJob]:
     """Return jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
 
-    `gpu_load`: requested GPU-seconds over those of the testbed until the last arrival. `mean_burst`: mean
-    number of jobs that one script submits, a minute apart (sweeps of parameters). Jobs are in order of
-    submission.
+    `gpu_load`: requested GPU-seconds, divided by the GPU-seconds of the testbed until the last arrival.
+    `mean_burst`: mean number of jobs that one script submits, a minute apart (sweeps of parameters). Jobs are
+    in order of submission.
     """
     if jobs < 1 or not gpu_load > 0 or not mean_burst >= 1:
         wrong = f"jobs = {jobs}, gpu_load = {gpu_load}, mean_burst = {mean_burst}"
@@ -129,11 +129,11 @@ def virtual_cluster(
     jobs: int | None = None,
     gpu_load: float = 0.9,
 ) -> Scenario:
-    """Return the jobs of one of Philly's virtual clusters, or, without data, of a generated one.
+    """Return the jobs of one of Philly's virtual clusters; without `data`, of a generated trace.
 
     `seed`: seed of the random models, and of a generated trace. `data`: folder of real traces. `vc`: virtual
-    cluster, by name or number. `jobs`: number of first jobs, or of jobs of a generated trace. `gpu_load`:
-    load of a generated trace, as in `_generate_virtual_cluster`.
+    cluster, by name or number. `jobs`: number of jobs to use from the first one on, or to generate.
+    `gpu_load`: load of a generated trace, as in `_generate_virtual_cluster`.
     """
     rng = np.random.default_rng(seed)
     if data is None:

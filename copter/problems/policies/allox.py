@@ -5,9 +5,9 @@ completion times, so the best schedule is an assignment of minimal cost
 
     c_j(t, k) = k R_jt + t_j
 
-with R_jt the remaining run time on type t at the present speed, and t_j the age.  The assignment includes the
-``filter`` share of the waiting jobs that arrived first (at least as many as queues).  The first job of a
-queue gets that type, and a job on one GPU keeps it until it completes.
+with R_jt the remaining run time on type t at the present speed, and t_j the age.  Only the oldest waiting
+jobs are assigned: a share ``filter`` of all waiting jobs, but at least as many as there are queues.  The
+first job of a queue gets the type of that queue, and a job on one GPU keeps its type until it completes.
 
 Source: AlloX (Le et al., EuroSys 2020), section 4, for jobs on one GPU.  Jobs on more GPUs are treated as in
 Shockwave's authors' public code, as if they had the queue of one GPU.
@@ -29,7 +29,7 @@ _FILTER = 0.2
 class AlloX(Mechanism):
     """Policy that gives time to the first jobs of the queues.
 
-    `filter`: share of the waiting jobs, the oldest, that are matched, in (0, 1].
+    `filter`: share of the waiting jobs that are matched, in (0, 1]; these are the oldest jobs.
     """
 
     name = "allox"
@@ -82,8 +82,8 @@ def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
     slots = _slots(able.size, queues)
     type, _, place = slots
     run = seconds[np.ix_(able, type)]
-    # An impossible pair costs more than all possible ones together, so it has at most the jobs that cannot
-    # run.
+    # An impossible pair costs more than all possible pairs together, so only a job without a possible place
+    # gets one.
     cost = run * place + age[able, None]
     finite = np.isfinite(cost)
     cost[~finite] = 2.0 * able.size * float(cost[finite].max()) + 1.0
@@ -102,10 +102,10 @@ def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
 def _slots(count: int, queues: Ints) -> Ints:
     """Return the places that the best matching of a number of jobs can use.
 
-    Queues of one type are interchangeable.  So at most as many as jobs are useful, and their lengths need not
-    differ by more than one.
+    Queues of one type are interchangeable.  So at most `count` queues of a type are useful, and their lengths
+    need not differ by more than one.
 
-    The result has type, queue within the type, and place from the end of each.
+    The result has, for each place, its type, its queue within the type, and its position from the end.
     """
     own = np.minimum(queues, count)
     most = -(-count // np.maximum(own, 1))

@@ -1,6 +1,6 @@
-"""A queue as operators know it: first come, first served with backfilling, for rigid jobs.
+"""First come, first served with backfilling, for rigid jobs, as in common batch systems.
 
-No job is stopped.  This is the rule against which :mod:`.queue` is compared.
+No job is stopped.  The policy is the baseline with which :mod:`.queue` is compared.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from copter.problems.cluster.workload import Kind
 class Backfill:
     """First come, first served, with EASY backfilling.
 
-    The first job that does not fit gets a reservation: on the type and at the time at which enough running
-    jobs will have ended.  Later jobs start now if they fit, and end before that time or leave enough GPUs for
-    the reservation.  Ends are computed from the jobs' known profiles, so they are exact in the simulator if
-    the profiles are.
+    The first job that does not fit gets a reservation: the type and the earliest time at which enough running
+    jobs will have ended.  A later job starts now if it fits, and if it also ends before that time or leaves
+    enough GPUs for the reservation.  Ends are computed from the jobs' known profiles, so they are exact in
+    the simulator if the profiles are exact.
 
     Source: Lifka, The ANL/IBM SP scheduling system (1995); Slurm's ``sched/backfill`` with one reservation.
     """
@@ -33,7 +33,7 @@ class Backfill:
         self.round_seconds: float | None = float(round_seconds)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the configurations of running jobs, and of waiting ones that may start."""
+        """Return the configurations of running jobs, and of waiting jobs that may start."""
         free = now.cluster.capacity
         given = kept(now.jobs.values(), free)
         reserved = Reservation()
@@ -62,7 +62,7 @@ def fastest(job: Job, cluster: Cluster) -> list[Configuration]:
 
 
 def take_first(options: Iterable[Configuration], free: dict[str, int]) -> Configuration | None:
-    """Return the first configuration whose GPUs are free, and take them; None without one."""
+    """Return the first configuration whose GPUs are free, and take these GPUs; None if there is none."""
     for one in options:
         if one.gpus <= free.get(one.type, 0):
             free[one.type] -= one.gpus
@@ -77,14 +77,14 @@ def seconds_left(job: Job, one: Configuration) -> float:
 
 @dataclass
 class Reservation:
-    """GPUs of a type that a job will take at a time, and how many GPUs are free beside it then."""
+    """GPUs of a `type` that a job will take at a `time`; `spare` more GPUs are free at that time."""
 
     type: str | None = None
     time: float = math.inf
     spare: int = 0
 
     def admits(self, job: Job, one: Configuration, now: float) -> bool:
-        """Return whether a job may start now; it takes from the spare GPUs if it ends after the time."""
+        """Return whether a job may start now; if it ends after `time`, it takes from the spare GPUs."""
         if one.type != self.type or now + seconds_left(job, one) <= self.time:
             return True
         if one.gpus > self.spare:
@@ -99,7 +99,7 @@ def reservation(
     free: Mapping[str, int],
     options: Sequence[Configuration],
 ) -> Reservation:
-    """Return the earliest reservation for one of some configurations, if `given` jobs run to their ends."""
+    """Return the earliest reservation for any of the `options`, if the jobs in `given` run to their ends."""
     best = Reservation()
     for one in options:
         ends = []

@@ -26,7 +26,7 @@ class FirstCome:
         self.round_seconds: float | None = round_seconds
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return configurations of running jobs, and of waiting ones in order of arrival."""
+        """Return the configurations of running jobs, and of waiting jobs that start, in order of arrival."""
         free = now.cluster.capacity
         given = kept(now.jobs.values(), free)
         for name, job in now.jobs.items():

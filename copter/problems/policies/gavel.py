@@ -1,17 +1,18 @@
 """Gavel's policies: linear programs over shares of time on types, kept during a simulation.
 
-Shares x_jt >= 0 of time of job j, with g_j GPUs, on type t, which has M_t of them:
+Let x_jt >= 0 be the share of time that job j, with g_j GPUs, has on type t, which has M_t GPUs:
 
     sum_t x_jt <= 1 for all j,    sum_j g_j x_jt <= M_t for all t,
 
-and one of two objectives:
+and one of two objectives, with weights w_jt or rates r_jt:
 
     greatest sum        maximise  sum_jt w_jt x_jt
     greatest least      maximise  theta   s.t.  theta <= sum_t r_jt x_jt for all j
 
-The greatest least does not determine the use of time that the poorest job cannot use; a small gain of time
-for all jobs does (`_LEFTOVER`).  Every job is a request with one column for each type that can run it.  Jobs
-that arrive and leave, and rates that change, are edits, and every program is solved with a warm start.
+The second objective does not determine which jobs get the time that the job with the least rate cannot use,
+so every share also has a small gain (`_LEFTOVER`).  Every job is a request with one column for each type that
+can run it.  Jobs that arrive and leave, and rates that change, are edits, and every program is solved with a
+warm start.
 
 Source: Gavel (Narayanan et al., OSDI 2020), sections 3.1 and 4.
 """
@@ -30,15 +31,15 @@ from copter.solvers.base import Solver
 from copter.solvers.registry import repeatable_solver
 
 _LEFTOVER = 1e-3
-"""Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
+"""Gain of all of the time of the largest job on its best type, in units of theta / number of jobs."""
 _MOST = 1e4
-"""Largest rate on a job's best type; larger ones, of almost completed jobs, only worsen the scaling."""
+"""Largest rate on a job's best type; larger rates, of almost completed jobs, only worsen the scaling."""
 _MOST_PROGRAMS = 12
 """Largest number of programs that are solved for one set of shares of finish-time fairness."""
 _PROGRESS = 1e-3
-"""Relative decrease of the worst rho below which that method stops."""
+"""Relative decrease of the worst rho below which the search for finish-time fairness stops."""
 _STARVED = 1e-6
-"""Share of the fastest job if the LP gives it 0; the authors' interior point leaves such small shares."""
+"""Least share of the fastest job; the interior-point solver of Gavel's authors leaves such small shares."""
 _LEAST_SECONDS = 1e-6
 _THETA = ("theta",)
 
@@ -65,7 +66,7 @@ class _Gavel(Mechanism):
         return self._solve(now)
 
     def _greatest_least(self, now: RigidRound, rates: Floats) -> Floats:
-        """Return the shares with the greatest rate of the job with the least rate.
+        """Return the shares that maximise the least rate of a job.
 
         Rates (n, T) are those of each job's time on each type, in a unit in which the least one is near 1.
         Rates above `_MOST` count as `_MOST`.
@@ -73,7 +74,7 @@ class _Gavel(Mechanism):
         rates = rates / np.maximum(rates.max(axis=1, keepdims=True) / _MOST, 1.0)
         gain = _LEFTOVER / len(now.jobs)
         costs = -gain * now.relative_speed * (now.gpus / now.gpus.max())[:, None]
-        # The common bound is in every job's row, so it is removed first and added last.
+        # Theta is in every job's row, so it is removed first and added last.
         if _THETA in self.program:
             self.program.remove_request(_THETA)
         self._edit(now, costs, rates)
@@ -82,7 +83,7 @@ class _Gavel(Mechanism):
         return self._solve(now)
 
     def _edit(self, now: RigidRound, costs: Floats, rates: Floats | None) -> None:
-        """Update capacities and jobs with costs (n, T), and rates (n, T) of the jobs' own rows."""
+        """Update capacities, and jobs with their costs (n, T) and the rates (n, T) in their own rows."""
         for type in now.cluster.types:
             if type.name not in self._types:
                 self.program.add_resource(_gpus(type.name), 0.0)
@@ -147,7 +148,7 @@ class MaxMinFairness(_Gavel):
         maximise  min_j  g_j sum_t (v_jt / v_j) x_jt
 
     with v_jt the speed of job j on type t and v_j = sum_t (M_t / M) v_jt its speed on an equal share of all
-    types.  A job on one GPU gets g times the time of a job on g.
+    types.  A job on one GPU gets g times the time of a job on g GPUs.
 
     Source: section 4.1 with the scale factors of section 4.4 and equal weights; on one type it is the "Gavel"
     of Shockwave's section 8.2.
@@ -206,9 +207,9 @@ class FinishTimeFairness(_Gavel):
         minimise  max_j rho_j,      rho_j = (t_j + R_j / sum_t v_jt x_jt) / D_j
 
     with t_j the age of job j, R_j its remaining progress, v_jt its speed on type t, and D_j its total time on
-    1/n of every type.  A given rho is met if the progress of every job is R_j / (rho D_j - t_j) per second,
-    which is a linear program. The actual rho of its answer is the next rho to improve (Dinkelbach's method),
-    until it falls no further.
+    1/n of every type.  A given rho is met if the progress of every job is at least R_j / (rho D_j - t_j) per
+    second, which is a linear program. The actual rho of the program's answer is the next rho to improve
+    (Dinkelbach's method), until rho falls no further.
 
     Source: section 4.2; Themis (Mahajan et al., NSDI 2020) for rho.
     """
@@ -254,13 +255,13 @@ class FinishTimeFairness(_Gavel):
 
 
 def _equal_shares(now: RigidRound) -> Floats:
-    """Return the shares of time equal to 1/n of the GPUs of every type, at most all time, shape (n, T)."""
+    """Return the shares of time that equal 1/n of the GPUs of every type, shape (n, T); their sum is <= 1."""
     shares = np.where(now.speed > 0, now.capacity / (len(now.jobs) * now.gpus[:, None]), 0.0)
     return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
 
 
 def _worst_rho(now: RigidRound, shares: Floats, finish: Floats) -> float:
-    """Return the largest rho of all jobs. `finish`: seconds of each job on its own share."""
+    """Return the largest rho of all jobs. `finish`: D_j, the total seconds of each job on its own share."""
     speed = (shares * now.speed).sum(axis=1)
     left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)
     return float(((now.age + left) / finish).max())

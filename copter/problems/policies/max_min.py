@@ -30,8 +30,8 @@ class MaxMin(SharePolicy):
 class GandivaFair(Mechanism):
     """Equal time: each of n jobs on M GPUs has the share min(1, M / n) of time, whatever its number of GPUs.
 
-    Jobs go to the type with free GPUs on which they complete first; users do not trade types with each other
-    here.
+    Jobs go to the type with free GPUs on which they complete first.  Unlike in the paper of Gandiva-Fair,
+    users do not trade types with each other.
 
     Source: Shockwave, section 8.2; Chaudhary et al., "Balancing efficiency and fairness in heterogeneous GPU
     clusters for deep learning" (EuroSys 2020).

@@ -7,7 +7,8 @@ the last reset.  The pairs with the highest ratios are used, as far as they fit.
 larger deficit, the time that a job was owed at resets.  A policy that ignores types gives each job one share
 of time on any type.  Its jobs go to the type with free GPUs on which they complete first, including restarts.
 Idle GPUs go to any job that fits.  New shares are computed when jobs arrive or leave, but at most once in
-``reset_seconds``.  A job that arrived since then has no share, and runs only on GPUs that no other job uses.
+``reset_seconds``.  A job that arrived since the last computation has no share, and runs only on GPUs that no
+other job uses.
 
 Source: Gavel's scheduling mechanism (Narayanan et al., OSDI 2020, section 5), which Shockwave's authors keep
 for all baselines; constants are those of their public code.
@@ -80,7 +81,7 @@ class RigidRound:
 
     @cached_property
     def relative_speed(self) -> Floats:
-        """Speed as a share of that on the job's fastest type, shape (n, T)."""
+        """Speed relative to the speed on the job's fastest type, shape (n, T)."""
         return self.speed / self.speed.max(axis=1, keepdims=True)
 
     @cached_property
@@ -110,7 +111,7 @@ class RigidRound:
         return None if held is None else self.cluster.names.index(held.type)
 
     def preferences(self, job: int) -> list[int]:
-        """Return the types that can run a job, in the order of its completion on them, including restarts."""
+        """Return the types that can run a job, by its time of completion on them, including restarts."""
         held, speed, left = self.type_of(job), self.speed[job].tolist(), float(self.left[job])
         restart = self.jobs[job].seen.restart_seconds
         seconds = {t: left / v + restart * (t != held) for t, v in enumerate(speed) if v > 0}
@@ -121,7 +122,7 @@ class RigidRound:
 
         Running jobs that must not be preempted come first, with the GPUs that they hold.
 
-        `candidates`: positions; a job that occurs twice is placed once.
+        `candidates`: positions of jobs, with the types to try; a job that occurs twice is placed once.
         """
         there = self.cluster.capacity
         kept = pinned(self.jobs, there)
@@ -193,7 +194,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def shares(self, now: RigidRound) -> Floats:
-        """Return the shares of time in [0, 1] on each type, or on any, after changes of jobs.
+        """Return the shares of time in [0, 1], one for each type or one for any type, after changes of jobs.
 
         `now`: has at least one job.
         """
@@ -225,7 +226,7 @@ class Mechanism(ABC):
                 self._had[name][at] += ran[name] - before
                 self._total[at] += ran[name] - before
             else:
-                # It completed within the round, on average in the middle.
+                # The job completed within the round, on average in the middle.
                 self._total[at] += now.seconds / 2.0
         for name in [name for name in self._had if name not in ran]:
             del self._had[name], self._deficits[name]

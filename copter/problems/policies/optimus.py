@@ -1,15 +1,17 @@
 """Optimus: GPUs are given one by one where they reduce the remaining time most; batch sizes are fixed.
 
-Every job gets the fewest GPUs on which it can run, while there are any, in order of that number and then of
-arrival. The others are given one at a time to the job j with the largest
+First, every job gets the fewest GPUs on which it can run, as long as GPUs are free: jobs that need fewer GPUs
+come first, and among these earlier jobs. The remaining GPUs are given one at a time to the job j with the
+largest
 
     seconds left with n_j GPUs - seconds left with n_j + 1 GPUs,
 
 until no job gains.  The remaining steps of each job are known (Optimus+Oracle: the paper's Optimus
-extrapolates the loss, which fails with learning-rate schedules).  The time of a step is the known one.
+extrapolates the loss, which fails with learning-rate schedules).  The time of a step follows from the known
+profile.
 
 In a cluster of several types, a job is put on the type with most free GPUs, and grows there.  Running jobs
-that must not be preempted keep their GPUs, and the others share the rest.
+that must not be preempted keep their GPUs, and all other jobs share the remaining GPUs.
 
 Source: Peng et al., Optimus (EuroSys '18), as run by Pollux' authors (Pollux section 5.2, Optimus+Oracle).
 """
@@ -45,7 +47,7 @@ class Optimus:
         self._known: dict[tuple[int, int, str, int | None], tuple[Profile, list[int], list[float]]] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the configurations by marginal gain."""
+        """Return the configurations that marginal gains determine."""
         free = now.cluster.capacity
         kept = pinned(now.jobs.values(), free)
         curves = [self._curves(job, now.cluster) for name, job in now.jobs.items() if name not in kept]
@@ -83,7 +85,7 @@ class Optimus:
         return found
 
     def _speeds(self, job: Job, type: GpuType, cluster: Cluster) -> tuple[list[int], list[float]]:
-        """Return the GPU counts that can run a job, and its speeds; jobs of one application share them."""
+        """Return the GPU counts that can run a job, and its speeds; jobs of one application share these."""
         key = (id(job.seen), min(job.level, job.seen.n_levels - 1), type.name, job.gpus)
         if key not in self._known:
             wanted = range(1, min(type.gpus, self._max_gpus) + 1) if job.gpus is None else [job.gpus]

@@ -1,17 +1,17 @@
 """Queue: all waiting jobs of a cluster are considered in every round, as one program.
 
-A queue that considers its head only leaves GPUs idle while later jobs would fit.  Here every job that has
-GPUs or wants some is a request that takes all of its GPUs on one type, or none:
+A queue that considers only its first job leaves GPUs idle while later jobs would fit.  Here every job,
+running or waiting, is a request that takes all of its GPUs on one type, or none:
 
     max  sum_j w_j x_j    s.t.  GPUs in use on each type <= GPUs of the type
                                 GPUs of a tenant's jobs within its quota <= quota
 
-A job has a column for each type that can run it and, if there are quotas, a second one for GPUs that its
-tenant borrows, which does not count in the quota and is worth less.
+A job has a column for each type that can run it.  If there are quotas, it has a second column for each type,
+for GPUs that its tenant borrows: this column does not count in the quota and has a lower value.
 
-Jobs come first by their worth for each of their GPUs:
+The value w_j of a job is its number of GPUs times the value of a GPU:
 
-| job | worth of a GPU |
+| job | value of a GPU |
 | --- | --- |
 | running, within its tenant's quota | 3 B^r |
 | waiting, within the quota | (1 + u) B^r |
@@ -20,18 +20,21 @@ Jobs come first by their worth for each of their GPUs:
 
 u = age / (1 + GPUs s / P) is between 0 and 1, where s is the time that the job is expected to run, P is the
 setting `patience_seconds`, and the age of a job that has waited for w seconds is (1 + min(w / P, 3)) / 4.  r
-is the rank of the job's priority among those present (the four highest have ranks of their own), and B is 50.
+is the rank of the job's priority among those present, from 0 (the four highest have ranks of their own), and
+B is 50.
 So a job is stopped only for a job of higher priority, or if its GPUs are borrowed and a tenant needs them
-within its quota, and only if not more than about 16 times as many GPUs are lost as the other job needs.
-Among equals, small and short jobs and jobs that have waited come first.  A running job that must not be
-preempted keeps its GPUs, and is not in the program.
+within its quota.  For a job whose rank is higher by one, the program stops jobs with at most about 17 times
+as many GPUs, and up to 33 times if that job is urgent (u near 1).  Among jobs of one rank, small and short
+jobs and jobs that have waited come first.  A running job that must not be preempted keeps its GPUs, and is
+not in the program.
 
-The fractional solution is rounded.  If the result stops a job, branch and bound looks for a better one for
-some seconds, and usually proves that no other choice loses less. Then jobs that were to be stopped keep their
-GPUs as far as these are still free, and waiting jobs, by their worth, get GPUs as far as they fit.  So no job
-waits that would fit, and none is stopped in vain.  There is one exception.  The oldest job that gets nothing,
-if it has waited for `reserve_seconds`, gets a reservation as in :mod:`.backfill`, and jobs that would delay
-it do not start, unless their priority is higher.  This keeps large jobs from waiting for ever.
+The fractional solution is rounded.  If the result stops a job, branch and bound looks for a better result for
+up to `exact_seconds`, and usually proves that no other choice has a higher value. Then jobs that were to be
+stopped keep their GPUs as far as these are still free, and waiting jobs, by their value, get GPUs as far as
+they fit.  So no job waits that would fit, and no job is stopped whose GPUs would stay idle.  There is one
+exception: if the oldest job that gets nothing has waited for `reserve_seconds`, it gets a reservation as in
+:mod:`.backfill`, and jobs that would delay it do not start, unless their priority is higher.  So large jobs
+do not wait for ever.
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ class _Choice(NamedTuple):
 class _Known(NamedTuple):
     """A job as it is in the program.
 
-    What its columns follow from, the columns, and 1 / (1 + GPUs s / P).
+    `submission`, `held`, `rank`: state that determines its columns. `choices`: the columns. `small`:
+    1 / (1 + GPUs s / P).
     """
 
     submission: JobSubmission
@@ -75,7 +79,7 @@ class _Known(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """GPUs of a job after a round, and whether they must not be taken from it."""
+    """GPUs of a job after a round, and whether the job must keep them (`pinned`)."""
 
     configuration: Configuration
     submission: JobSubmission
@@ -83,7 +87,7 @@ class _Held(NamedTuple):
 
 
 _Columns: TypeAlias = tuple[tuple[tuple[Hashable, int], ...], ...]
-"""Columns that jobs share: the rows of each column, with the GPUs that it uses of each row."""
+"""Columns that jobs share: for each column, its rows, each with the GPUs that the column uses."""
 
 
 class Queue:
@@ -95,22 +99,22 @@ class Queue:
         Number of GPUs of each tenant, such as ``"vision=64,speech=32"``; empty for no quotas.  Tenants
         without a quota, and tenants above their quota, borrow GPUs that others do not use.
     patience_seconds : float
-        P of the module: GPU seconds of a job that is half as urgent as a very short one, and the waiting time
-        after which a job is twice as urgent as a new one.
+        P of the module: GPU seconds of a job that is half as urgent as a very short job, and the waiting time
+        after which a job is twice as urgent as a new job.
     reserve_seconds : float
         Waiting time after which a job gets a reservation.
     exact_seconds : float
-        Seconds of branch and bound in a round that stops a job; 0 for none.
+        Time limit of branch and bound in a round that stops a job; 0 for no branch and bound.
     tolerance : float
-        Relative tolerance of the fractional answer.
+        Relative tolerance of the fractional solution.
     time_limit : float, optional
-        Seconds of the solver in a round.
+        Time limit of the solver in a round, in seconds.
 
     Attributes
     ----------
     figures : dict of str to float
-        Figures of the last round: gap, number of waiting jobs, number of stopped jobs, and 1 if it is proved
-        that no other choice has a higher worth.
+        Figures of the last round: "gap", "variables" of the program, "proved" (1 if branch and bound proved
+        that no other choice has a higher value, else 0), and the numbers of "waiting" and "stopped" jobs.
     """
 
     name = "queue"
@@ -166,7 +170,7 @@ class Queue:
             options = [choice.configuration for choice in self._known[name].choices]
             if name in wanted:
                 options.insert(0, wanted[name].configuration)
-            if jobs[name].allocation is not None:  # it was to be stopped, and may restart elsewhere
+            if jobs[name].allocation is not None:  # the job was to be stopped, and may restart elsewhere
                 options += fastest(jobs[name], now.cluster)
             for one in dict.fromkeys(options):
                 fits = one.gpus <= free.get(one.type, 0)
@@ -263,7 +267,7 @@ class Queue:
             program.update_requests(waiting, scales=1.0 + u)
 
     def _columns(self, cluster: Cluster, job: Job, rank: int) -> tuple[_Columns, list[float]]:
-        """Return the columns of a job that is new in the program, and what each is worth."""
+        """Return the columns of a job that is new in the program, and the value of each."""
         configurations = fastest(job, cluster) if job.allocation is None else [job.allocation]
         gpus, tenant = job.gpus or 1, job.submission.tenant
         own = not self.quotas or tenant in self.quotas
@@ -335,8 +339,8 @@ class Queue:
     def _order(self, jobs: Mapping[str, Job], wanted: Mapping[str, _Choice], time: float) -> list[str]:
         """Return the jobs in the order in which they take GPUs, after running jobs that keep their GPUs.
 
-        A job that was to be stopped comes before chosen jobs that may not stop it, so that it is stopped for
-        no job of its own rank.  Jobs that were not chosen come last, by rank and urgency.
+        A job that was to be stopped comes before chosen jobs of its own or a lower rank, so that it is not
+        stopped for one of them.  Jobs that were not chosen come last, by rank and urgency.
         """
 
         def place(name: str) -> tuple[float, float]:
@@ -346,7 +350,7 @@ class Queue:
             urgency = self._urgency(jobs[name], time)
             if choice is None:
                 return 1.0, -known.rank - 0.5 * urgency
-            if self.quotas:  # within its quota a job takes back what others borrow
+            if self.quotas:  # within its quota, a job takes GPUs back from jobs that borrow them
                 return (0.5 if choice.borrowed else -float(_RANKS)), -known.rank - 0.5 * urgency
             return -float(known.rank), -urgency
 
@@ -371,7 +375,7 @@ def _quotas(given: str | Mapping[str, int]) -> dict[str, int]:
 
 
 def _within(quotas: Mapping[str, int], given: list[tuple[Job, Configuration]]) -> dict[str, int]:
-    """Return what is left of each quota after jobs that keep their GPUs."""
+    """Return the remainder of each quota after the jobs that must keep their GPUs."""
     left = dict(quotas)
     for job, held in given:
         if job.submission.tenant in left:
@@ -380,7 +384,7 @@ def _within(quotas: Mapping[str, int], given: list[tuple[Job, Configuration]]) -
 
 
 def _ranks(jobs: Iterable[Job]) -> dict[int, int]:
-    """Return the rank of each priority; the four highest have ranks of their own, lower ones have rank 0."""
+    """Return the rank of each priority: the four highest have their own ranks, and all others rank 0."""
     present = sorted({job.submission.priority for job in jobs})
     return {
         priority: max(0, rank + min(_RANKS, len(present)) - len(present))

@@ -1,10 +1,10 @@
 """Policies that run short jobs first: SRTF, SRSF and SRPT, and open shop scheduling.
 
-SRTF and SRSF run at events.  Jobs get the GPUs that their users requested, or none.  The job with the least
-remaining time (SRTF) or service (SRSF: time times requested GPUs) comes first; one that does not fit is
-skipped.  By service, jobs that request many GPUs come later, which favours those that use them well.  SRTF-E
-and SRSF-E are altruistic: GPUs that no job requested are then given one by one to the running job whose
-throughput relative to one GPU grows most.
+SRTF and SRSF are asked at events.  Jobs get the GPUs that their users requested, or none.  The job with the
+least remaining time (SRTF) or service (SRSF: time times requested GPUs) comes first; a job that does not fit
+is skipped.  Service is work divided by the throughput per GPU, so SRSF favours jobs that use their GPUs well.
+SRTF-E and SRSF-E are altruistic: GPUs that no job requested are then given one by one to the running job
+whose throughput, relative to that on its fewest GPUs, grows most.
 
 SRPT and open shop scheduling have rounds, and rigid jobs.
 
@@ -49,7 +49,7 @@ class Srtf(SharePolicy):
 
 
 class SrtfElastic(Srtf):
-    """SRTF, with idle GPUs given to running jobs."""
+    """SRTF that gives idle GPUs to running jobs."""
 
     name = "srtf-e"
     kind: Kind = "strong-scaling"
@@ -63,7 +63,7 @@ class Srsf(Srtf):
 
 
 class SrsfElastic(Srtf):
-    """SRSF, with idle GPUs given to running jobs."""
+    """SRSF that gives idle GPUs to running jobs."""
 
     name = "srsf-e"
     kind: Kind = "strong-scaling"
@@ -71,10 +71,10 @@ class SrsfElastic(Srtf):
 
 
 class ShortestFirst:
-    """SRPT: in each round, the fitting jobs with the shortest remaining run times.
+    """SRPT: in each round, jobs run in order of their remaining run times, as far as they fit.
 
-    The remaining run time is that at the present speed on the job's fastest type.  Jobs go to the type with
-    free GPUs on which they complete first, including restarts.
+    The remaining run time is computed with the present speed on the job's fastest type.  Jobs go to the type
+    with free GPUs on which they complete first, including restarts.
     """
 
     name = "srpt"
@@ -93,11 +93,11 @@ class ShortestFirst:
 class OpenShop(Mechanism):
     """Open shop scheduling: for every job the least share of time with which all reach the least makespan.
 
-    With the remaining run times R_j, ignoring types and the future, of jobs with g_j GPUs, on M GPUs:
+    For jobs with g_j GPUs and remaining run times R_j on M GPUs, without regard to types and later jobs:
 
         H = max(sum_j g_j R_j / M, max_j R_j),      x_j = R_j / H.
 
-    R_j is that at the mean of the present speeds over the types.  On one type, this is Gavel's makespan
+    R_j is computed with the mean of the present speeds over the types.  On one type, this is Gavel's makespan
     policy.
     """
 

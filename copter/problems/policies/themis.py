@@ -24,8 +24,8 @@ class Themis(Mechanism):
         minimise  rho    s.t.    x_j >= R_j / (rho E_j - t_j),    sum_j g_j x_j <= M
 
     with g_j the GPUs of job j, t_j its age, R_j its remaining run time at the mean of the present speeds over
-    the types, and E_j its finish time on 1/n of the cluster.  Only the ``filter`` share of the jobs that are
-    furthest behind is included. The solution is found by bisection.
+    the types, E_j its finish time on 1/n of the cluster, and M the GPUs.  Only the jobs that are furthest
+    behind are included: a share ``filter`` of all jobs. The solution is found by bisection.
 
     Source: Themis (Mahajan et al., NSDI 2020) as in Shockwave, section 8.2 and the authors' public code; the
     filter is that of Shockwave's section 2.1.
@@ -73,7 +73,7 @@ class Themis(Mechanism):
         return shares
 
     def _alone_so_far(self, now: RigidRound, alone: Floats) -> Floats:
-        """Return the time on 1/n of the cluster for the run time so far, shape (n,)."""
+        """Return the time that each job's run so far would have taken on 1/n of the cluster, shape (n,)."""
         isolated: dict[str, float] = {}
         for job in now.jobs:
             before, share = self._ran.get(job.name, (0.0, 1.0))

@@ -1,8 +1,8 @@
 """Tiresias: least attained service first, in a few queues, for rigid jobs.
 
-A job starts in the first queue, and moves to the next one when its GPUs times the seconds that it held them
-reach the queue's limit.  Earlier queues come first, and within a queue the job that entered first; a job that
-does not fit is skipped.  Later jobs are preempted.
+A job starts in the first queue, and moves to the next queue when its GPUs times the seconds that it held them
+reach the queue's limit.  Jobs of earlier queues come first, and within a queue the job that entered first; a
+job that does not fit is skipped.  Running jobs for which no GPUs are left are preempted.
 
 Source: Gu et al., Tiresias (NSDI '19), discretised two-dimensional LAS without promotion; two queues with a
 limit of 16 GPU-hours as in the simulations that the authors of Pollux distribute (section 5.2, TunedJobs).

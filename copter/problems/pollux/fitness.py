@@ -4,8 +4,8 @@
 
     FITNESS(A) = sum_j w_j SPEEDUP_j / sum_j w_j,     w_j = min(1, threshold / GPU-time_j)^decay  (14), (16)
 
-with a equal to one GPU, and SPEEDUP_j minus a constant penalty for every job that restarts.  This is
-:data:`WEIGHTED_MEAN`, the text of the paper (Pollux section 4.2).
+with a equal to one GPU.  A constant penalty is subtracted from SPEEDUP_j for every job that restarts.  This
+is :data:`WEIGHTED_MEAN`, as in the text of the paper (Pollux section 4.2).
 
 The scheduler that the authors published uses the power mean
 
@@ -16,12 +16,11 @@ with a equal to the fair share of the GPUs, and multiplies the SPEEDUP of a job 
     max(age - restarts delay, 0) / (age + delay).
 
 This is :data:`POWER_MEAN`.  The authors distribute its results, and Sia's thesis compares with it (section
-3.4.3: p = -1). It is fair, unlike the sum, and restarts a job less often if the job has restarted more often.
+3.4.3: p = -1). Unlike the weighted mean, it is fair, and it restarts a job less often the more often the job
+has already restarted.
 
-Both are sums over the jobs of an increasing function of the speedup, :meth:`Fitness.value`, which the genetic
-algorithm maximizes.
-
-    UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs     with a equal to one GPU                                  (17)
+Both fitnesses increase with a sum over the jobs of an increasing function of the speedup,
+:meth:`Fitness.value`.  The genetic algorithm maximizes this sum.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from copter.arrays import Floats
 from copter.problems.cluster.jobs import Job
 
 _FLOOR = 1e-3
-"""Constant added to speedups under a power mean, so that its value without GPUs is finite."""
+"""Constant added to speedups under a power mean, so that the value of a job without GPUs is finite."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,9 @@ class Fitness:
     """Fitness function of allocations.
 
     `power`: p of the power mean. `fair_share`: whether speedups are relative to the fair share of the GPUs
-    instead of one GPU. `restart_penalty`: penalty on the speedup of a job that restarts; None: the factor by
-    age and restarts. `decay`: lambda, the exponent by which weights fall with GPU-time. `threshold`:
+    instead of one GPU. `restart_penalty`: amount that is subtracted from the speedup of a job that restarts;
+    None for the factor by age and restarts. `decay`: exponent by which weights fall with GPU-time, called
+    lambda in the paper. `threshold`:
     GPU-seconds up to which the weight is 1.
     """
 
@@ -69,7 +69,7 @@ class Fitness:
         return speedup * (max(job.age - job.restarts * delay, 0.0) / max(job.age + delay, 1e-9))
 
     def value(self, speedup: Floats) -> Floats:
-        """Return the summand of a job of weight 1 in the sum that is maximized."""
+        """Return the term of a job of weight 1 in the sum that is maximized."""
         if self.power == 1.0:
             return speedup
         above = np.maximum(speedup, 0.0) + _FLOOR

@@ -12,13 +12,13 @@ Source: Pollux section 4.2.1.  The algorithm keeps a population of distinct matr
 equally many children.  Parents are chosen by tournament, their rows are mixed at random, and elements mutate
 to a random number of GPUs.  Then the child is repaired.  The worst of parents and children are dropped.
 
-The text mutates every element with probability 1 / nodes.  So in every child, each job mutates once on
-average, and hardly any child is better than its parents.  With 15 jobs on 16 nodes of 4 GPUs, the harmonic
+The paper's text mutates every element with probability 1 / nodes.  So in every child, each job mutates once
+on average, and hardly any child is better than its parents.  With 15 jobs on 16 nodes of 4 GPUs, the harmonic
 mean of the speedups after 100 generations is 13% lower than with the rates here.  Here the rate is random for
 each child, log-uniform between one element of the matrix and the text's rate.  One row in ten returns to the
 GPUs that its job holds, which undoes moves that do not justify a restart.  In half of the cases, free GPUs of
-a node go to the one of two random jobs with fewer GPUs.  On a node with too few GPUs, the one of two random
-jobs with more GPUs loses one.
+a node go to one of two random jobs, the one with fewer GPUs.  On a node with too few GPUs, one of two random
+jobs, the one with more GPUs, loses one.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ _RESET = 0.1
 class AllocationProblem:
     """Problem to maximize, for J jobs on N nodes.
 
-    `capacity`: GPUs of each node, at most 127. `held`: GPUs that the jobs hold. `least`, `most`: limits on
-    the GPUs of a job that has any. `pinned`: jobs that must keep their GPUs. `stay`: value of each job if it
-    keeps its GPUs. `move`: its value with g GPUs on n nodes otherwise; G is at least the largest of `most`, M
-    at least min(N, G). `unit`: number of used GPUs of a node that count as one node; at least the largest
-    capacity if all nodes are equal. `avoid`: whether distributed jobs must not share a node.
+    `capacity`: GPUs of each node, at most 127. `held`: GPUs that the jobs hold, (J, N). `least`, `most`:
+    limits on the GPUs of a job that has any. `pinned`: jobs that must keep their GPUs. `stay`: value of each
+    job if it keeps its GPUs. `move`: value of each job with g other GPUs on n nodes, (J, G + 1, M + 1); G is
+    at least the largest of `most`, and M at least min(N, G). `unit`: number of used GPUs of a node that count
+    as one node; at least the largest capacity if all nodes are equal. `avoid`: whether distributed jobs must
+    not share a node.
     """
 
     capacity: Ints
@@ -92,8 +93,8 @@ def evolve(
 ) -> tuple[_Matrices, Floats]:
     """Evolve a population of allocation matrices, and return it with its values, best first.
 
-    `start`: first matrices, S >= 1; they are repaired, and their mutants complete the population. `rng`:
-    source of all random numbers.
+    `start`: one or more initial matrices; they are repaired, and their mutants complete the population.
+    `rng`: source of all random numbers.
     """
     return _evolve(
         start,
@@ -161,7 +162,7 @@ def _tournament(parents: Ints, values: Floats, rng: Generator) -> int:
 
 @kernel(allocates=True, inner=True)
 def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
-    """Return the best matrices, with equal values only if necessary, and all the others."""
+    """Return the best matrices, with equal values only if necessary, and all other matrices."""
     order = np.argsort(-values, kind="mergesort")
     keep, drop = np.empty(size, np.int64), np.empty(values.size, np.int64)
     kept = dropped = 0
@@ -313,7 +314,7 @@ def _fit(
 def _complete(
     matrix: _Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
 ) -> None:
-    """Fill a row up to the fewest GPUs that its job needs, on free GPUs, or empty it."""
+    """Add free GPUs to a row up to the fewest that its job needs; if there are too few, empty the row."""
     row = matrix[job]
     missing = least - row.sum()
     if missing <= 0 or missing == least:
@@ -347,7 +348,7 @@ def _has_distributed(matrix: _Matrix, node: int, spans: Ints) -> bool:
 
 @kernel(inner=True)
 def _clashes(matrix: _Matrix, job: int, spans: Ints) -> bool:
-    """Return whether a distributed job shares a node with another one."""
+    """Return whether a distributed job shares a node with another distributed job."""
     if spans[job] < 2:
         return False
     for node in range(matrix.shape[1]):

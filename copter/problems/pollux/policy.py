@@ -2,12 +2,12 @@
 
 In every round, a genetic algorithm (:mod:`.genetic`) searches for the allocation of greatest fitness
 (:mod:`.fitness`), starting from its result of the previous round.  A job may get at most twice its largest
-number of GPUs so far, and starts with one.
+number of GPUs so far, and starts with the fewest on which it can run.
 
-Pollux has one type of GPU.  With several types, the algorithm runs on the nodes of all types.  A job on more
-than one type keeps the type with most of its GPUs, or among equals the one on which it is faster (thesis
-section 3.4.3).  Its other GPUs stay idle.  A rigid job with too few GPUs of each type gets free GPUs of one
-type (:meth:`Pollux._gather`).
+Pollux has one type of GPU.  With several types, the algorithm runs on the nodes of all types.  If it gives a
+job GPUs of several types, the job keeps the type with most of its GPUs, or, if two types have equally many,
+the faster type (thesis section 3.4.3).  Its other GPUs stay idle.  A rigid job with too few GPUs of each type
+gets free GPUs of one type (:meth:`Pollux._gather`).
 
 Source: Pollux section 4.2.
 """
@@ -33,7 +33,7 @@ _Node = tuple[str, int]
 
 
 _KEPT = 4096
-"""Largest number of cached tables; jobs of one application at one level share one."""
+"""Largest number of cached tables; jobs of one application at one level share a table."""
 
 
 class Pollux:
@@ -88,7 +88,7 @@ class Pollux:
         self._columns: dict[_Node, int] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
-        """Return the fittest allocation found; empty without jobs or without nodes."""
+        """Return the fittest allocation that was found; empty without jobs or without nodes."""
         jobs = list(now.jobs.values())
         nodes = nodes_of(now.cluster, now.down)
         if not (jobs and nodes):
@@ -142,7 +142,7 @@ class Pollux:
         return self._tables
 
     def _take_held(self, job: Job, row: NDArray[np.int8], column: Mapping[_Node, int]) -> None:
-        """Set the GPUs that a job holds, on the simulator's nodes or else on those of the last answer."""
+        """Set the GPUs that a job holds, on the simulator's nodes or else on the nodes of the last answer."""
         if job.allocation is None:
             return
         self._most[job.name] = max(self._most.get(job.name, 0), job.allocation.gpus)
@@ -167,7 +167,7 @@ class Pollux:
         return least, max(least, min(2 * self._most.get(job.name, 0), int(runs[-1])))
 
     def _fair_share(self, jobs: int, tables: _GoodputTables) -> tuple[int, int]:
-        """Return the GPUs of each job if all had equally many, and the number of their nodes."""
+        """Return the number of GPUs of each job if all jobs had equally many, and their number of nodes."""
         assert self._cluster is not None
         gpus = min(-(-self._cluster.gpus // jobs), tables.max_gpus)
         return gpus, -(-gpus // tables.unit)
@@ -175,7 +175,7 @@ class Pollux:
     def _fill_values(
         self, job: Job, held: NDArray[np.int8], fair: tuple[int, int], stay: Floats, move: Floats
     ) -> None:
-        """Compute the summand of a job in the fitness for any allocation."""
+        """Compute the term of a job in the sum that is maximized, for any allocation."""
         assert self._tables is not None
         goodput = self._tables.usable(job, self._tables.home(job))
         base = goodput[fair] or goodput[goodput > 0].min(initial=np.inf)
@@ -186,7 +186,7 @@ class Pollux:
         move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
 
     def _carried_over(self, jobs: list[Job], nodes: list[_Node], held: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return the GPUs that jobs hold, and the last population, for the present jobs and nodes."""
+        """Return the GPUs that jobs hold, and the last population, as matrices of present jobs and nodes."""
         count = min(len(self._population), self._size - 1)
         states = np.zeros((count, len(jobs), len(nodes)), np.int8)
         rows = [(new, self._rows[job.name]) for new, job in enumerate(jobs) if job.name in self._rows]
@@ -219,8 +219,8 @@ class Pollux:
     ) -> None:
         """Place rigid jobs that have GPUs of several types, too few of each, on free GPUs of one type.
 
-        These are on one node, or on nodes that no other job uses.  Without this rule such jobs might wait for
-        ever, because the algorithm considers such a matrix as fit as any.
+        The GPUs are on one node, or on nodes that no other job uses.  Without this rule, such jobs might wait
+        for ever, because the fitness does not distinguish a matrix that gives them GPUs of several types.
         """
         sizes = {type.name: type.gpus_per_node for type in cluster.types}
         free: dict[str, dict[int, int]] = {name: {} for name in cluster.names}
@@ -240,7 +240,7 @@ class Pollux:
                     break
 
     def _fitting(self, job: Job, type: str, free: Mapping[int, int], size: int) -> Placement | None:
-        """Return GPUs of a rigid job on one node, or on free nodes: first its own nodes, then the fullest."""
+        """Return GPUs for a rigid job on one node, or on free nodes: its own nodes first, then full ones."""
         assert job.gpus is not None
         runs_here = job.allocation is not None and job.allocation.type == type
         mine = dict(job.place or ()) if runs_here else {}
@@ -254,7 +254,7 @@ class Pollux:
         return None if left else self._runnable(job, type, place)
 
     def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[_Node]) -> Placement | None:
-        """Return the placement of a job on one type, with as many of its given GPUs as it can run on."""
+        """Return the placement of a job on one type, with as many of its GPUs in `row` as it can run on."""
         by_type: dict[str, dict[int, int]] = {}
         for at in np.flatnonzero(row).tolist():
             type, node = nodes[at]
@@ -292,11 +292,11 @@ def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node
 class _GoodputTables:
     """Goodput of a job by number of nodes and GPUs, for all shapes that the genetic algorithm may find.
 
-    Pollux has one type of node.  In a cluster with several, a node with k times the GPUs of the smallest one
-    counts as k nodes, as in Sia's evaluation of Pollux (thesis section 3.4.3), and a job is modelled by its
-    present type of GPU.
+    Pollux has one type of node.  In a cluster with several types, a node with k times the GPUs of the
+    smallest node counts as k nodes, as in Sia's evaluation of Pollux (thesis section 3.4.3), and a job is
+    modelled by its present type of GPU.
 
-    `unit`: GPUs of the smallest node. `max_gpus`, `max_nodes`: largest entries of a table; nodes have `unit`
+    `unit`: GPUs of the smallest node. `max_gpus`, `max_nodes`: largest counts in a table, for nodes of `unit`
     GPUs.
     """
 
@@ -320,7 +320,7 @@ class _GoodputTables:
         self._known: dict[tuple[int, int, str], tuple[Profile, Floats, Floats]] = {}
 
     def goodput(self, job: Job, type: str) -> Floats:
-        """Return the known present goodput of a job on a type of GPUs; 0 where it cannot run.
+        """Return the known present goodput of a job on a type of GPUs; 0 where the job cannot run.
 
         The table by GPUs and nodes must not be changed.
         """
@@ -356,14 +356,14 @@ class _GoodputTables:
         return table[gpus[:, None], np.minimum(real, table.shape[1] - 1)]
 
     def home(self, job: Job) -> str:
-        """Return the GPU type by which a job is modelled: its present one, or the first that can run it."""
+        """Return the GPU type by which a job is modelled: its present type, or the first that can run it."""
         if job.allocation is not None and job.allocation.type in self.types:
             return job.allocation.type
         return next((type for type in self.types if self.goodput(job, type).any()), self.types[0])
 
 
 def _filled(table: Floats) -> Floats:
-    """Return the goodput by GPUs and nodes; where a job cannot run, that of its best part."""
+    """Return the goodput by GPUs and nodes; where a job cannot run, that on the best part of these GPUs."""
     filled = table.copy()
     for gpus in range(2, filled.shape[0]):
         fewer = filled[gpus - 1]
