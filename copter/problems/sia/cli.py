@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DEFAULT_GPUS = 512
 _DEFAULT_HOURS = 24.0
 _PROVING = ("copter", "copter-exact", "highs-milp")
-"""Solvers that can prove an allocation optimal; with --exact, the default is the second one."""
+"""Solvers that can prove an allocation optimal; with --exact, the default solver is copter-exact."""
 
 
 def _folder(path: Path | None) -> Path | None:
@@ -146,7 +146,7 @@ Examples:
 
 
 def _say_size(wanted: int | None, there: int) -> None:
-    """Print a line if the cluster has another number of GPUs than requested."""
+    """Print a line if the cluster does not have the requested number of GPUs."""
     if wanted is not None and there != wanted:
         say(f"{there} GPUs instead of {wanted}: each type has whole nodes, at least one")
 
@@ -172,7 +172,7 @@ Examples:
     mip_gap: MipGap = 1e-3
 
     def case(self) -> Case:
-        """Return the rounds, which are recorded first."""
+        """Return the benchmark case, whose rounds are recorded first."""
         from copter.bench.case import Case
         from copter.problems.sia.generator import builtin_cluster
 
@@ -188,7 +188,7 @@ Examples:
 
 
 def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
-    """Return rounds that are recorded first."""
+    """Record rounds and return them as a course."""
     from copter.problems.sia.course import record_sia
 
     begin = perf_counter()

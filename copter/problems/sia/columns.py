@@ -12,8 +12,9 @@ Costs are those of the Sia objective (:class:`Objective`): for job i and configu
     p < 0:  minimise   sum_ij (r_i G_ij)^p X_ij  +  lambda sum_i (1 - sum_j X_ij)
     p > 0:  maximise   sum_ij (r_i G_ij)^p X_ij  -  lambda sum_i (1 - sum_j X_ij)
 
-The thesis prints wrong signs of lambda in both cases.  Here both are minimised: p > 0 with its sign changed.
-Because (r G)^p = r^p G^p, a change of r_i alone is a change of one scale.
+with N_i^min the fewest GPUs of job i, T_i its age, N_i its restarts so far, and S_i the seconds of a restart.
+The thesis prints wrong signs of lambda in both cases.  Here both objectives are minimised; for p > 0, the
+signs of the costs are changed.  Because (r G)^p = r^p G^p, a change of r_i alone is a change of one scale.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Handle = TypeVar("_Handle")
 
 _CACHED_BYTES = 1 << 27
-"""Limit of the memory of cached rows in bytes; beyond it the oldest rows are dropped."""
+"""Limit of the memory of cached rows in bytes; beyond this limit the oldest rows are dropped."""
 _ROW_BYTES = 1000
 """Approximate memory of a row without its costs, in bytes."""
 
@@ -44,8 +45,8 @@ _MIN_RESTART_FACTOR = 0.01
 """Floor of the restart factor.
 
 A young job with many restarts has N S >= T, so its factor would not be positive, and (r G)^p would be
-infinite or undefined.  At the floor and p = -0.5, a move costs ten times the value of the job's goodput, so
-the job does not move.
+infinite or undefined.  At the floor and p = -0.5, another configuration costs ten times as much as without
+the factor, so the job does not move.
 """
 
 
@@ -100,7 +101,7 @@ class _Runnable:
         return int(self.gpus.min(initial=np.iinfo(np.int64).max))
 
     def choices(self, limit: int, has_null: bool) -> JobChoices:
-        """Return the configurations of at most `limit` GPUs, or a type's smallest; all if it is negative."""
+        """Return the configurations of at most `limit` GPUs and each type's smallest; all if `limit` < 0."""
         key = (limit, has_null)
         if key not in self._choices:
             if limit < 0:
@@ -273,7 +274,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class _Source:
-    """The profile and GPU limits of a job, shared by all jobs with the same ones.
+    """The profile and GPU limits of a job, shared by all jobs that have equal ones.
 
     `least`: fewest GPUs of a job. `most`: most GPUs; None for no limit.
     """

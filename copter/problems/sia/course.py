@@ -2,8 +2,8 @@
 
 Every job may choose from all its configurations (no scale-up limit), as in the thesis' program.  In each
 round 2% of the jobs leave and as many arrive, and nearly all costs change.  copter computes the allocations
-on which the next round depends once, during the recording, and every solver gets the same edits.  The file
-has 8 bytes for each cost.
+on which the next round depends once, during the recording, and every solver gets the same edits.  The
+recording takes 8 bytes for each cost.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ def record_sia(
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind for the warm-up.
 
-    `folder`: where to write both. `gpus`, `jobs`, `rounds`: number of GPUs, of jobs at any time, and of
-    rounds; the first round is a cold start. `warm_up`: default: `_WARM_UP`. With a smaller one, the first
-    timed rounds may include compilation. `proven`: whether solvers must prove the allocations optimal.
+    `folder`: folder of both files. `gpus`, `jobs`, `rounds`: number of GPUs, of jobs at any time, and of
+    rounds; the first round is a cold start. `warm_up`: size of the warm-up; default: `_WARM_UP`. After a
+    smaller warm-up, the first timed rounds may include compilation. `proven`: whether solvers must prove the
+    allocations optimal.
     """
     kind = ProvenRounds if proven else Recorded
     recorded = kind(folder / "rounds.copter", folder / "warm-up.copter", _SHIM)

@@ -7,10 +7,10 @@
 - ``batch_inference.json``: for each application ``num_iters``, ``sim_speedup`` and, by GPU type,
   ``min_gpus`` and ``throughput`` of one replica.
 
-Some constants are not in the files and are those of the authors' public simulator
+Some constants are not in the files.  They are those of the authors' public simulator
 (github.com/suhasjs/continuous-scheduling): restart seconds of batch inference and synthetic jobs, their
-largest scale, and the hardware class used for each GPU type of the cluster ("quad", a Quadro, has the figures
-of the RTX-2080Ti).
+largest scale, and the hardware class of each GPU type of the cluster ("quad", a Quadro, has the figures of
+the RTX-2080Ti).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
 def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
     """Return the authors' cluster of 256 GPUs, from ``simulator_constants.json``.
 
-    `scale`: factor on the nodes of each type, rounded.
+    `scale`: factor on the number of nodes of each type, which is rounded.
     """
     folder = profile_folder(folder)
     constants = _constants(folder)

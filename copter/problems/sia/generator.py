@@ -3,15 +3,15 @@
 The parameters are in generator.toml, from these sources; no file of the authors is needed:
 
 - :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a
-  scale.  They replay 2,000 jobs per day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
+  scale.  The authors replay 2,000 jobs per day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
 - `job_mix`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
   each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
-- `hourly`: arrivals by hour of the day relative to their mean, in the same average.  `burstiness` is
-  the squared coefficient of variation of the arrival rate from minute to minute: an hour's counts by minute
-  have variance over mean of 1.9, 11 and 38 at 2k, 10k and 40k jobs per day, that is 1 + 0.65, 1.5, 1.3 times
-  the mean.
+- `hourly`: arrivals by hour of the day relative to their mean, averaged over the families in the same way.
+  `burstiness`: squared coefficient of variation of the arrival rate from minute to minute.  Within an hour,
+  the ratio of variance to mean of the counts by minute is 1.9, 11 and 38 at 2k, 10k and 40k jobs per day,
+  that is 1 plus 0.65, 1.5 and 1.3 times the mean.
 - `training`: hours on one GPU of each type are those of the authors' measured profiles with their
-  calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are chosen such
+  calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are chosen so
   that the speedup at the start and at the end of training is close to that of the profiles.  Curves are
   analytic (:mod:`copter.problems.cluster.profiles.analytic`), over all configurations.
 - `inference`, `single_phase`: throughput, work and scaling of the authors' batch inference and
@@ -51,7 +51,7 @@ _FIGURES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").rea
 _JOB_MIX, _TRAINING, _INFERENCE = (_FIGURES[name] for name in ("job_mix", "training", "inference"))
 _FOLDER = "suhasjs_continuous-scheduling"
 _FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
-"""Names of the folders of the authors' workloads by jobs per day."""
+"""Names of the folders of the authors' workloads, by jobs per day."""
 
 
 def builtin_cluster(gpus: int) -> Cluster:
@@ -104,9 +104,9 @@ def generate(
 ) -> Scenario:
     """Return a cluster and a workload.
 
-    `gpus`: approximate number, because nodes of each type are rounded. `hours`: length of the workload.
-    `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs with this property. Rigid jobs
-    request 1, 2, 4 or 8 GPUs, with probabilities 0.5, 0.25, 0.15, 0.1.
+    `gpus`: approximate number of GPUs, because each type has whole nodes. `hours`: length of the workload.
+    `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs with these properties. Rigid
+    jobs request 1, 2, 4 or 8 GPUs, with probabilities 0.5, 0.25, 0.15, 0.1.
     """
     if jobs_per_day < 0 or hours <= 0:
         raise ValueError(f"jobs_per_day = {jobs_per_day}, hours = {hours}: must be positive")
@@ -128,8 +128,8 @@ def draw_jobs(
 ) -> list[JobSubmission]:
     """Return the jobs submitted at the given times, with the shares of `_JOB_MIX`.
 
-    `times`: seconds. `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs with this
-    property, see :func:`generate`.
+    `times`: seconds. `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs with these
+    properties, see :func:`generate`.
     """
     shares = np.array(list(_JOB_MIX.values()))
     names: Sequence[str] = list(_JOB_MIX)
@@ -161,8 +161,8 @@ def _category(application: str) -> str:
 def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None = None) -> Scenario:
     """Return a workload file with the profiles of a folder, on the authors' cluster.
 
-    `profiles`: folder for :mod:`copter.problems.sia.files`. `gpus`: size of the cluster, in steps of the
-    authors' 256 GPUs; default: the authors' ratio of jobs to GPUs.
+    `profiles`: folder for :mod:`copter.problems.sia.files`. `gpus`: approximate number of GPUs; default: the
+    multiple of the authors' 256 GPUs that is nearest to their ratio of jobs to GPUs.
     """
     known = read_profiles(profiles)
     jobs = read_workload(workload, known)
@@ -177,9 +177,9 @@ def pai(
 ) -> Scenario:
     """Return a workload of the authors with about the given number of jobs, or generated jobs.
 
-    `cluster`: cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`. `seed`: with
-    files, the workload with number 1 + seed, modulo their number. `jobs`: default: the authors' jobs per day
-    and GPU. `hours`: length of the workload; later jobs of the files are left out.
+    `cluster`: cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`. `seed`: selects
+    a file by its remainder modulo the number of files, or is the generator's seed. `jobs`: default: the
+    authors' jobs per day and GPU. `hours`: length of the workload; later jobs of the files are left out.
     """
     count = round(JOBS_PER_GPU_DAY * cluster.gpus * hours / 24.0) if jobs is None else jobs
     nearest = min(_FAMILIES, key=lambda size: abs(size - count * 24.0 / hours))

@@ -38,8 +38,8 @@ class SiaJob:
     """A job of the policy, with its own profile.
 
     It differs from :class:`~copter.problems.cluster.workload.JobSubmission`, because a scheduler outside the
-    simulator has ids of any kind, and a clock that may begin after the submission of its jobs.  The policy
-    refuses an invalid job with a :class:`SiaError`.
+    simulator may have ids of any kind, and a clock that begins after the submission of its jobs.  The policy
+    rejects an invalid job with a :class:`SiaError`.
 
     Attributes
     ----------
@@ -81,19 +81,18 @@ class SiaRound:
     changes : dict of job id to Configuration or None
         The new configuration of each job whose configuration changed.
     released : list of job ids
-        Jobs that were restarting on nodes that went away.
+        Jobs in a restart that need not keep their configuration any more, because nodes went away.
     solution, rounded
-        Answers of the solver and of the shim.  `rounded` is None in a missed round, and `solution` is None
-        before the first solve.
+        Answers of the solver and of the shim.  Both are None in a missed round.
     churn : float
-        Integral churn: share of the jobs of the last round whose configuration changed; NaN without such
-        jobs.
+        Integral churn: share of the jobs of the last round whose configuration changed; NaN if none of these
+        jobs is left.
     moves : tuple of Move
         The changes, with the jobs' former configurations, and GPUs as the amounts.
     binding : mapping of GPU type to float
         Dual prices of the types whose GPUs are all in use.
     taken : (k,) and (k,) ndarrays
-        The changes as the policy's slots and indices of configurations, -1 for none.
+        The changes as slots of jobs and indices of configurations, -1 for no configuration.
     """
 
     allocation: dict[Hashable, Configuration | None]

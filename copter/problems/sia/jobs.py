@@ -99,7 +99,8 @@ class JobTable:
 def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[Ints, Ints]:
     """Return each job's mode (free, must have GPUs, or keeps its configuration), and the released jobs.
 
-    If pinned jobs need nodes that have gone, restarting jobs are released, the one with the latest end first.
+    If pinned jobs need nodes that have gone, jobs in a restart are released, the latest end first: they need
+    not keep their configurations.
 
     `slots` (n,): slots of the jobs. `now`: seconds.
     """
@@ -132,7 +133,7 @@ def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[I
 def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float | None) -> Ints:
     """Return the most GPUs that each job may have; also for pinned jobs, because they may be released.
 
-    `slots` (n,). `scale_up_limit`: largest factor by which a job may grow; None for no limit.
+    `slots` (n,). `scale_up_limit`: largest factor by which a job's GPUs may grow; None for no limit.
     """
     if scale_up_limit is None:
         return np.full(slots.size, _NO_LIMIT)
@@ -143,11 +144,12 @@ def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float
 
 
 def losers(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
-    """Return the jobs that lose their GPUs in a round without an answer, in which all others keep them.
+    """Return the slots of the jobs that lose their GPUs in a round without a solution.
 
-    If the cluster has fewer GPUs now, these are the jobs that arrived last, free jobs before others.
+    All other jobs keep their GPUs.  If the cluster has fewer GPUs now, free jobs lose theirs before other
+    jobs, and later jobs before earlier ones.
 
-    `slots`: slots of the jobs, in order of arrival. The result has slots of jobs.
+    `slots`: slots of the jobs, in order of arrival.
     """
     left = {limit.name: limit.capacity for limit in cluster.limits}
     lost = []

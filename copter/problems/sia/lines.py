@@ -29,7 +29,7 @@ def _case(
     tiny: bool = False,
     proven: bool = False,
 ) -> Case:
-    """Return the case of a cluster; `columns`: approximate number."""
+    """Return the case of a cluster; `columns`: approximate number of columns."""
     return Case(
         name,
         "exact" if proven else "sia",

@@ -4,23 +4,24 @@ Every job is one request with ``sum(x) == 1``.  Its column 0 is "no allocation",
 lambda.  Each other column is a configuration that can run the job and takes its GPUs from its type's
 resource.
 
-Costs are those of :mod:`copter.problems.sia.columns`.  A request has an array of costs by application and
-level, the restart factor as its scale, and two overrides to which the factor does not apply: "no allocation"
-and the current configuration.  So a round in which jobs only age is one bulk update, whatever the number of
-columns.
+Costs are those of :mod:`copter.problems.sia.columns`.  A request has the array of costs of its application
+and level, the restart factor as its scale, and two overrides to which the factor does not apply: "no
+allocation" and the current configuration.  So a round in which jobs only age is one bulk update, whatever the
+number of columns.
 
 A job may choose from these configurations in a round:
 
 - adaptive and strong-scaling jobs: configurations of at most ``scale_up_limit`` times the GPUs they have, and
-  always the smallest of each type, with which a job starts (thesis section 3.3.1); all without a limit;
+  always the smallest of each type, with which a job starts (thesis section 3.3.1); without a limit, all
+  configurations that can run them;
 - rigid jobs: configurations of their GPU count;
 - jobs during a restart, and running jobs that must not be preempted: their current configuration only
   (pinned);
-- reserved jobs: as above, without "no allocation".
+- reserved jobs: the same configurations, without "no allocation".
 
-If nodes of pinned jobs go away, restarting jobs are released, the one with the latest end of its restart
-first.  If the non-preemptible jobs of a type alone exceed it, or if the round is infeasible, the policy
-raises an error.
+If nodes of pinned jobs go away, jobs in a restart are released, the latest end of a restart first: they are
+no longer pinned.  If the non-preemptible jobs of a type alone hold more GPUs than the type has, or if the
+round is infeasible, the policy raises an error.
 
 Source: Sia, thesis sections 3.3.4 and 4.4.1.
 """
@@ -54,7 +55,7 @@ _LEVELS = 1 << 32
 
 
 class SiaPolicy(EventDomain):
-    """Sia's choice of configurations, which events keep up to date: a domain of :class:`copter.Rounds`.
+    """Sia's choice of configurations, kept up to date by events: a domain of :class:`copter.Rounds`.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ class SiaPolicy(EventDomain):
         Raises
         ------
         SiaError
-            If the id is taken, or `gpus` does not fit `kind`.
+            If there is a job with this id, or `gpus` does not fit `kind`.
         """
         if job.id in self._slots:
             raise SiaError(f"job {job.id!r} exists already")
@@ -193,7 +194,7 @@ class SiaPolicy(EventDomain):
 
     @event
     def update_profile(self, job: Hashable, profile: Profile) -> None:
-        """Set a new profile of a job; the job keeps its level, or gets the last level if that is lower.
+        """Set a new profile of a job; the job keeps its level, or gets the profile's last if that is lower.
 
         Parameters
         ----------
@@ -210,7 +211,7 @@ class SiaPolicy(EventDomain):
 
     @event
     def update_penalties(self, jobs: Sequence[Hashable], penalties: Floats) -> None:
-        """Set costs of leaving some jobs without GPUs, which replace lambda.
+        """Set the costs of leaving some jobs without GPUs; they replace lambda.
 
         Parameters
         ----------
@@ -227,7 +228,7 @@ class SiaPolicy(EventDomain):
     def report(
         self, job: Hashable, configuration: Configuration | None, restarts: int, restarting_until: float
     ) -> None:
-        """Set a job's actual configuration if it differs from the last round's, after a move or an eviction.
+        """Set a job's actual configuration; call this after a change that no round of the policy made.
 
         Parameters
         ----------
@@ -236,7 +237,7 @@ class SiaPolicy(EventDomain):
         restarts : int
             Changes of configuration so far.
         restarting_until : float
-            Time in seconds until which it restarts; in the past if it runs.
+            Time in seconds until which the job restarts; in the past if it runs.
         """
         slot, table = self._slot(job), self._table
         held = NONE if configuration is None else self.cluster.configurations.get(configuration)
@@ -262,7 +263,7 @@ class SiaPolicy(EventDomain):
     # ---- a round ---------------------------------------------------------------------------------
 
     def round(self, solution: Solution) -> SiaRound:
-        """Return the configurations for a solution of the program, without changes of the policy.
+        """Return the configurations for a solution of the program; the policy does not change.
 
         Raises
         ------
@@ -278,7 +279,7 @@ class SiaPolicy(EventDomain):
         return self._decided(self._picked(rounded.choice), solution, rounded)
 
     def fallback(self) -> SiaRound:
-        """Return a missed round: jobs keep configurations whose nodes exist; the policy is not changed."""
+        """Return a missed round: jobs keep configurations whose nodes exist; the policy does not change."""
         table, slots = self._table, self._order()
         picked = table.current[slots].copy()
         picked[np.isin(slots, losers(table, slots.tolist(), self.cluster))] = NONE
@@ -297,7 +298,7 @@ class SiaPolicy(EventDomain):
     def assign(
         self, choice: Mapping[Hashable, int | None], now: float
     ) -> dict[Hashable, Configuration | None]:
-        """Set configurations from the choice of a shim: the column of each request, None for none.
+        """Set configurations from the choice of a shim: the column of each request, or None.
 
         Returns
         -------
@@ -357,7 +358,7 @@ class SiaPolicy(EventDomain):
         row = table.source[slots] * _LEVELS + table.level[slots]
         changed = (row != table.sent_row[slots]) | (mode != table.sent_mode[slots])
         changed |= (limit != table.sent_limit[slots]) | (table.current[slots] != table.sent_current[slots])
-        # The next line is the last that can raise, before the first edit.  All new jobs are in `changed`.
+        # The next line is the last that can raise; edits begin after it.  All new jobs are in `changed`.
         picks = self._pick(slots[changed], mode[changed], limit[changed])
         self._resize()
         if self._left:
@@ -375,7 +376,7 @@ class SiaPolicy(EventDomain):
         self._requests.sweep()
 
     def _picked(self, choice: Mapping[Hashable, int | None]) -> Ints:
-        """Return the configurations of a shim's choice, in the order in which jobs arrived, -1 for none."""
+        """Return the jobs' configurations in a shim's choice, in order of arrival, -1 for none."""
         table, slots = self._table, self._order()
         if isinstance(choice, Choice):
             column = choice.of(table.request[slots])
@@ -425,7 +426,7 @@ class SiaPolicy(EventDomain):
         return np.fromiter(self._slots.values(), np.int64, len(self._slots))
 
     def _named(self, configurations: Ints) -> list[Configuration | None]:
-        """Return the configurations by their numbers, None for negative ones."""
+        """Return the configurations with given numbers, None for a negative number."""
         known = self.cluster.configurations
         return [known[k] if k >= 0 else None for k in configurations.tolist()]
 
@@ -436,7 +437,7 @@ class SiaPolicy(EventDomain):
             raise SiaError(f"unknown job {job!r}") from None
 
     def _apply_nodes(self) -> None:
-        """Apply changes of nodes to the cluster; jobs whose configuration no longer exists have none."""
+        """Apply changes of nodes to the cluster; a job whose configuration no longer exists loses it."""
         old = self.cluster.configurations.codes
         for type, nodes in self._nodes.items():
             self.cluster.set_nodes(type, nodes)

@@ -1,16 +1,16 @@
 """POP-k of Sia: nodes and jobs are split into k random parts, and each part is scheduled separately.
 
 Part i has 1/k of the nodes of every type.  Nodes of the remainder go to parts in turn; each type begins where
-the type before ended.  A new job goes to a part with the fewest jobs among the parts that can run it.  It
+the previous type ended.  A new job goes to a part with the fewest jobs among the parts that can run it.  It
 leaves its part only if the part lost the nodes that the job needs.
 
-A job that no part can run, such as a rigid one with more GPUs than any part has, is in no part and waits
-until new nodes allow a part to run it.  POP is for work that is small relative to a part, and enlarging a
-part for one job would take GPUs from running ones.  If only such jobs remain, the simulator raises a
-StarvationError.
+A job that no part can run, such as a rigid job with more GPUs than any part has, is in no part and waits
+until new nodes allow a part to run it.  POP is meant for jobs that are small relative to a part, and
+enlarging a part for one job would take GPUs from running jobs.  If only jobs without a part remain, the
+simulator raises a StarvationError.
 
 Each part is a separate Sia program.  The parts are solved one after the other.  Their time in parallel is
-estimated by the longest (``parallel_seconds_estimated``), without the time of splitting and joining.
+estimated by the longest time of a part (``parallel_seconds_estimated``), without splitting and joining.
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
@@ -69,8 +69,8 @@ class Pop:
     name : str
         Name such as "pop-16".
     figures : dict of str to float
-        Times of the last round: ``total_seconds`` of all parts, and ``parallel_seconds_estimated`` of the
-        longest one.
+        Times of the last round: ``total_seconds`` of all parts, and ``parallel_seconds_estimated``, that of
+        the slowest part.
     """
 
     kind: Kind = "adaptive"
@@ -138,7 +138,7 @@ class Pop:
         return {name: configuration for given, _ in answers for name, configuration in given.items()}
 
     def _split_nodes(self, cluster: Cluster) -> None:
-        """Set the nodes of the parts to the cluster's."""
+        """Divide the cluster's nodes among the parts."""
         parts = self._count
         if not self._clusters:
             empty = [GpuType(type.name, type.gpus_per_node, 0) for type in cluster.types]

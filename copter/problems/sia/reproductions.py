@@ -2,9 +2,9 @@
 
 Every policy runs as in the thesis (section 3.4.3): Sia and Pollux in rounds of a minute; Gavel, Shockwave and
 Themis in rounds of six minutes with TunedJobs.  Sia places its jobs by its three rules, and Pollux chooses
-nodes itself.  The others' GPUs are only counted: as in the authors' simulator, their jobs may share nodes.
-Sia profiles a job on one GPU of each type and learns the rest, Pollux learns one model for all types, and the
-others know the throughput of a job's own size.
+nodes itself.  For all other policies, GPUs are only counted: as in the authors' simulator, jobs may share
+nodes.  Sia profiles a job on one GPU of each type and learns from its reports.  Pollux learns one model for
+all types.  All other policies know the throughput of a job's own size.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def scenario_of(
     authors: bool = False,
     **settings: Any,
 ) -> Scenario:
-    """Return a sample of a trace, generated without data; in a quick run it has a quarter of the jobs.
+    """Return a sample of a trace, generated if there is no data; a quick run has a quarter of the jobs.
 
-    With `authors` it is the authors' published workload, if it exists.
+    With `authors`, the sample is the authors' published workload, if it exists.
     """
     if authors and published_files(trace, effort.data):
         whole = by_name(trace, cluster_by_name(cluster), seed, effort.data, authors=True)
@@ -119,7 +119,7 @@ def scenario_of(
 
 
 def play(scenario: Scenario, setup: _PolicySetup, seed: int = 0) -> Played:
-    """Simulate until all jobs are complete; `seed` is for the noise of measurements."""
+    """Simulate until all jobs are complete; `seed` is the random seed of the noise of measurements."""
     policy = make_policy(setup.policy, **setup.settings)
     estimator = make_estimator(setup.estimator, seed)
     simulator = Simulator(scenario, policy, placer=setup.placer(), estimator=estimator).play()
@@ -208,7 +208,7 @@ def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> lis
 def relaxations(
     effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple[int, int]]
 ) -> list[PaperFigure]:
-    """Return each solver's median seconds of a round by cluster size, NaN above its time limit."""
+    """Return each solver's median seconds of a round by cluster size; NaN above the time limit."""
     figures: list[PaperFigure] = []
     there = list(solvers)
     for gpus, jobs in sizes:

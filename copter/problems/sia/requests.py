@@ -39,10 +39,10 @@ class JobRequests:
         return self._choices[slot]
 
     def configurations(self, slots: Ints, columns: Ints) -> Ints:
-        """Return the configurations of some columns of jobs' requests; most are the jobs' current ones.
+        """Return the configuration of one column of each job; fast where it is the job's current one.
 
-        `slots`, `columns`: of the jobs; a column is negative for none. The result is negative for no
-        configuration.
+        `slots`, `columns`: slot and column of each job; a negative column denotes no column. The result is
+        negative for no configuration.
         """
         table = self.table
         mode, held = table.sent_mode[slots], table.sent_current[slots]
@@ -59,7 +59,7 @@ class JobRequests:
         del self._costs[slot]
 
     def sweep(self) -> None:
-        """Drop shared data without users, if there is much of it."""
+        """Drop shared columns without users, if there are many."""
         self.templates.sweep()
 
     def add(
@@ -95,7 +95,7 @@ class JobRequests:
     def refresh(
         self, jobs: Mapping[int, Hashable], picks: Mapping[int, Pick], limits: Sequence[GpuLimit]
     ) -> None:
-        """Update the columns and costs of jobs; unchanged ones need no edit."""
+        """Update the columns and costs of jobs; unchanged jobs need no edit."""
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
         recosted: list[int] = []
@@ -140,7 +140,7 @@ class JobRequests:
     def rescale(self, jobs: Mapping[int, Hashable], slots: Ints, objective: Objective, now: float) -> None:
         """Set restart factors as scales, and the two costs to which they do not apply as overrides.
 
-        A job without GPUs has no restart factor, because it pays the same restart wherever it resumes.
+        A job without GPUs has no restart factor, because every configuration costs it the same restart.
 
         `jobs`: name of the job in each slot. `slots`: slots of the jobs to update. `now`: seconds.
         """

@@ -25,7 +25,7 @@ class SiaSetup(Setup):
     """Both policies on the same jobs; GPUs are counted, not placed.
 
     For first come, first served, a job that is not rigid has the GPUs and the batch size of
-    :class:`~copter.problems.cluster.traces.tuned.TunedJobs`, unless its workload has them.
+    :class:`~copter.problems.cluster.traces.tuned.TunedJobs`, unless the workload file gives them.
 
     `options`: options of the command.
     """
@@ -34,7 +34,7 @@ class SiaSetup(Setup):
     placement: str = "none"
 
     def scenario(self, seed: int) -> Scenario:
-        """Return the jobs that are submitted in the hours of the options."""
+        """Return the scenario with the jobs that are submitted in the first `hours` of the options."""
         found, hours = self.options.scenario(), self.options.hours
         jobs = [job for job in found.jobs if hours is None or job.time < hours * 3600.0]
         tuned = TunedJobs(found.cluster).tune(jobs, found.profiles, np.random.default_rng(seed))

@@ -1,11 +1,11 @@
 """Sia as a policy of the cluster simulator: changes since the last round become events of `SiaPolicy`.
 
 The events are arrivals and ends of jobs, levels that jobs reached, new profiles, and changes of nodes.
-Another event is a job whose configuration differs from the last answer, because the placer evicted the job or
-a node failed.
+Another event reports a job whose configuration differs from the last answer, because the placer evicted the
+job or a node failed.
 
-With a time-share window, the cost of leaving a job without GPUs depends on the service that it has had
-(thesis section 3.5.6); see `_TimeShare`.
+With a time-share window, the cost of leaving a job without GPUs depends on its running time so far (thesis
+section 3.5.6); see `_TimeShare`.
 
 Source: Sia, thesis sections 3.3 and 3.5.6.
 """
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 ROUND_SECONDS = 60.0
 _OWN = "copter"
-"""Name of the solver whose modules :meth:`Sia.warm_up` imports, so that a service can answer before."""
+"""Name of the solver whose modules :meth:`Sia.warm_up` imports; until then a service can already answer."""
 
 _SHOWN = 4
 """Number of configurations about which :meth:`Sia.why` has a sentence."""
 _LEAST_LOSS = 1e-6
 """Loss of a configuration, relative to its cost, below which the configuration counts as equally good."""
 _BONUS = 2.0
-"""Larger than any other job's gain from GPUs, because a job's costs are between 0 and 1 for p < 0."""
+"""Bonus with which a job gains more from GPUs than any other job, as costs are from 0 to 1 for p < 0."""
 
 
 class Sia:
@@ -60,14 +60,14 @@ class Sia:
     solver : str or Solver
         Name of a solver in `copter solvers`, or a new solver.
     tolerance : float
-        Relative tolerance of the fractional answer; for a solver given by name.
+        Relative tolerance of the fractional solution; only for a solver given by name.
     time_limit : float, optional
-        Seconds of the policy in a round.
+        Time limit of the policy in a round, in seconds.
     timeshare_seconds : float, optional
-        Running time of a new job during which it has priority; None for the same cost of leaving any job
-        without GPUs.
+        Running time in which a new job has priority; None for no priority, so that leaving any job without
+        GPUs costs `lam`.
     policy : SiaPolicy, optional
-        New policy on the cluster of the simulation; replaces one with the first three settings.
+        New policy on the cluster of the simulation; replaces a policy with the first three settings.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Sia:
 
     @cached_property
     def _solver(self) -> Solver:
-        """The solver; copter's own is made when it is needed."""
+        """The solver; the solver "copter" is made when it is first needed."""
         return repeatable_solver(_OWN, tolerance=self._tolerance)
 
     def warm_up(self) -> None:
@@ -146,7 +146,7 @@ class Sia:
             policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
         self.last = Rounds(policy, self._solver, time_limit=self._time_limit).play(("at", now.time))
         decided: SiaRound = self.last.answer
-        for name in decided.changes:  # the cluster reports in the next round what these jobs really have
+        for name in decided.changes:  # in the next round, the cluster reports what these jobs really have
             self._known.pop(str(name), None)
         self.figures = self._figures(self.last, policy)
         allocation = {}
@@ -163,7 +163,8 @@ class Sia:
     def why(self, job: str) -> list[str]:
         """Return sentences about a job's configurations in the last round's program.
 
-        They are about the program's relaxation, and true for every schedule (:mod:`copter.explanation`).
+        The sentences are about the program's relaxation, and true for every schedule
+        (:mod:`copter.explanation`).
         """
         policy, solution = self._policy, None if self.last is None else self.last.solution
         if policy is None or solution is None or not solution.found or job not in policy.program.slot_of:
@@ -228,7 +229,7 @@ class Sia:
 
 
 def _sentences(found: Explanation, configurations: Sequence[Configuration | None]) -> Iterator[str]:
-    """Yield sentences about the configurations that are nearest to an optimal schedule, or in one.
+    """Yield sentences about the configurations that are in an optimal schedule, or nearest to one.
 
     If the cluster is too small for all configurations, the sentences are about those with the fewest GPUs.
     """
@@ -246,7 +247,7 @@ def _sentences(found: Explanation, configurations: Sequence[Configuration | None
 
 
 def _parts(why: ColumnReason) -> Iterator[str]:
-    """Yield what the certificate says about a configuration."""
+    """Yield clauses about a configuration, from the certificate."""
     from copter.explanation import rounded_down, rounded_up  # not before a round: see `Sia.warm_up`
 
     if why.blocked:
@@ -269,7 +270,7 @@ def _parts(why: ColumnReason) -> Iterator[str]:
 
 
 def _shown(limit: Hashable) -> str:
-    """Return a limit of the cluster as a text: a GPU type, or parts of it of at least some GPUs."""
+    """Return a limit of the cluster as a text: a GPU type, or a type in parts of at least some GPUs."""
     return f"{limit[0]} in parts of {limit[1]} GPUs or more" if isinstance(limit, tuple) else str(limit)
 
 
@@ -293,9 +294,9 @@ def _as_job(job: Job) -> SiaJob:
 class _TimeShare:
     """Time-share penalty: costs of leaving jobs without GPUs that give every new job priority for a while.
 
-    The cost is ``lam + BONUS`` for a job that has run less than the window so far, and ``lam`` after that.
-    In a burst, new jobs are served at once, for a window without interruption, at the expense of old ones.
-    The formula that the thesis prints has no cost above 1, that of the worst configuration;
+    The cost is ``lam + _BONUS`` for a job that has run less than the window so far, and ``lam`` after that.
+    In a burst, new jobs are served at once, for a window without interruption, at the expense of old jobs.
+    In the formula that the thesis prints, no cost exceeds 1, which is the cost of the worst configuration;
     ``docs/reference/sia.md`` describes the consequences.
 
     Source: Sia, thesis section 3.5.6.

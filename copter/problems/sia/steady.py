@@ -2,8 +2,8 @@
 
 The jobs of the first round have random ages and progress, as in a cluster observed from some moment on.  In
 the first round they start without a restart delay, because they ran before.  After that, a share of the jobs
-leaves in every round (those that complete, and random ones), and as many new ones arrive.  All other jobs
-progress, restart and change their costs as in a replay, where nearly all costs change in every round.
+leaves in every round (jobs that complete, and random jobs), and as many new jobs arrive.  All other jobs
+progress and restart as in a replay of a trace, and nearly all costs change in every round.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 _WORK_SCALE = 16.0
-"""Factor on the work of the generator's jobs, so that fewer complete than are to leave."""
+"""Factor on the work of the generator's jobs, so that fewer jobs complete in a round than should leave."""
 _OLDEST_SECONDS = 4.0 * 3600.0
 """Time at which the rounds begin; the jobs of the first round were submitted at random times before."""
 
@@ -93,7 +93,7 @@ def steady_simulator(
     """Return a simulation of Sia with a constant number of jobs.
 
     `gpus`, `jobs`: size of the generator's cluster, and number of jobs in every round. `rounds`: number of
-    rounds for which there are jobs. `churn`: share of the jobs that leave and arrive in a round.
+    rounds for which jobs are drawn. `churn`: share of the jobs that leaves, and arrives, in a round.
     `scale_up_limit`: default: none, so that every job may choose from all configurations, as in the thesis'
     program. `program`: program to edit, for example one that records.
     """
@@ -137,8 +137,8 @@ def record_rounds(
 ) -> Iterator[ClusterRecord]:
     """Play a steady cluster on a program that records its edits, and yield the record of each round.
 
-    `program`: empty, for example a :class:`copter.bench.recording.Recorder`. `end_round`: called when
-    the edits of a round are complete, before the solve. `solver`: its answers determine the next rounds.
+    `program`: an empty program, such as a :class:`copter.bench.recording.Recorder`. `end_round`: called when
+    the edits of a round are complete, before the solve. `solver`: its solutions determine the next rounds.
     `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`: see :func:`steady_simulator`.
     """
     simulator = steady_simulator(
