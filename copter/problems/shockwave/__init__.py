@@ -6,10 +6,10 @@
 Read `traces.py` (jobs with regimes), `window.py` (the input of a plan) and `scheduler.py` (the planner)
 first. `predictor.py` and `forecast.py` predict a job's remaining work and compute its weight.
 `relaxation.py`, `program.py` and `waterfill.py` solve the relaxation; `tables.py`, `plan.py` and `exact.py`
-turn it into integral plans. `policy.py`, `workloads.py` and `simulation.py` connect the planner with the
-simulator of :mod:`copter.problems.cluster`; `interface.py` is the state that they pass.  `generator.py` draws
-traces.  `cli.py`, `metrics.py`, `course.py`, `lines.py` and `reproductions.py` are commands, benchmarks and
-figures of the paper.
+turn its solution into integral plans. `policy.py`, `workloads.py` and `simulation.py` connect the planner
+with the simulator of :mod:`copter.problems.cluster`; `interface.py` defines the state that they exchange.
+`generator.py` draws traces.  `cli.py`, `metrics.py`, `course.py`, `lines.py` and `reproductions.py` have the
+commands, the benchmarks and the figures of the paper.
 
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.

@@ -112,7 +112,7 @@ Examples:
 
 @dataclass(frozen=True, kw_only=True)
 class ShockwaveBenchOptions(BenchOptions):
-    """Let each solver plan the same rounds of a busy cluster, each to an integral plan with its gap."""
+    """Let each solver make integral plans for the same rounds of a busy cluster, and report their gaps."""
 
     examples: ClassVar[str] = """\b
 Examples:

@@ -1,7 +1,7 @@
-"""Shockwave's plans for benchmarks: the same windows for every solver, each to an integral plan.
+"""Shockwave's plans for benchmarks: every solver makes an integral plan for the same windows.
 
-The rounds are those of `_busy_rounds`, which do not depend on any plan.  Every solver gets the window of a
-round (`store_seconds`: predictions, weights, segments) and returns an integral plan.
+The rounds of `_busy_rounds` do not depend on any plan.  Every solver gets the window of a round (predictions,
+weights, segments; made in `store_seconds`) and returns an integral plan.
 
 - `copter`: the relaxation as a program of the core, edited from window to window and solved with a warm
   start, then the plan shim.  `edit_seconds` is the time of the window and the edits.
@@ -111,7 +111,7 @@ class PlanCourse(Course):
             yield method_round(
                 settings.name,
                 number,
-                # cvxpy's model is made from the window, which does not count as cvxpy's work
+                # cvxpy's model is made from the window; making the window does not count as cvxpy's work
                 edit_seconds=relaxation.model_seconds + (0.0 if settings.name == CVXPY else store_seconds),
                 solve_seconds=relaxation.seconds - relaxation.model_seconds,
                 rounding_seconds=rounding_seconds,
@@ -174,7 +174,7 @@ class PlanCourse(Course):
 
 
 def clarabel_relaxation(window: Window) -> Relaxation:
-    """Solve the relaxation by cvxpy and Clarabel, from nothing."""
+    """Solve the relaxation by cvxpy and Clarabel, without a warm start."""
     begin = perf_counter()
     rounds, mu, work, jobs, model_seconds = by_clarabel(window)
     return replace(answer(window, rounds, mu, work, jobs, begin), model_seconds=model_seconds)
@@ -185,7 +185,7 @@ def _largest(values: Iterable[float]) -> float:
 
 
 def _gap(bound: float, objective: float, size: float) -> float:
-    """Return the distance of a bound above an objective relative to `size`; NaN if one is not finite."""
+    """Return how far a bound exceeds an objective, relative to `size`; NaN if either is not finite."""
     if not (math.isfinite(bound) and math.isfinite(objective)):
         return math.nan
     return max(bound - objective, 0.0) / (max(size, abs(objective), abs(bound)) or 1.0)
@@ -218,7 +218,7 @@ def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Roun
 
 
 def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> RoundState:
-    """Return a state with `jobs` active jobs on `gpus` GPUs; one job in five has not run yet."""
+    """Return a state with `jobs` active jobs on `gpus` GPUs; about one job in five has not run yet."""
     rng = np.random.default_rng(seed)
     contention = max(jobs / gpus, 1.0)
     states = []
@@ -235,8 +235,8 @@ def _busy_rounds(
 ) -> Iterator[RoundState]:
     """Yield the rounds of a cluster with a constant number of jobs, beginning with a :func:`snapshot`.
 
-    The allocation does not depend on any plan, so all solvers get the same rounds: the jobs that have waited
-    longest run, as many as fit.  A job that completes is replaced by a new one.  Restarts take no time here.
+    The allocation does not depend on any plan, so all solvers get the same rounds: as many jobs run as fit,
+    in order of their waiting times.  A job that completes is replaced by a new job.  Restarts take no time.
     """
     now = snapshot(jobs, gpus, seed=seed, round_seconds=round_seconds)
     index, fresh = 0, jobs

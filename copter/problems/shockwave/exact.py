@@ -2,9 +2,9 @@
 
 The objective of a plan depends only on the number of rounds of each job (:mod:`.tables`).  At prices with the
 bound d, the loss of job j with n rounds is the value of its best count minus that of n, both net of prices.
-The losses in a plan of objective U sum to at least d - U.  So no better plan gives a job a count whose loss
-alone is larger, and such counts are excluded.  This is reduced-cost fixing; it works with logarithms because
-the tables contain their values.
+The losses in a plan of objective U sum to at most d - U.  So no better plan gives a job a count whose loss
+alone is above d - U, and such counts are excluded.  This is reduced-cost fixing; it works with logarithms
+because the tables contain their values.
 
 The remaining problem chooses one count for each job,
 
@@ -13,11 +13,11 @@ The remaining problem chooses one count for each job,
 
 with binary l and one row for the GPU time of all rounds together.  So its optimum bounds all plans, and if
 its counts can be packed into the rounds, the result is an optimal plan.  The first model has only the counts
-with the smallest losses: its optimum is found quickly, and excludes many of the others.  If the counts of a
-few jobs cannot be packed, the model includes the rounds.
+with the smallest losses: its optimum is found quickly, and excludes many of the other counts.  If the counts
+of a few jobs cannot be packed, the model includes the rounds.
 
-The model is relative to the known plan: costs are losses against it, in units in which the budget d - U is a
-fixed number, and H is the amount above its least value.
+The model is relative to the known plan: costs are losses against this plan, in units in which the budget
+d - U is a fixed number, and the column H is the amount above the least value of H.
 
 A baseline is the model with the rounds and all counts by HiGHS' branch and bound (:func:`solve_milp`).  There
 l_j is a convex combination of whole counts.  The value is exact at whole counts and linear between them,
@@ -46,7 +46,7 @@ from copter.store.compiled import CompiledProgram
 PROVEN = 1e-9
 """Largest gap at which a plan counts as proven optimal."""
 _ROUNDING = 1e-12
-"""Rounding error relative to the terms of a bound; counts within it are kept, because one may tie."""
+"""Rounding error relative to the terms of a bound; counts whose loss is above d - U by less are kept."""
 _FEW, _PART = 2_000, 4.0
 """With more than 2,000 counts, the budget is divided by 4 until fewer remain; those counts come first."""
 _MOST_ROUNDS = 3_000
@@ -72,10 +72,10 @@ def prove(
     arrange: _Arrange,
     seconds: float | None = None,
 ) -> Plan:
-    """Return the best plan, or a better one, with its bound.
+    """Return the best plan, or the best that was found, with its bound.
 
     `plan`: a known plan. `prices`: dual prices of the relaxation. `seconds`: time limit. The gap of the
-    result is at most :data:`PROVEN` if it is proven optimal.
+    result is at most :data:`PROVEN` if the plan is proven optimal.
     """
     watch = Stopwatch()
     mu, work, jobs = normal_prices(problem, prices)
@@ -112,7 +112,7 @@ def prove(
 
 @dataclass(frozen=True)
 class _Counts:
-    """Result of branch and bound: counts, if found, their rounds if the model had them, and the bound."""
+    """Result of branch and bound: counts if found, their rounds if the model had rounds, and the bound."""
 
     counts: Ints | None
     rounds: Flags | None
@@ -136,7 +136,7 @@ def _best_counts(
     *,
     rounds: bool = False,
 ) -> _Counts:
-    """Return the best counts among the masked ones and those of the plan."""
+    """Return the best counts among the masked counts and the counts of the plan."""
     rows = np.arange(len(mask))
     now = plan.runs.sum(axis=1)
     mask = mask.copy()
@@ -185,7 +185,7 @@ def _model(
 ) -> CompiledProgram:
     """Return the model: columns l by job and count, then H above its least value, in units of costs.
 
-    `value`, `left` (n,): value and remaining run time of each job that costs and H are relative to.
+    `value`, `left` (n,): value and remaining run time of each job, to which costs and H are relative.
     """
     k, n = job.size, len(value)
     used = float(problem.gpus @ left) / problem.capacity
@@ -225,7 +225,7 @@ def _model(
 class ExactPlan:
     """Result of branch and bound.
 
-    `runs`: the plan; None if it found none in time. `bound`: upper bound on the objective of any plan;
+    `runs`: the plan; None if none was found in time. `bound`: upper bound on the objective of any plan;
     infinite if unknown.
     """
 
@@ -244,8 +244,8 @@ def solve_milp(
 ) -> ExactPlan:
     """Return the best plan that branch and bound finds.
 
-    `mip_gap`: relative gap at which it stops; default: that of the authors' runs. `time_limit`: seconds for
-    making the model and solving it.
+    `mip_gap`: relative gap at which branch and bound stops; the default is that of the authors' runs.
+    `time_limit`: seconds for making and solving the model.
     """
     watch = Stopwatch()
     n, rounds = len(problem.gpus), problem.rounds

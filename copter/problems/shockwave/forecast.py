@@ -4,11 +4,11 @@ Equation (9): rho = (L + W + R N) / (P N), with
 
 - L the run time so far and W the waiting time so far, so that L + W is the job's age;
 - P the predicted total run time and R = P - L the remaining run time, both alone on the job's GPUs;
-- N the job's contention: the number of jobs over GPUs, averaged over its stay, at least 1.
+- N the job's contention: the number of jobs divided by that of GPUs, averaged over its stay, at least 1.
 
 The weight of a job in the plan is rho^k, its budget in the volatile Fisher market. Arrays have a row for each
-job and a column for each regime, padded to the longest job. Constant data of a job is cached; the rest is a
-few array operations, whatever the number of jobs.
+job and a column for each regime, padded to the longest job. Constant data of a job is cached; everything else
+takes a few array operations, whatever the number of jobs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ The authors' own runs use 12 (32 GPUs), 5 (64, 256) and 15 (128).  In replays of
 worse than 5 in makespan, average completion time and fairness.
 """
 _LARGEST = 1e3
-"""Largest weight of an ending job relative to the others: it runs first without dominating the weights."""
+"""Largest weight of an ending job relative to other jobs, so that it runs first without dominating them."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,13 @@ def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds:
     """Return the weights rho^k of jobs in the plan, their budgets in the market.
 
     The logarithm of a job's progress is flattest at its end.  So program (11) as printed gives the last round
-    of a job to other jobs, until its age has raised rho^k above all others.  Jobs then wait for long within a
-    minute of their end, and are late.  The authors' code gives a job that would be late and has less than a
-    round left the power 100 instead of k; so does `ending`.
+    of a job to other jobs, until the job's age has raised its rho^k above all others.  Jobs with less than a
+    minute left then wait for long, and are late.  In the authors' code, a job that would be late and has less
+    than a round left has the power 100 instead of k; `ending` has the same effect.
 
     `power`: k. `ending`: power of jobs that are predicted to be late (rho > 1) and have less run time left
-    than a round, if it is larger than k. `round_seconds`: D. The weights of ending jobs are at most
-    `_LARGEST` times the largest of the others.
+    than a round, if this power is larger than k. `round_seconds`: length of a round. The weights of ending
+    jobs are at most `_LARGEST` times the largest rho^k.
     """
     weights = seen.fairness**power
     last = (seen.fairness > 1.0) & (seen.remaining_seconds < round_seconds) & (ending > power)
@@ -141,7 +141,7 @@ def _epochs(run: Floats, ends: Floats, seconds: Floats, regimes: Ints) -> Floats
 
 
 def _within(passed: Floats, columns: int, count: Ints) -> Floats:
-    """Return the epochs seen in each regime of the pattern; later regimes count as the last one."""
+    """Return the epochs seen in each regime of the pattern; regimes after the last count as the last."""
     beyond = np.arange(passed.shape[1]) >= count[:, None]
     seen = np.zeros((len(passed), columns))
     width = min(columns, passed.shape[1])

@@ -8,20 +8,19 @@ The parameters are from these sources; no file of the authors is needed:
   (900 jobs).
 - Hours on the job's own GPUs are log-normal with median 0.8 and standard deviation 0.75 of the logarithm,
   limited to :data:`HOURS`: quartiles 0.5 and 1.3, and 2.3 at 90%, as in those traces.
-- `_MODELS`: models, datasets and batch sizes of Table 2; seconds per epoch on one GPU are rounded from
-  the throughputs that the authors measured on Quadro RTX 5000, and speedups on 2, 4 and 8 GPUs are from the
-  same.
+- `_MODELS`: models, datasets and batch sizes of Table 2.  Seconds per epoch on one GPU, rounded, and the
+  speedups on 2, 4 and 8 GPUs are from the throughputs that the authors measured on Quadro RTX 5000.
 - Accordion (section 5): a small batch size in the critical regime, which lasts for the first 30% of the
-  epochs as in most jobs of the traces, then the largest; Transformer never changes.
+  epochs as in most jobs of the traces, then the largest batch size.  Transformer never changes.
 - The published traces start no job with ResNet-18 at batch size 16 or Transformer at 256, which Table 2 has.
   Transformer at 256 did not run on the authors' Quadro RTX 5000 (its throughput is 0), so its time is scaled
   from that at 128 by the throughputs measured on P100.
-- Section 8.1 also gives shares of jobs by GPU-hours, :data:`SIZE_MIX`.  They contradict its 0.2 to 5 hours on
-  at most 8 GPUs, which allow at most 40 GPU-hours, and the published traces, in which at least 97% of the
-  jobs are small.  With ``size_mix``, jobs have these sizes, log-uniform within each range, and the hours that
-  follow.
-- GNS (section 5): the batch size doubles, up to the largest, after 20 to 60 epochs at each, or after a third
-  of the job if that is less.
+- Section 8.1 also gives shares of jobs by GPU-hours, :data:`SIZE_MIX`.  They contradict the section's 0.2 to
+  5 hours on at most 8 GPUs, which allow at most 40 GPU-hours, and the published traces, in which at least 97%
+  of the jobs are small.  With ``size_mix``, jobs have sizes in these ranges, log-uniform within each range,
+  from which their hours follow.
+- GNS (section 5): the batch size doubles, up to the largest, after 20 to 60 epochs at each size, or after a
+  third of the job's epochs if this is less.
 """
 
 from __future__ import annotations
@@ -83,9 +82,10 @@ def generate(
 ) -> list[RegimeJob]:
     """Return jobs with Poisson arrivals, the first at time 0.
 
-    `seed`: the same seed gives the same jobs. `arrival_seconds`: mean seconds between two arrivals; 0: all at
-    the same time. `mode_mix`, `gpu_mix`: weights of the modes and of the GPU counts. `size_mix`: weights of
-    ranges of GPU-hours, such as :data:`SIZE_MIX`; default: hours as in the traces, independent of the GPUs.
+    `seed`: equal seeds give equal jobs. `arrival_seconds`: mean seconds between two arrivals; with 0, all
+    jobs arrive at time 0. `mode_mix`, `gpu_mix`: weights of the modes and of the GPU counts. `size_mix`:
+    weights of ranges of GPU-hours, such as :data:`SIZE_MIX`; default: hours as in the traces, independent of
+    the GPUs.
     """
     if jobs < 0:
         raise ValueError(f"jobs = {jobs}: must not be negative")

@@ -17,12 +17,13 @@ from copter.problems.shockwave.traces import RegimeJob
 class MarketJob:
     """A job in the queue or running at the start of a round, for the planner.
 
-    The simulator's :class:`~copter.problems.cluster.simulation.jobs.Job` has no regimes.  A job of any trace
-    has at least one regime here.  Plans can also be made without a simulator, for random snapshots.
+    The simulator's :class:`~copter.problems.cluster.simulation.jobs.Job` has no regimes; here, a job of any
+    trace has at least one.  Plans can also be made without a simulator, for random snapshots.
 
     `run_seconds`: run time so far with progress, without restarts. `waited_seconds`: time since arrival
-    without progress. `contention`: number of jobs over GPUs, averaged over the rounds since its arrival, at
-    least 1 ("N_avg" in the paper). `running`: whether it ran in the last round.
+    without progress. `contention`: number of jobs divided by the number of GPUs, averaged over the rounds
+    since the job's arrival, at least 1 ("N_avg" in the paper). `running`: whether the job ran in the last
+    round.
     """
 
     job: RegimeJob
@@ -48,7 +49,7 @@ class MarketJob:
 
     @cached_property
     def seen(self) -> Floats:
-        """Epochs in each regime so far, the ongoing one last."""
+        """Epochs so far in each regime that has begun, the ongoing regime last."""
         return observe(self.job, self.epochs)
 
 

@@ -1,16 +1,17 @@
 """Metrics of a schedule, as the authors compute them.
 
-Finish time fairness of a job is the time from its arrival to its completion over its run time alone times the
-contention (section 2.1: t_schedule / (t_exclusive N), with N jobs sharing the cluster).  Two definitions of
-contention are in use, both at least 1:
+Finish time fairness of a job is the time from its arrival to its completion, divided by the product of its
+run time alone and the contention (section 2.1: t_schedule / (t_exclusive N), with N jobs sharing the
+cluster).  Two definitions of contention are in use, both at least 1:
 
-- jobs of the whole trace over GPUs: the figures of the paper and ``finish_time_fairness_list`` of the
-  authors' results; the default in this module;
-- the mean, over the rounds of the job's stay, of jobs over GPUs: ``finish_time_fairness_themis_list``.
+- number of jobs of the whole trace / number of GPUs: the figures of the paper and
+  ``finish_time_fairness_list`` of the authors' results; the default in this module;
+- number of jobs present / number of GPUs, a mean over the rounds of the job's stay:
+  ``finish_time_fairness_themis_list``.
 
-A job is unfairly scheduled above 1 (section 8.2).  The authors' script that aggregates results uses the limit
-1.05, "due to the noisy nature of throughputs".  Utilisation is GPU time of running jobs, without restarts,
-over all GPU time from the first arrival to the last completion.
+A job is unfairly scheduled if its finish time fairness is above 1 (section 8.2).  The authors' script that
+aggregates results uses the limit 1.05, "due to the noisy nature of throughputs".  Utilisation is the GPU time
+of running jobs, without restarts, divided by all GPU time from the first arrival to the last completion.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class JobResult:
     For a replay it is computed from a :class:`~copter.problems.cluster.results.JobRecord`; the authors
     publish less than such a record.
 
-    `exclusive_seconds`: run time alone on its GPUs. `starts`: starts and restarts. `ftf`: finish time
-    fairness with the contention of the whole trace. `ftf_live`: the same with the mean contention during its
-    stay.
+    `exclusive_seconds`: run time alone on its GPUs. `starts`: number of starts and restarts. `ftf`: finish
+    time fairness with the contention of the whole trace. `ftf_live`: finish time fairness with the mean
+    contention during the job's stay.
     """
 
     name: str
@@ -72,7 +73,7 @@ class MarketMetrics:
     unfair_fraction_tolerant : float
         Share of the jobs with finish time fairness above 1.05.
     utilisation : float
-        GPU time of running jobs over all GPU time.
+        GPU time of running jobs divided by all GPU time.
     """
 
     makespan: float
@@ -114,8 +115,8 @@ class MarketMetrics:
 class PublishedResult:
     """A published result of the authors.
 
-    `jobs`: completion times and fairness as published; ``starts`` is unknown, and 0. `metrics`: makespan,
-    average JCT and utilisation as published, fairness from the published list of jobs.
+    `jobs`: completion times and fairness as published; ``starts`` is 0, because it is unknown. `metrics`:
+    makespan, average JCT and utilisation as published, fairness from the published list of jobs.
     """
 
     policy: str

@@ -1,23 +1,23 @@
 """PlanShim: integral rounds of jobs from a relaxation's fractional rounds, with a certified gap.
 
-A plan gives each of N jobs whole rounds among T.  A running job holds all of its GPUs, and a round has M
-GPUs.  A table has the value of n rounds for a job (with its regimes in order).  The objective is the sum of
-these values minus a weight times the lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j), where
-r_j is the remaining run time.
+A plan gives each of N jobs some of T rounds.  A running job j holds all of its g_j GPUs, and there are M GPUs
+in a round.  A table has the value of n rounds for each job, whose regimes follow in order.  The objective is
+the sum of these values minus a weight times H = max(sum_j g_j r_j / M, max_j r_j), a lower bound on the
+makespan, where r_j is the remaining run time.
 
 1. Counts: the integral part of every job's rounds, then single rounds by value per GPU while GPU time is
-   left.  This is done for several bounds on the longest remaining run time, each of which gives the long jobs
-   a least number of rounds.  The counts of the last plan are another start, if there is one.  The best counts
+   left.  Such counts are made for several bounds on the longest remaining run time, each of which gives the
+   long jobs a least number of rounds, and from the counts of the last plan, if there is one.  The best counts
    are used.
 2. Rounds are filled one after the other: first jobs that need every remaining round, then jobs that determine
    the makespan, longest first, then by urgency u_j (x_jt + s x_jt x_j,t-1).  The second term, s times as
    large as the first, penalises scattered rounds, each of which costs a restart (section 7).  Jobs that do
    not fit wait.
 3. No GPU idles while an incomplete job fits.
-4. Local improvement until a time limit: in a round, one job makes room for others, by the best exchange.
+4. Local improvement until a time limit: in a round, one job makes room for other jobs, by the best exchange.
 
-The gap is relative to the smaller of two bounds: the relaxation's, and the bound of the tables at the
-relaxation's prices.  The second one is often much tighter, because it excludes values between whole rounds.
+The gap is the distance to the smaller of two bounds: the relaxation's, and the bound of the tables at the
+relaxation's prices.  The second bound is often much tighter, because it excludes values between whole rounds.
 
 Source: Shockwave, appendices G.3 and H; ``copter bench shockwave`` measures the exchanges.
 """
@@ -36,7 +36,7 @@ from copter.problems.shockwave.tables import PlanProblem, best_price, gains, nor
 SCATTER = 1.0  # s, the penalty on scattered rounds
 _SWEEPS = 100  # largest number of sweeps over all rounds for improvements; a few are usually enough
 _PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
-_PIECE = 256  # jobs that are searched at once; the first ones usually fill the room
+_PIECE = 256  # number of jobs that are searched at once; the first jobs usually fill the room
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class PlanShim:
 
         `rounds`: fractional rounds of each job. `bound`: bound of the relaxation. `prices`: dual prices of
         the relaxation: of a GPU in a round, and of the rows of H. `urgency`: jobs with larger values run
-        earlier. `running`: jobs that ran in the last round. `critical`: in [0, 1]: jobs with more remaining
-        run time than (1 - critical) H run early, if H has a weight. `last`: rounds of each job in the rest of
-        the last plan; 0 for a new job.
+        earlier. `running`: jobs that ran in the last round. `critical`: number in [0, 1]; jobs with more
+        remaining run time than (1 - critical) H run early, if H has a weight. `last`: remaining rounds of
+        each job in the last plan; 0 for a new job.
         """
         if not 0 <= critical <= 1:
             raise ValueError(f"critical = {critical}: must be in [0, 1]")
@@ -114,7 +114,7 @@ class PlanShim:
     ) -> Flags | None:
         """Apply steps 2 and 3 to counts that may grow but not shrink.
 
-        `rounds`: a packing of the counts, used if step 2 finds none. `prices`, `urgency`, `running`,
+        `rounds`: a packing of the counts, which is used if step 2 finds none. `prices`, `urgency`, `running`,
         `critical`: as for :meth:`plan`. The result is None if no packing into the rounds was found.
         """
         _, work, jobs = normal_prices(problem, prices)
@@ -141,7 +141,7 @@ def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats, las
     """Return the whole rounds of each job: the best for several bounds on the longest remaining run time.
 
     If each job were rounded separately, the makespan would depend on which of the long jobs is rounded down.
-    The rounds of the last plan are a candidate too, so that its exchanges need not be found again.
+    The counts of the last plan are a candidate too, so that that plan's exchanges need not be found again.
     """
     rows, most = np.arange(len(problem.gpus)), problem.most
     if not len(rows):
@@ -167,7 +167,7 @@ def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats, las
 
 
 def _levels(problem: PlanProblem, whole: Ints, jobs: Floats) -> Floats:
-    """Return bounds to try: remaining run times of forced jobs within a round of the present ones."""
+    """Return the bounds to try: remaining run times of jobs with a price in H, with 0 to 2 more rounds."""
     rows = np.arange(len(whole))
     forced = rows[jobs > 0]
     now = float(problem.remaining[rows, whole].max())
@@ -185,7 +185,7 @@ def _top_up(problem: PlanProblem, counts: Ints, job: Ints, step: Ints) -> None:
     left = problem.capacity * problem.rounds - int(np.dot(counts, problem.gpus))
     further = step >= counts[job]
     job, step = job[further], step[further]
-    # Take all rounds before the first that does not fit at once, and the others one by one.
+    # In one operation, give all rounds before the first that does not fit; then give single rounds.
     fit = int(np.searchsorted(np.cumsum(problem.gpus[job]), left, side="right"))
     left -= int(problem.gpus[job[:fit]].sum())
     counts += np.bincount(job[:fit], minlength=len(counts))
@@ -213,8 +213,8 @@ class _State:
     def place(self, counts: Ints, critical: float) -> None:
         """Fill the rounds in turn; a job that does not fit in the remaining rounds gets fewer.
 
-        A plan is seldom followed to its end.  Therefore the longest jobs do not wait for the last feasible
-        round: their margin covers restarts, packing and future jobs, which H does not include.
+        A plan is seldom followed to its end.  Therefore the longest jobs do not wait for their last feasible
+        rounds: the margin covers restarts, packing and future jobs, which H does not include.
         """
         left, ran = counts.copy(), self.running.copy()
         problem, horizon, rows = self.problem, self.problem.rounds, np.arange(len(counts))
@@ -247,7 +247,7 @@ class _State:
         return True
 
     def run(self, jobs: int | list[int], t: int) -> None:
-        """Give a job, or several different ones, a round."""
+        """Give round `t` to a job, or to several different jobs."""
         self.runs[jobs, t] = True
         self.counts[jobs] += 1
         self.free[t] -= self.problem.gpus[jobs].sum()
@@ -260,8 +260,8 @@ class _State:
     def fill(self, work: float, jobs: Floats) -> None:
         """Fill idle GPUs while an incomplete job fits.
 
-        The most valuable job per GPU comes first, then jobs that have all the rounds that they need, but
-        later.
+        Jobs come in order of the value of the round per GPU.  Then come jobs that already have all rounds
+        that they need, but later ones.
         """
         worth = gains(self.problem, work, jobs) / self.problem.gpus[:, None]
         rows = np.arange(len(self.counts))
@@ -281,7 +281,7 @@ class _State:
                 self.run(j, t)
 
     def improve(self, work: float, jobs: Floats, until: float) -> int:
-        """Exchange one job's round for rounds of others while the objective grows; return their number."""
+        """Exchange one job's round for rounds of others while that pays; return the number of exchanges."""
         problem, rows, exchanges = self.problem, np.arange(len(self.counts)), 0
         worth = gains(problem, work, jobs)
         value, least = problem.objective(self.counts), _GAIN * problem.size(self.counts)

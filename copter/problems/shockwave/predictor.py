@@ -13,8 +13,8 @@ seen so far:
 
 - **restatement**: prior Dir(N/K, ..., N/K).  When the first k regimes are over with m_1, ..., m_k epochs, the
   posterior is Dir(m_1, ..., m_k, S, ..., S) with S = (N - sum m) / (K - k).  So past regimes are known, and
-  the ongoing and future regimes share the rest equally.  Regimes come in order, so an epoch seen contains no
-  information about the shares of future regimes.
+  the ongoing and future regimes share the remaining epochs equally.  Regimes come in order, so an epoch seen
+  contains no information about the shares of future regimes.
 - **bayesian**: the standard update of the same prior, with one count for each epoch seen, as if epochs were
   drawn independently: mean N (N/K + m_k) / (N + sum m).
 - **greedy**: the present regime lasts for ever, as reactive schedulers assume.
@@ -62,10 +62,10 @@ class Pattern:
 def _accordion(
     epochs: float, small: int, large: int, regimes: int, epoch_seconds: Callable[[int], float]
 ) -> Pattern:
-    """Return the pattern of Accordion, whose batch sizes alternate, the small one first.
+    """Return the pattern of Accordion, whose batch sizes alternate, beginning with the small one.
 
-    `epochs`: total epochs of the job, N. `small`, `large`: batch sizes. `regimes`: K; there is always at
-    least one regime. `epoch_seconds`: seconds per epoch by batch size.
+    `epochs`: total epochs of the job, N. `small`, `large`: batch sizes. `regimes`: K; 0 counts as 1.
+    `epoch_seconds`: seconds per epoch by batch size.
     """
     sizes = tuple((small, large)[k % 2] for k in range(max(regimes, 1)))
     return Pattern(epochs, sizes, tuple(epoch_seconds(size) for size in sizes))
@@ -90,7 +90,7 @@ def pattern_of(job: RegimeJob) -> Pattern:
 
 
 def observe(job: RegimeJob, epochs: float) -> Floats:
-    """Return the epochs seen in each regime that has begun, the ongoing one last, after `epochs` epochs."""
+    """Return the epochs in each regime that has begun, the ongoing one last, after `epochs` epochs in all."""
     bounds = job.epochs_by_regime
     begun = int(np.searchsorted(bounds[1:-1], epochs, side="right")) + 1
     return np.minimum(epochs, bounds[1 : begun + 1]) - bounds[:begun]

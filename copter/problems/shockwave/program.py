@@ -6,13 +6,13 @@ stays in the same regimes.  The rows are
 
     sum_j g_j y_j <= M T,        h + sum_j g_j y_j / M >= W,        h + y_j >= r_j,
 
-in rounds, where h is the amount of H above its least value.  A job whose run time is below that value in any
-case needs no row, so there are few rows.  The solver starts from the last window's plan, because most jobs
-want next what they wanted before.
+in rounds, where y_j is the sum of job j's columns, g_j its GPUs and h the amount of H above its least value.
+A job whose remaining run time cannot exceed this value needs no row, so there are few rows.  The solver
+starts from the last window's plan, because the best rounds of most jobs hardly change.
 
 The solver certifies the program.  The answer is certified again, for the window, by
-:func:`copter.problems.shockwave.relaxation.answer`.  If that gap is too large relative to the terms of the
-objective of (11), the solve of the same program continues with a smaller tolerance.
+:func:`copter.problems.shockwave.relaxation.answer`.  If the gap of this second certificate is too large
+relative to the terms of the objective of (11), the solve continues with a smaller tolerance.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class RelaxationProgram:
     """Solver of the relaxation for successive windows, each with a warm start; call it with a window.
 
     `tolerance`: certified gap, relative to the terms of the objective. `threads`: threads of the solver;
-    default: the solver's choice. `program`: an empty program to use, for example one with its columns
-    elsewhere.
+    default: the solver's choice. `program`: an empty program to use, for example one whose columns are in
+    other processes.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class RelaxationProgram:
             used = float(window.gpus @ window.most_rounds)  # any use of the GPUs has the same objective
             share = min(1.0, window.capacity * window.rounds / max(used, 1.0))
             return answer(window, window.most_rounds * share, 0.0, 0.0, np.zeros(len(window)), begin)
-        # The unit of the objective is the magnitude of its last terms, so that the solver's gap is that of
-        # (11).
+        # The unit of the objective is the magnitude of its terms in the last window, so that the solver's gap
+        # is that of (11).
         natural = worth or window.makespan_weight * window.round_seconds
         unit = 1.0 / min(max(self._size or natural, _RANGE[0] * natural), _RANGE[1] * natural)
         names = [window.names[j] for j in own.tolist()]
@@ -105,7 +105,7 @@ class RelaxationProgram:
         least = max(*_least_run_times(window), 0.0)
         excess = (window.remaining - least) / seconds
         now = set(names)
-        if capacity != self._capacity:  # the usage of every job depends on it
+        if capacity != self._capacity:  # the usage of every job depends on the capacity
             self._drop(list(self._sizes))
             self._capacity = capacity
         self._drop([name for name in self._sizes if name not in now])

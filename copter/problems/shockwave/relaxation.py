@@ -7,13 +7,13 @@ The relaxation over real rounds y_j = sum of the job's segments z_q:
     0 <= z_q <= rounds_q
 
 Its bound is independent of the solver.  Take prices mu >= 0 of a GPU in a round, and alpha_0, alpha_j >= 0 of
-the rows of h, with alpha_0 + sum alpha_j = lambda/Z_0.  The sum of the best values of single jobs is a bound
-on all jobs together,
+the rows of h, with alpha_0 + sum alpha_j = lambda/Z_0.  At these prices, the best values of single jobs give
+the upper bound
 
     mu M T - sum_j beta_j R_j + sum_j max_y { w_j log UTIL_j(y) / (N M) + (beta_j D - mu g_j) y },
     beta_j = alpha_j + alpha_0 g_j / M,
 
-and each maximum is over a concave function of one variable, and found exactly.
+where each maximum is that of a concave function of one variable, and is found exactly.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _published_trace(effort: Effort, gpus: int) -> list[RegimeJob]:
 def _paper(
     effort: Effort, *, gpus: int, published: str = "", file: str = "", **others: Any
 ) -> dict[str, float]:
-    """Return the published result of the authors with this name, in which a file is in braces."""
+    """Return the published result of the authors by its name, in which ``{file}`` denotes `file`."""
     if not published:
         return {}
     name = f"tacc_32gpus_{published.format(file=file)}.json"
@@ -92,7 +92,7 @@ def _paper(
 
 
 def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Return makespans over Shockwave's by number of GPUs with their range, and Shockwave's fairness."""
+    """Return makespans relative to Shockwave's, by number of GPUs with ranges, and Shockwave's fairness."""
     over = {"of": "{policy}, {gpus} GPUs", "over": "shockwave, {gpus} GPUs"}
     fairness: list[dict[str, Any]] = [
         {"column": column, "of": "shockwave, {gpus} GPUs"} for column in ("worst FTF", "unfair")
@@ -108,7 +108,7 @@ def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
 
 
 def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> list[PaperFigure]:
-    """Return how far our simulation, and that of the authors, differ from runs on the physical cluster."""
+    """Return how far our simulation, and that of the authors, differs from runs on the physical cluster."""
     figures = simulated(effort, published=published, gpus=gpus, **settings)
     ours = {(one.row, one.column): one.ours for one in figures}
     physical = {(one.row, one.column): one.paper for one in figures}

@@ -1,12 +1,12 @@
 """Shockwave's plans: made for T rounds, and followed until something changes (section 6, appendix G).
 
 A new plan is made when jobs arrive or leave, after eight rounds (the authors' constant) and, in the reactive
-mode, when a job begins a regime (section 7: reactive is the default; the lazy mode keeps the plan).  Between
-plans, the rounds are executed as planned.
+mode, when a job begins a regime (section 7: the reactive mode is the default; the lazy mode keeps the plan).
+Between plans, the rounds are executed as planned.
 
 Program (11) does not determine in which rounds a job runs.  Jobs that need not run in all rounds are ordered
-by weight over remaining run time.  This is Smith's rule for a small weighted sum of completion times: of two
-equally late jobs, the shorter one frees its GPUs earlier.
+by weight divided by remaining run time.  This is Smith's rule for a small weighted sum of completion times:
+of two equally late jobs, the shorter one frees its GPUs earlier.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from copter.solvers.proximal.solver import ProximalPoint
 
 _SECOND = 1.0
 _GPUS, _JOBS, _SECONDS = 8, 10, 120.0
-"""GPUs, approximate number of jobs, and seconds of a round in random events."""
+"""In random events: GPUs, approximate number of jobs, and seconds of a round."""
 _SOLVE_EVERY = 8
 """Largest number of rounds between two plans."""
 _HORIZON = 120
-"""T of the policy; windows of benchmarks have the published 20 (:data:`.window.ROUNDS`)."""
+"""T of the policy; windows of benchmarks have the paper's 20 rounds (:data:`.window.ROUNDS`)."""
 _ENDING = 100.0
 """Power of ending jobs as in the authors' code; the paper does not mention it."""
 _CRITICAL = 0.1
@@ -69,10 +69,10 @@ class Settings:
     ending : float
         Power instead of k for a late job with less than a round of run time left.
     shim_seconds : float
-        Time limit of the shim's local improvement.  Plans are reproducible if it is not reached: for hundreds
-        of jobs, the improvement takes tenths of a second.
+        Time limit of the shim's local improvement.  Plans are reproducible if the limit is not reached: for
+        hundreds of jobs, the improvement takes tenths of a second.
     exact : bool
-        Whether to try to prove plans optimal, with the same time limit again.
+        Whether to try to prove plans optimal, for at most another `shim_seconds`.
     """
 
     rounds: int = _HORIZON
@@ -99,7 +99,7 @@ class Solve:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The relaxation of a new plan, with the planner's state once the plan is accepted.
+    """The relaxation of a new plan, with the state that the planner has if it accepts the plan.
 
     `told`: sum and number of the predictions of each job's run time.
     """
@@ -186,9 +186,9 @@ def make_plan(
 ) -> Plan:
     """Return an integral plan from the relaxation of a window.
 
-    `now`: state from which the window was made. `shim_seconds`: time limit of improvements. `last`: rounds of
-    each job in the rest of the last plan. `scatter`: penalty on scattered rounds. `exact`: whether to search
-    for the best plan and a proof (:mod:`.exact`), with the same time limit again.
+    `now`: state from which the window was made. `shim_seconds`: time limit of improvements. `last`: remaining
+    rounds of each job in the last plan. `scatter`: penalty on scattered rounds. `exact`: whether to search
+    for the best plan and a proof (:mod:`.exact`), for at most another `shim_seconds`.
     """
     shim, problem = PlanShim(shim_seconds, scatter), plan_problem(window)
     prices = relaxation.capacity_price, relaxation.work_price, relaxation.job_prices
@@ -205,7 +205,7 @@ def make_plan(
 
 
 def urgency(window: Window) -> Floats:
-    """Return the urgency of jobs by Smith's rule: weight over remaining run time."""
+    """Return the urgency of jobs by Smith's rule: weight divided by remaining run time."""
     return window.weights / np.maximum(window.remaining, 1.0)
 
 
@@ -241,8 +241,8 @@ class Planner:
     def order(self, now: RoundState, *, time_limit: float | None = None) -> list[str]:
         """Play a round (:class:`copter.Rounds`), and return the jobs in the order in which they get GPUs.
 
-        Jobs of the plan come first, then the others. `time_limit`: seconds of the round; a late round follows
-        the last plan.
+        Jobs of the plan come first, then all other jobs. `time_limit`: seconds of the round; a late round
+        follows the last plan.
         """
         answer: MarketRound = Rounds(self, ProximalPoint(), time_limit=time_limit).play(now).answer
         return list(answer.order)
@@ -299,7 +299,7 @@ class Planner:
         )
         remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
         order = _order(now, dict(zip(window.names, plan.runs[:, 0], strict=True)), remaining)
-        # Plans are kept, but not the state of the program that a solution contains.
+        # Plans are kept, but without their solutions, which contain the state of the program.
         solve = Solve(now.index, len(window), replace(relaxed.relaxation, solution=None), plan)
         return MarketRound(order, solve, relaxed, _moves(now, order))
 
@@ -315,7 +315,7 @@ class Planner:
         self._told = done.relaxed.told
 
     def fallback(self) -> MarketRound:
-        """Return the order of a round by the last plan; jobs that are not in it come last."""
+        """Return the order of a round by the last plan; jobs that do not run in it come last."""
         now, at = self.now, self.now.index - self._made
         known = 0 <= at < self._runs.shape[1]
         runs = dict(zip(self._names, self._runs[:, at], strict=True)) if known else {}
@@ -330,7 +330,7 @@ class Planner:
         return {"jobs": len(by_name), "running": len(runs), "gpus": used, "planned": answer.solve is not None}
 
     def violations(self, answer: MarketRound) -> Iterator[str]:
-        """Yield an order that does not have the round's jobs, and rounds of the plan with too many GPUs."""
+        """Yield a sentence if the order lacks jobs, and for each round of the plan with too many GPUs."""
         names = [state.name for state in self.now.jobs]
         if sorted(answer.order) != sorted(names):
             yield f"order {answer.order}: must have the jobs {names}"
@@ -370,7 +370,7 @@ class Planner:
         return self.settings.reactive and _begun(now) != self._regimes
 
     def _left(self, now: RoundState) -> Ints | None:
-        """Return the rounds of each job in the rest of the last plan."""
+        """Return the remaining rounds of each job in the last plan."""
         if not self.solves:
             return None
         counts = self._runs[:, now.index - self._made :].sum(axis=1)
@@ -378,9 +378,9 @@ class Planner:
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
     def _fairness(self, now: RoundState, seen: Forecast) -> tuple[dict[str, tuple[float, float]], Floats]:
-        """Return sums and counts of the predictions so far, and equation (9) with P as their mean.
+        """Return sums and counts of the predictions so far, and equation (9) with their mean as P.
 
-        A job's fair completion time is a promise, which a single wrong prediction should not change.  The
+        A single wrong prediction should not change a job's fair completion time, which is a promise.  The
         authors' code averages the finish time at a fair share for the same reason.
         """
         sums = np.array([self._told.get(state.name, (0.0, 0)) for state in now.jobs])
@@ -397,10 +397,10 @@ class Planner:
 
 
 def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the jobs in the order in which they get GPUs: jobs of the plan, then the others.
+    """Return the jobs in the order in which they get GPUs: jobs of the plan, then all other jobs.
 
-    Because of restarts and wrong predictions, jobs last longer than planned.  GPUs that are idle in the plan
-    go to the jobs with the longest remaining run times, as in the authors' code.
+    Because of restarts and wrong predictions, jobs may last longer than planned.  GPUs that are idle in the
+    plan go to the jobs with the longest remaining run times, as in the authors' code.
     """
     planned = [state.name for state in now.jobs if runs.get(state.name, False)]
     others = [state.name for state in now.jobs if not runs.get(state.name, False)]

@@ -1,10 +1,10 @@
 """Replay of a trace under a policy, with the settings of the authors' simulator.
 
-Rounds are of two minutes.  A job that did not run in the round before first spends 20 s on dispatch and on
+Rounds take two minutes.  A job that did not run in the previous round first spends 20 s on dispatch and on
 loading its checkpoint (:class:`copter.problems.cluster.simulation.resize.DispatchRestart`).  A job may
 complete within a round; its GPUs are free from the next round on.  GPUs are counted, not placed.  Batch sizes
-change at the times of the trace, also within a round; in the authors' simulator they change at the round's
-end.
+change at the times of the trace, also within a round; in the authors' simulator they change at the end of a
+round.
 
 Source: Shockwave, section 7 (rounds of two minutes), section 8.1 and the authors' public code.
 """
@@ -36,7 +36,7 @@ class ReplaySetup(Setup):
     round_seconds: float | None = ROUND_SECONDS
 
     def scenario(self, seed: int) -> Scenario:
-        """Return the jobs of the trace."""
+        """Return the scenario with the jobs of the trace."""
         return scenario_of(self.regime_jobs, self.gpus)
 
     def resize(self) -> Resize:
@@ -48,7 +48,7 @@ class ReplaySetup(Setup):
 class ReplayResult:
     """Outcome of a replay.
 
-    `jobs`: admitted jobs. `rejected`: jobs that need more GPUs than there are, and never enter the queue.
+    `jobs`: admitted jobs. `rejected`: jobs that need more GPUs than there are and so never enter the queue.
     `segments`: intervals in which a job held GPUs.
     """
 
@@ -62,7 +62,7 @@ class ReplayResult:
 
     @property
     def extended(self) -> float:
-        """Share of leases that were extended: jobs that ran on, of those that ran and did not complete."""
+        """Share of leases that were extended, among the rounds of all jobs without their last rounds."""
         starts = sum(one.starts + one.restarts for one in self.rounds)
         ran = sum(one.running for one in self.rounds)
         might = ran - len(self.jobs)
@@ -87,9 +87,9 @@ def replay(
     Raises
     ------
     PolicyError
-        The policy named an unknown job, or gave more GPUs than there are.
+        If the policy names an unknown job, or gives more GPUs than there are.
     StarvationError
-        The policy never gives GPUs to the remaining jobs.
+        If the policy never gives GPUs to the remaining jobs.
     """
     if not restart_seconds >= 0 or not round_seconds > restart_seconds:
         raise ValueError(f"round_seconds = {round_seconds}: must be more than a restart, {restart_seconds}")

@@ -17,16 +17,16 @@ from scipy.optimize import minimize_scalar
 from copter.arrays import Floats, Ints
 
 _PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
-"""Limits of the search for the best price, which takes about 30 steps; accuracy over the largest price."""
+"""Limits of the search for the best price: steps, of which it takes about 30; relative accuracy."""
 
 
 @dataclass(frozen=True)
 class PlanProblem:
     """Tables of the values of a plan.
 
-    `value`: value of n rounds for each job, finite and nondecreasing in n. `remaining`: run time left after n
-    rounds, nonincreasing in n. `gpus`: GPUs of each job. `capacity`: GPUs of a round. `makespan_weight`:
-    factor on H, >= 0.
+    `value`: value of n rounds for each job, finite and nondecreasing in n. `remaining`: remaining run time
+    after n rounds, nonincreasing in n. `gpus`: GPUs of each job. `capacity`: GPUs of a round.
+    `makespan_weight`: factor on H, >= 0.
     """
 
     value: Floats
@@ -73,17 +73,17 @@ class PlanProblem:
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def net(self, mu: float, work: float, jobs: Floats) -> Floats:
-        """Return the (N, T + 1) values of n rounds net of prices; minus infinity if they are not useful."""
+        """Return the (N, T + 1) values of n rounds net of prices; minus infinity for useless rounds."""
         price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
         net = self.value - price - mu * self.gpus[:, None] * np.arange(self.rounds + 1)
         return np.where(np.arange(self.rounds + 1) <= self.most[:, None], net, -np.inf)
 
 
 def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tuple[float, float]:
-    """Return the price of a GPU in a round with the least bound, which is convex in it, and that bound.
+    """Return the price of a GPU in a round that gives the least bound, and this bound.
 
-    `mu`: first price of the search. `work`, `jobs` (N,): fixed prices of the rows of H, with work +
-    sum(jobs) = makespan_weight.
+    The bound is convex in the price. `mu`: first price of the search. `work`, `jobs` (N,): fixed prices of
+    the rows of H, where work + sum(jobs) = makespan_weight.
     """
     # A row for each number of rounds, because maxima over rows are fast.
     value = np.ascontiguousarray(problem.net(0.0, work, jobs).T)
@@ -115,7 +115,7 @@ def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tu
 def normal_prices(
     problem: PlanProblem, prices: tuple[float, float, Floats] | None
 ) -> tuple[float, float, Floats]:
-    """Return the prices for :meth:`PlanProblem.bound` from those of a relaxation."""
+    """Return the prices of a relaxation, not negative, and scaled so that those of H sum to its weight."""
     count = len(problem.gpus)
     if prices is None:
         return 0.0, problem.makespan_weight, np.zeros(count)

@@ -1,9 +1,9 @@
 """Jobs of a shared cluster whose batch size changes while they train, and the reader of the authors' traces.
 
 A trace is a JSON list of jobs.  A job has ``arrival_s``, ``scale_factor`` (its constant number of GPUs),
-``mode`` (``static``, ``accordion`` or ``gns``) and ``regimes_bs_nepochs_epochsec``.  The last one has the
-batch size, number of epochs and seconds per epoch of each regime, in order, for a run alone on its GPUs.
-``num_epochs`` must be the sum of the regimes' epochs.
+``mode`` (``static``, ``accordion`` or ``gns``) and ``regimes_bs_nepochs_epochsec``: the batch size, number of
+epochs and seconds per epoch of each regime, in order, for a run alone on the job's GPUs.  ``num_epochs`` must
+be the sum of the regimes' epochs.
 
 Source: Shockwave, section 5 (a regime is a configuration and its duration; a trajectory is a sequence of
 regimes) and section 8.1 (workloads).  The files are ``derived_job_epochs/*.json`` of the authors' repository.
@@ -61,7 +61,7 @@ class RegimeJob:
     :class:`.workloads.RegimeProfile`.
 
     `arrival`: seconds. `gpus`: number of GPUs; the job runs on all of them or not at all. `regimes`: the real
-    regimes, in order; a scheduler knows only past ones. `samples`: samples per epoch.
+    regimes, in order; a scheduler knows only the regimes that have begun. `samples`: samples per epoch.
     """
 
     name: str
@@ -84,12 +84,12 @@ class RegimeJob:
         if self.mode is Mode.STATIC and len(self.regimes) > 1:
             raise ValueError(f"regimes = {len(self.regimes)}: must be 1 for a static job")
 
-    def __hash__(self) -> int:  # forecasts look up each job in each round; that of all regimes is slow
+    def __hash__(self) -> int:  # forecasts look up each job in each round; a hash of all regimes is slow
         return hash(self.name)
 
     @property
     def submission(self) -> JobSubmission:
-        """Submission of the user; the job has a profile of its own, by its name."""
+        """Submission of the user; the job has its own profile, with the name of the job."""
         return JobSubmission(self.name, self.arrival, str(self.mode), self.name, "rigid", self.gpus)
 
     @cached_property
@@ -104,12 +104,12 @@ class RegimeJob:
 
     @cached_property
     def epochs_by_regime(self) -> Floats:
-        """Completed epochs at the start, and at the end of each regime."""
+        """Completed epochs at the start of the job, and at the end of each regime."""
         return np.cumsum([0.0] + [float(regime.epochs) for regime in self.regimes])
 
     @cached_property
     def seconds_by_regime(self) -> Floats:
-        """Seconds of run time at the start, and at the end of each regime."""
+        """Seconds of run time at the start of the job, and at the end of each regime."""
         return np.cumsum([0.0] + [regime.epochs * regime.epoch_seconds for regime in self.regimes])
 
 

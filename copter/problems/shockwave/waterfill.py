@@ -5,11 +5,12 @@ price mu of a GPU in a round, job j fills its segments in order, each until its 
 
     z_q = clip( w_j / (N M mu g_j) - u_q / gain_q, 0, rounds_q ),     y_j = max(lo_j, sum_q z_q),
 
-where u_q is the utility at the start of the segment, and at mu all GPU time is used.  One more round for a
-job that is forced by lo_j loses alpha_j = (mu g_j - its marginal value) / D per second of run time.  So at
-the best h, the alpha_j add up to lambda / Z_0 (or h is the least one, at which a job has all rounds of the
-window).  When all GPU time is used, the other part of H is the constant W = (sum_j g_j R_j - D M T) / M.  So
-h is at least W, and the difference of lambda / Z_0 from the sum of the alpha_j is the price of that row.
+where u_q is the utility at the start of the segment, and mu is the price at which all GPU time is used.  One
+more round for a job that is forced by lo_j loses alpha_j = (mu g_j - its marginal value) / D per second of
+run time.  So at the best h, the alpha_j add up to lambda / Z_0 (or h has its least value, at which a job has
+all rounds of the window).  When all GPU time is used, the other part of H is the constant
+W = (sum_j g_j R_j - D M T) / M.  So h is at least W, and the price of this bound is lambda / Z_0 minus the
+sum of the alpha_j.
 
 Source: KKT conditions of the relaxation in :mod:`.relaxation`; this method is usual for Eisenberg-Gale
 programs with one good.
@@ -83,7 +84,7 @@ class _Filling:
         window = self.window
         result = np.zeros(self.count)
         inside = (self.before < rounds[self.owner]) | (self.before == 0.0)
-        # Segments are in order, so the last one that has begun overwrites the previous ones.
+        # Segments are in order, so the last segment that has begun overwrites the previous ones.
         picked = np.flatnonzero(inside)
         last = np.full(self.count, -1, np.int64)
         last[self.owner[picked]] = picked
@@ -114,8 +115,8 @@ def solve_waterfilling(window: Window) -> Relaxation:
     relaxed = answer(window, rounds, mu, work, alpha, begin)
     if relaxed.bound - relaxed.objective <= _CERTAIN * relaxed.size:
         return relaxed
-    # If GPU time is used up at the end of a segment, many of its prices are possible; alpha determines the
-    # price.
+    # If GPU time is used up at the end of a segment, many prices of GPU time are possible; alpha determines
+    # the price.
     highest = float((filling.worth * window.segment_gain / filling.utility).max())
     price = _least_bound(window, work, alpha, highest)
     better = answer(window, rounds, price, work, alpha, begin)
@@ -148,13 +149,13 @@ def _slopes(filling: _Filling, h: float) -> tuple[float, Floats, Floats]:
     if mu <= 0:
         return mu, filling.leftover(rounds), none
     # A job that has the least rounds without being forced loses nothing.  Its marginal value cannot show
-    # this, because at the end of a segment it is that of this or of the next segment by rounding errors.
+    # this: at the end of a segment, rounding errors decide whether it is that of this or of the next segment.
     lost = np.maximum(mu * window.gpus - filling.marginal(rounds), 0.0) / window.round_seconds
     return mu, filling.leftover(rounds), np.where(least > filling.rounds(mu, none), lost, 0.0)
 
 
 def _best_run_time(filling: _Filling, low: float, high: float) -> tuple[float, Floats, Floats]:
-    """Return the same at the best h in an interval, at which the alpha_j add up to lambda / Z_0."""
+    """Return what `_slopes` returns at the best h in an interval: the alpha_j add up to lambda / Z_0."""
     kappa, seconds = filling.window.makespan_weight, filling.window.round_seconds
     mu, rounds, alpha = _slopes(filling, low)
     if float(alpha.sum()) <= kappa:
@@ -180,7 +181,7 @@ def _best_run_time(filling: _Filling, low: float, high: float) -> tuple[float, F
 
 
 def _least_bound(window: Window, work: float, alpha: Floats, high: float) -> float:
-    """Return the price with the least bound, which is convex in it: by thirds, and at kinks nearby."""
+    """Return the price with the least bound, by ternary search and at kinks nearby; the bound is convex."""
     beta = alpha + work * window.gpus / window.capacity
     kinks = np.unique(beta * window.round_seconds / window.gpus)
     low, high = 0.0, max(high, float(kinks.max(initial=0.0)))

@@ -1,7 +1,7 @@
 """Data of program (11): values of the next T rounds for every job (Shockwave, section 6.1, appendix G).
 
-Let y_j be the rounds that job j runs in the window, F_j its epochs so far, E_j its total epochs, D seconds of
-a round:
+Let y_j be the rounds that job j runs in the window, g_j its GPUs, F_j its epochs so far, E_j its total epochs
+and R_j its remaining run time.  There are N jobs and M GPUs, and a round takes D seconds:
 
     maximise  1/(N M) sum_j rho_j^k log UTIL_j(y_j)  -  lambda/Z_0 H(y)
     UTIL_j(y) = (F_j + epochs of y D seconds through the regimes in order) / E_j                          (7)
@@ -12,16 +12,16 @@ a round:
 The data use two facts:
 
 - The objective does not depend on *which* rounds a job gets, and all rounds have the same capacity.  So the
-  relaxation with a variable x_jt in [0, 1] for each job and round and a row for each round has the same
-  optimum as one over y_j = sum_t x_jt in [0, T] with the single row sum_j g_j y_j <= M T: x_jt = y_j / T has
-  the same objective as any x with the same y.
+  relaxation with a variable x_jt in [0, 1] for each job and round, and a row for each round, has the same
+  optimum as the relaxation over y_j = sum_t x_jt in [0, T] with the single row sum_j g_j y_j <= M T:
+  x_jt = y_j / T has the same objective as any x with these y.
 - Progress through the regimes in order is piecewise linear in y, but not concave where a job becomes faster.
   The relaxation has its least concave majorant over the reachable rounds.  Its *segments* have a number of
   rounds and a progress per round that falls from segment to segment, so their order needs no constraint.  So
   the bound of the relaxation holds for every plan with the regimes in order.
 
-In the paper, the first part of H is the sum of run times of jobs without their numbers of GPUs.  Here it
-includes them, because otherwise it is no lower bound on the makespan; with one GPU per job both are the same.
+In the paper, the first part of H sums the run times of jobs without their numbers of GPUs.  Here it includes
+these numbers, because otherwise it is not a lower bound on the makespan; with one GPU per job both are equal.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ The value 1e-3 of section 6.1 has no effect in (11) as printed, because Z_0 is t
 _FLOOR = 1e-6
 """Constant in the utility, so that log is finite for a job without progress; as in the authors' code."""
 _NO_SECONDS = 1e-9
-"""Total seconds below which jobs take no time."""
+"""Sum of the total seconds of all jobs below which it counts as 1."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Window:
     F_j / E_j plus the floor; positive. `remaining`: R_j, seconds. `total_seconds`: P_j, seconds; their sum is
     Z_0. `segment_start`: index of each job's first segment. `segment_rounds`: rounds of each segment.
     `segment_gain`: gain in utility per round of each segment; a job's gains fall. `regime_start`,
-    `regime_rounds`, `regime_gain`: the same for regimes, in the order in which a job has to run them.
+    `regime_rounds`, `regime_gain`: the same data of regimes, in the order in which a job has to run them.
     `rounds`, `capacity`: T and M. `round_seconds`: D. `lam`: lambda.
     """
 
@@ -151,9 +151,9 @@ def build_window(
 ) -> Window:
     """Return the window of a round; a job that needs more GPUs than there are has no rounds in it.
 
-    `rounds`: T. `power`: k: exponent of predicted finish time fairness in a job's weight. `lam`: lambda.
+    `rounds`: T. `power`: k, exponent of predicted finish time fairness in a job's weight. `lam`: lambda.
     `predictor`: one of :data:`copter.problems.shockwave.PREDICTORS`. `ending`: as in
-    :func:`.forecast.budgets`; 0: program (11) as printed.
+    :func:`.forecast.budgets`; 0 for program (11) as printed.
     """
     seen = forecast(now.jobs, predictor)
     return window_of_forecast(now, seen, rounds=rounds, power=power, lam=lam, ending=ending)
@@ -201,7 +201,7 @@ def _window(
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all()) or not 0 <= lam < math.inf:
         raise ValueError("weights, lam: must be finite and not negative")
-    # Rounds of each regime that fit in the window, and progress per round of it.
+    # Rounds of each regime that fit in the window, and progress per round of the regime.
     length = seen.left * seen.epoch_seconds / round_seconds
     usable = (rounds * (gpus <= capacity))[:, None]
     length = np.clip(usable - (np.cumsum(length, axis=1) - length), 0.0, length)
@@ -235,7 +235,7 @@ def _starts(owner: Ints, count: int) -> Ints:
 
 
 def _majorant(owner: Ints, length: Floats, gain: Floats) -> tuple[Ints, Floats, Floats]:
-    """Return least concave majorants: a piece that is steeper than the previous one is merged with it.
+    """Return least concave majorants: a piece that is steeper than the previous piece is merged with it.
 
     The order of merges does not matter.  So each pass merges the first such pair of every job.
     """

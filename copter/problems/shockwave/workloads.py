@@ -2,12 +2,12 @@
 
 A job makes one unit of progress per epoch.  Level k of its profile is its k-th regime.  Its rate is 1 /
 (seconds per epoch) on the job's own number of GPUs, for any types and nodes.  The rate is 0 on any other
-number, for which traces have no data.
+number of GPUs, for which traces have no data.
 
 Source: Shockwave, sections 5 and 8.1.
 
-:func:`shockwave` returns the workloads as a trace for any cluster: the authors' own if the files exist, else
-generated ones.
+:func:`shockwave` returns the workloads as a trace for any cluster: the authors' workloads if the files exist,
+else generated workloads.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RegimeProfile(Profile):
         return np.outer(shapes.gpus == self.job.gpus, self._rates[levels])
 
     def steps(self, level: int) -> float:
-        """Return the training steps per epoch: samples over the batch size."""
+        """Return the training steps per epoch: samples divided by the batch size."""
         return self.job.samples / self.job.regimes[level].batch_size
 
 
@@ -76,13 +76,13 @@ def shockwave(
     arrival_seconds: float | None = None,
     sizes: bool = False,
 ) -> Scenario:
-    """Return the jobs of the authors' workload for a cluster of this size, or generated ones.
+    """Return the jobs of the authors' workload for a cluster of this size, or generated jobs.
 
     `seed`: seed of generated jobs; the authors published one workload for each size of the cluster. `data`:
-    folder of their files, which are used if number of jobs, rate and sizes are the authors'. `jobs`: default:
-    the authors' number for the nearest size of cluster. `arrival_seconds`: mean seconds between two arrivals;
-    default: the authors' for the nearest size. `sizes`: whether sizes by GPU-hours are as in the text of the
-    paper (:data:`.generator.SIZE_MIX`).
+    folder of the authors' files.  They are used if one has this number of jobs, and if rate and sizes are the
+    defaults. `jobs`: number of jobs; default: the authors' number for the nearest size of cluster.
+    `arrival_seconds`: mean seconds between two arrivals; default: the authors' for the nearest size. `sizes`:
+    whether sizes by GPU-hours are as in the text of the paper (:data:`.generator.SIZE_MIX`).
     """
     nearest = min(_JOBS, key=lambda gpus: abs(gpus - cluster.gpus))
     count = _JOBS[nearest] if jobs is None else jobs
