@@ -5,9 +5,9 @@ policy with its program in `plan.py`, and `scored.py` FGD and its baselines.  `i
 protocol, and `play.py` plays it.  `rounds/` places tasks that wait together: read `rounds.py` and
 `relaxation.py` first.
 
-Both use `servers.py` and `tasks.py` (the input), `occupancy.py` (free capacity) and `place.py`.
-`fragments.py` measures free capacity for FGD.  `experiment.py` plays a policy; `cli.py` and `report.py` are
-the command, and `reproductions.py` has figures of the paper.
+Both folders use `servers.py` and `tasks.py` (the input), `occupancy.py` (free capacity) and `place.py`.
+`fragments.py` measures free capacity for FGD.  `experiment.py` plays a policy; `cli.py` and `report.py`
+define the command, and `reproductions.py` has figures of the paper.
 """
 
 from copter.lazy import attach

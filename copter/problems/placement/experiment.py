@@ -30,6 +30,6 @@ class Experiment:
         return cls(read_servers(nodes), read_tasks(tasks), half)
 
     def play(self, policy: str, seed: int) -> PlayedTasks:
-        """Play a policy on the arrivals of a seed, which are the same for every policy."""
+        """Play a policy on the arrivals of a seed, which do not depend on the policy."""
         known, coming = self.tasks.halves(seed) if self.half else (self.tasks, self.tasks)
         return play(make_policy(policy, self.servers, known, seed), arrivals(coming, self.servers, seed))

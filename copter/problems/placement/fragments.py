@@ -1,9 +1,9 @@
 """Fragments: free GPU capacity of a server that a task cannot use, as a mean over typical types of tasks.
 
 If a type m requests no GPU or does not fit on a server, all free GPU capacity of the server counts as
-fragments.  Memory is not checked.  Otherwise the fragments are the free capacity of GPUs with less left
-than m requests of one GPU.  A type is a combination of requested CPU, GPUs, milli-GPUs per GPU and allowed
-GPU models.  The typical types are the fewest most frequent combinations that cover at least 95% of the
+fragments; memory is not checked.  Otherwise the fragments are the free capacity of those GPUs that have less
+free than m requests of one GPU.  A type is a combination of requested CPU, GPUs, milli-GPUs per GPU and
+allowed GPU models.  The typical types are the most frequent combinations, as few as cover at least 95% of the
 tasks.
 
 Source: Weng et al. (ATC 2023), section 4.
@@ -39,7 +39,7 @@ class Types(NamedTuple):
 
     @classmethod
     def of(cls, known: Tasks, servers: Servers, up_to: float = _TYPICAL) -> Types:
-        """Return the fewest most frequent types that cover at least the share `up_to` of the tasks."""
+        """Return the most frequent types, as few as cover at least the share `up_to` of the tasks."""
         count: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
         allowed = known.allowed(servers)
         first: dict[tuple[int, int, int, tuple[str, ...]], int] = {}

@@ -1,8 +1,8 @@
 """Free capacity of each server, and tests whether a task fits, as arrays for kernels.
 
-A share of a GPU is on one GPU: a task of 1 x 600 does not fit on two GPUs with 500 left each.  Tasks with
-several GPUs take the same share of each.  Unless a policy chooses the GPUs, a task gets the lowest ones with
-enough capacity.
+A share of a GPU is on one GPU: a task of 1 x 600 does not fit on two GPUs with 500 free each.  Tasks with
+several GPUs take an equal share of each.  Unless a policy chooses the GPUs, a task of one GPU gets the
+fullest GPU with enough capacity, and a task of several GPUs gets those with the lowest numbers.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int)
 
 @kernel(inner=True)
 def tightest(left: Ints, milli: int, count: int) -> int:
-    """Return the bit set of GPUs for a task: the fullest one with enough capacity, or several lowest ones.
+    """Return the bit set of GPUs for a task: the fullest GPU that suffices, or the first several ones.
 
     `left` (m,): free capacity of each GPU of a server. `milli`, `count`: request of each GPU, and number of
     GPUs. The result is -1 if the GPUs do not suffice.

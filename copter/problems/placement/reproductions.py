@@ -1,6 +1,6 @@
 """Reproductions: allocated GPUs on the eight published mixes.
 
-Source: Weng et al. (ATC 2023), section 6; the published figures are means of the ten seeds in their
+Source: Weng et al. (ATC 2023), section 6; the published figures are means over the ten seeds in
 `fgd_results.csv`.
 """
 

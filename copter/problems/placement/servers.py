@@ -17,7 +17,7 @@ MILLI = 1000
 MOST_GPUS = 63
 """Largest number of GPUs on a server, because a set of GPUs is stored in the bits of an int64."""
 MOST = 10**12
-"""Largest thousandths of a core, or MiB, of a server or a task."""
+"""Largest CPU (thousandths of a core) or memory (MiB) of a server or a task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Servers:
 
     @cached_property
     def milli(self) -> int:
-        """Thousandths of all GPUs."""
+        """GPU capacity of all servers in thousandths of a GPU."""
         return MILLI * int(self.gpus.sum())
 
     def free_gpus(self) -> Ints:

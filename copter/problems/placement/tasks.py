@@ -29,7 +29,7 @@ class TaskKind(NamedTuple):
     memory : int
         Memory in MiB.
     gpus : int
-        Number of GPUs; the task takes `milli` of each.
+        Number of GPUs; the task takes `milli` thousandths of each.
     milli : int
         Thousandths of each GPU; 0 without GPUs.
     models : tuple of str
@@ -110,7 +110,7 @@ class _Asked(NamedTuple):
 
     @property
     def worth(self) -> Ints:
-        """Thousandths of GPUs in total: share times number of GPUs."""
+        """Requested GPU capacity in thousandths of a GPU: share times number of GPUs."""
         return self.gpus * self.milli
 
 

@@ -1,11 +1,11 @@
 """WAN traffic engineering: the choice of paths for the demands of a network (thesis section 5.1.2).
 
 Read `topology.py` (networks), `paths.py` (sets of paths) and `model.py` (the continual program) first;
-`state.py` is the state of a round for the model and a checker.  `fairness.py` has max-min fair flows.
-`search.py` finds paths, disjoint ones by `disjoint.py`, and caches them on disk.  `matrices.py` makes or
-reads demands; `baselines.py` has methods that do not solve the whole program.
-`cli.py`, `lines.py`, `report.py`, `course.py` and `reproductions.py` are commands, benchmarks and
-figures.
+`state.py` has the state of a round for the model, and a checker.  `fairness.py` has max-min fair flows.
+`search.py` finds paths and caches them on disk; `disjoint.py` finds edge-disjoint paths.  `matrices.py` makes
+or reads demands; `baselines.py` has methods that do not solve the whole program.
+`cli.py`, `lines.py`, `report.py`, `course.py` and `reproductions.py` have the commands, the benchmarks and
+the figures of papers.
 """
 
 from typing import Literal, TypeAlias, get_args

@@ -5,8 +5,8 @@
     paths with enough capacity.  For min-MLU, every demand takes its shortest path.
 `lp_top`
     Demand pinning: the largest demands (at or above the 0.9 quantile of those above 0.001) are solved as an
-    LP.  Each other demand, in order, gets the remaining capacity of its shortest path.  For min-MLU the other
-    demands come first, and the LP has their loads on its links.
+    LP.  Then each other demand, in order, gets the remaining capacity of its shortest path.  For min-MLU the
+    other demands come first, and the LP counts their loads on the links.
 `pop`
     Partitioned optimisation: demands are split at random into k parts, each with 1/k of every capacity.  Each
     part is solved as an LP, and the flows are added.  Client splitting first halves the largest demand
@@ -46,7 +46,7 @@ _QUANTILE, _LEAST = 0.9, 0.001
 """LP-Top solves demands at or above this quantile of the demands that are larger than the second value."""
 _SOLVER = "highs-ipm"
 _SPLIT_POISSON = 0.75
-"""Share of demands that POP's client splitting adds in the published runs for few large flows."""
+"""Share of demands that POP's client splitting adds in the published runs with few large flows."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Allocated:
     """Flows of a method, with its time.
 
     `path_flows` (paths,). `seconds`: measured time of all steps in sequence. `estimated_seconds`: estimated
-    time with a machine for each part, which is that of the slowest part and of the sequential work.
+    time with a machine for each part: the time of the slowest part plus that of the sequential work.
     """
 
     path_flows: Floats
@@ -63,7 +63,7 @@ class Allocated:
 
 
 def shortest_path(traffic: TrafficState) -> Allocated:
-    """Place every whole demand on its shortest path with capacity; for min-MLU on its first usable path."""
+    """Place each whole demand on its shortest path with room; for min-MLU, on its first usable path."""
     begin = perf_counter()
     paths, capacity = traffic.paths, traffic.effective_capacity
     if traffic.objective == "max-flow":
@@ -78,7 +78,7 @@ def shortest_path(traffic: TrafficState) -> Allocated:
 def lp_top(
     traffic: TrafficState, *, quantile: float = _QUANTILE, solver: str = _SOLVER, **settings: Any
 ) -> Allocated:
-    """Solve the largest demands, and pin the others to their shortest paths."""
+    """Solve the largest demands, and pin all other demands to their shortest paths."""
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
     above = volume[volume > _LEAST]
@@ -115,8 +115,8 @@ def pop(
     """Solve k parts of the problem, and join their flows.
 
     `parts`: k; each demand (or its pieces after client splitting) goes to a random part. `split`: client
-    splitting until there are (1 + split) times as many demands; 0: none. `solver`, `settings`: those of each
-    LP; see :func:`copter.make_solver`.
+    splitting until there are (1 + split) times as many demands; 0 for no splitting. `solver`, `settings`:
+    solver of each LP and its settings; see :func:`copter.make_solver`.
     """
     if parts < 1:
         raise ValueError(f"parts = {parts}: must be at least 1")
@@ -187,7 +187,7 @@ def _solve_some(
 def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[Floats, float]:
     """Return the flows on the paths of a part, and the seconds of its model, solver and repair.
 
-    Interior point without crossover may find no answer; then simplex finds one, and the time of both counts.
+    If interior point without crossover finds no answer, simplex finds one, and the time of both counts.
     """
     if not part.volume.size:
         return np.zeros(0), 0.0
@@ -289,5 +289,5 @@ def run_method(
 
 
 def split_for(matrix: str) -> float:
-    """Return POP's client splitting in the published runs: positive for few large flows, else 0."""
+    """Return POP's client splitting in the published runs: positive if there are few large flows, else 0."""
     return _SPLIT_POISSON if matrix == "poisson" else 0.0

@@ -3,10 +3,10 @@
 The expensive work, paths and matrices, is done once (:func:`prepare`) and kept in a file for every solver's
 process. Rounds follow from the seed: each solver edits its own model by the same events.
 
-Solvers are compared by their flows after repair, with the same checker.  `optimality` is the ratio of a
-feasible flow to the least certified upper bound of its round that any solver of the benchmark found.  For
-min-MLU it is the ratio of the largest lower bound to the utilisation.  So it is itself a certificate, and
-never too large.
+Solvers are compared by their flows after repair, with one checker.  `optimality` is the ratio of a feasible
+flow to the least certified upper bound of the round that any solver of the benchmark found.  For min-MLU it
+is the ratio of the largest lower bound to the utilisation.  So `optimality` is itself a certificate: the true
+ratio to the optimum is never smaller.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _SMALL_PAIRS = 32_000
-"""Number of pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
+"""Number of pairs of the warm-up: more than 50,000 columns, so that pricing passes use threads."""
 
 
 @dataclass(frozen=True)
 class Instance:
     """A network, the pairs with demands in some round, their paths, and their volumes.
 
-    `volumes` (T, pairs): one row, or one for each matrix of a sequence.
+    `volumes` (T, pairs): one row, or one row for each matrix of a sequence.
     """
 
     topology: Topology
@@ -57,7 +57,7 @@ class Instance:
     volumes: Floats
 
     def sample(self, pairs: int, seed: int) -> Instance:
-        """Return an instance of random pairs that share the volume of all, so that links are as busy."""
+        """Return an instance of random pairs that share the volume of all pairs: links stay as busy."""
         if pairs >= self.paths.n_pairs:
             return self
         chosen = np.sort(np.random.default_rng(seed).choice(self.paths.n_pairs, pairs, replace=False))
@@ -77,8 +77,8 @@ def make_instance(
 ) -> Instance:
     """Find paths for the demands of traffic matrices.
 
-    `demands`: number of random pairs among those with a demand, which share the volume of all, so that links
-    are as busy; default: all pairs. `k`: largest number of paths per pair. `seed`: seed of the pairs.
+    `demands`: number of random pairs among those with a demand; default: all. The pairs share the volume of
+    all pairs, so that links are as busy. `k`: largest number of paths per pair. `seed`: seed of the pairs.
     `threads`, `progress`: see :func:`copter.problems.traffic.edge_disjoint_paths`.
     """
     stack = np.asarray(matrices, np.float64)
@@ -100,7 +100,7 @@ def make_instance(
 
 
 def _busy(volumes: Floats, chosen: Ints) -> Floats:
-    """Return the volumes of some pairs, scaled to the volume of all, separately for each matrix."""
+    """Return the volumes of some pairs, scaled to the volume of all pairs, separately for each matrix."""
     some = volumes[:, chosen]
     total = some.sum(axis=1, keepdims=True)
     scaled: Floats = some * (volumes.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0))
@@ -156,7 +156,7 @@ def _schedule(
 
     Each kind starts from the first matrix with all links up, independent of previous kinds.
 
-    `rounds`: rounds of each kind, including the first round of all, whose kind is ``first``.
+    `rounds`: rounds of each kind, including the common first round, whose kind is ``first``.
     """
     volumes, none = instance.volumes[0], np.zeros(0, np.int64)
     yield "first", TrafficEvent(volumes)
@@ -174,10 +174,10 @@ def _schedule(
 class TrafficCourse(Course):
     """Rounds of max-flow.
 
-    `rounds`: rounds of each kind of change, including the first of all, which is cold. `changes`: some of
-    :data:`CHANGES`, one kind after the other. `seed`: seed of the events and of POP's parts. `split`: POP's
-    client splitting, see :func:`.baselines.run_method`. `on_loads`: function of the model and the flow on
-    each link, called after each round.
+    `rounds`: rounds of each kind of change, including the common first round, a cold start. `changes`: some
+    of :data:`CHANGES`, one kind after the other. `seed`: seed of the events and of POP's parts. `split`:
+    POP's client splitting, see :func:`.baselines.run_method`. `on_loads`: function of the model and the flow
+    on each link, called after each round.
     """
 
     objective: ClassVar[Objective] = "max-flow"
@@ -201,7 +201,7 @@ class TrafficCourse(Course):
         return 1 + len(self.changes) * (self.rounds - 1)
 
     def small(self) -> TrafficCourse:
-        """Return a few rounds of some of the pairs."""
+        """Return three rounds of some of the pairs."""
         small = self.instance.sample(_SMALL_PAIRS, self.seed)
         return replace(self, instance=small, rounds=3, on_loads=None)
 
@@ -246,7 +246,7 @@ class TrafficCourse(Course):
             )
 
     def compare(self, measured: Sequence[SolverResult]) -> None:
-        """Add `optimality`, the ratio to the best certified bound of the round, or else the best answer."""
+        """Add `optimality`: the ratio to the round's best certified bound, or to its best answer if none."""
         records = [record for one in measured for record in one.records]
         for number in {record["round"] for record in records}:
             of_round = [record for record in records if record["round"] == number]
@@ -355,7 +355,8 @@ def drift(
 
     `kind`: whether a factor uniform in 1 +- `amplitude` applies to every demand separately, to all demands of
     a source together, or to all demands together; or whether volumes are permuted among the demands.
-    `source`, `volume`: those of the demands before the first round. `amplitude`: between 0 and 1.
+    `source`, `volume`: sources and volumes of the demands before the first round. `amplitude`: between 0
+    and 1.
     """
     if kind not in DRIFTS:
         raise ValueError(f"kind = {kind!r}: must be one of {DRIFTS}")
@@ -382,8 +383,8 @@ def _drift(
 def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[TrafficEvent]:
     """Yield the events of infinitely many rounds: some links fail, and those of the previous round return.
 
-    `count`: number of lines that are down in a round, among those with a capacity. The two directions between
-    two nodes are one line, which counts once, and fail together.
+    `count`: number of lines that are down in a round, among lines with a capacity. The links in both
+    directions between two nodes are one line; they fail together.
     """
     lines: dict[tuple[int, int], list[int]] = {}
     for (tail, head), link in topology.links.items():

@@ -1,9 +1,9 @@
 """Edge-disjoint paths: a maximum flow of unit capacities between two nodes, split into paths.
 
 The flow is that of Edmonds and Karp: it is augmented along a shortest path of the residual network, found by
-a search from both ends, while there is one.  Ties are broken by the order of links only, so the paths do not
-depend on the distribution of the work.  They are those of :func:`networkx.edge_disjoint_paths`, without the
-cycles that these may have.
+a search from both ends, while there is such a path.  Ties are broken by the order of links only, so the paths
+do not depend on the distribution of the work.  The result is that of :func:`networkx.edge_disjoint_paths`,
+without the cycles that networkx' paths may have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from copter.problems.traffic.topology import Topology
 
 
 class Residual(NamedTuple):
-    """The residual network, with an arc in each direction if there is a link in either.
+    """The residual network, with arcs in both directions between two nodes with at least one link.
 
     `start` (N + 1,): arcs of node ``u`` are ``start[u]`` to ``start[u + 1]``. `head` (A,). `link` (A,): the
     link along the arc, -1 if there is a link in the other direction only. `reverse` (A,): the arc in the
@@ -47,10 +47,10 @@ class Residual(NamedTuple):
 
 @kernel(allocates=True, inner=True)
 def _augment(net, source, target, flow, before, after, queues, seen, stamp):  # type: ignore[no-untyped-def]
-    """Send one more unit along a shortest augmenting path; return False without such a path.
+    """Send one more unit along a shortest augmenting path; return False if there is no such path.
 
-    `before` and `after` are the arcs by which the search from the source and from the target reached a node.
-    `seen` is the last search (`stamp`) that reached it.
+    `before` and `after` have, for each node, the arc by which the search from the source and from the target
+    reached it. `seen` has the number (`stamp`) of the last search that reached the node.
     """
     seen[0, source] = stamp
     seen[1, target] = stamp
@@ -144,7 +144,7 @@ def _walk(net, first, target, flow, nodes, arcs, place, mark):  # type: ignore[n
 
 @kernel(allocates=True)
 def disjoint_from(net, source, targets, k):  # type: ignore[no-untyped-def]
-    """Return the paths from one node to others: their numbers, hops of each, and the links of all.
+    """Return the paths from one node to others: their numbers, the hops of each path, and all their links.
 
     `targets` (T,). `k`: largest number of paths per target. The numbers (T,) are 0 for unreachable targets.
     """

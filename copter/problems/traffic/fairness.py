@@ -1,7 +1,7 @@
 """MaxMinFlows: flows that are max-min fair to the demands of a network.
 
-Rates are max-min fair if no demand's rate can grow unless the rate of a demand that has no more becomes
-smaller.  They are the feasible rates whose sorted vector is lexicographically largest.
+Rates are max-min fair if no demand's rate can grow unless a rate that is not larger becomes smaller.  These
+are the feasible rates whose sorted vector is lexicographically largest.
 
 Prices y >= 0 of the links give an inequality that all feasible rates f satisfy: with d_k(y) the price of the
 cheapest path of demand k, and capacities c,
@@ -10,18 +10,20 @@ cheapest path of demand k, and capacities c,
 
 A round keeps a set of such cuts.  It alternates two steps:
 
-1. *Water-filling.*  The max-min fair rates subject to the volumes and the cuts: all rates grow together until
-   a cut is tight; the demands in this cut stop, and the others grow on.
-2. *Routing.*  Max-flow with these rates, less half of the tolerance, as volumes.  If every demand has its
-   rate within the tolerance, the rates are accepted.  Otherwise its prices give cuts that the rates violate:
-   priced links that share demands are a group, and each group is a cut with prices that simplex recomputes.
+1. *Water-filling* computes the max-min fair rates subject to the volumes and the cuts.  All rates grow
+   together until a cut is tight; then the demands in this cut stop, and all other rates grow further.
+2. *Routing* solves max-flow with these rates, less half of the tolerance, as volumes.  If every demand has
+   its rate within the tolerance, the rates are accepted.  Otherwise the prices of max-flow give cuts that
+   the rates violate: priced links that share demands are a group, and each group is a cut, with prices that
+   simplex recomputes.
 
-If max-flow leaves some demand without its rate, although its prices give no such cut, the rates are routed by
-min-MLU, whose accuracy is that of each demand, and the flows divided by the utilisation.
+If max-flow leaves some demand without its rate, although its prices give no violated cut, the rates are
+routed by min-MLU, which serves every demand with the solver's accuracy.  The flows are then divided by the
+utilisation.
 
-The cuts are valid whatever the solver's accuracy, so that the rates of step 1 are lexicographically at least
+The cuts are valid whatever the solver's accuracy.  So the rates of step 1 are lexicographically at least
 those of all flows.  Cuts stay valid if volumes change, and with new right-hand sides also if capacities
-change, so that most rounds are one routing.
+change, so most rounds need only one routing.
 
 Sources: Bertsekas and Gallager, Data Networks, section 6.5.2, for water-filling; (1) is the dual of maximum
 concurrent flow (Shahrokhi and Matula 1990).
@@ -54,13 +56,13 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _SHARE, _LEAST = 0.1, 1e-9
-"""Tolerance of a solver over that of the rates, and its smallest value."""
+"""Tolerance of a solver relative to the tolerance of the rates, and its smallest value."""
 _NOISE = 1e-7
 """Prices below this share of the largest one count as 0."""
 _KEPT_ROUNDS = 8
-"""Number of rounds for which a cut is kept that limits no demand."""
+"""Number of rounds for which a cut that limits no demand is kept."""
 _VIOLATED = 1e-9
-"""Excess of a cut's left side over the right one, relative to it, from which on it is violated."""
+"""Excess of a cut's left side, relative to its right side, above which the cut is violated."""
 
 
 @dataclass(frozen=True)
@@ -112,15 +114,15 @@ class Cut:
     def level(self, volumes: Floats, rates: Floats, stopped: Flags) -> float:
         """Return the rate at which the demands that have not stopped make the cut tight; infinite if never.
 
-        A demand stops growing at its volume. `rates`: those of the demands that have `stopped`.
+        A demand stops growing at its volume. `rates`: read for the demands that have `stopped` only.
         """
         still = stopped[self.pairs]
         left = self.room - float(self.weights[still] @ rates[self.pairs[still]])
         order = np.argsort(volumes[self.pairs[~still]], kind="stable")
         volume, weight = volumes[self.pairs[~still]][order], self.weights[~still][order]
-        growing = weight[::-1].cumsum()[::-1]  # of the demands whose volume is at least the k-th
+        growing = weight[::-1].cumsum()[::-1]  # weight of the demands whose volume is at least the k-th
         below = np.concatenate(([0.0], (weight * volume).cumsum()))
-        used = below[:-1] + volume * growing  # if the rate is the k-th volume
+        used = below[:-1] + volume * growing  # left side of the cut if the rate is the k-th volume
         k = int(np.searchsorted(used, left))
         return math.inf if k == volume.size else max(0.0, (left - below[k]) / growing[k])
 
@@ -154,7 +156,7 @@ def water_filling(volumes: Floats, cuts: Sequence[Cut]) -> tuple[Floats, Ints]:
     while heap:
         level, number = heapq.heappop(heap)
         now = cuts[number].level(volumes, rates, stopped)
-        if now > level:  # demands of other cuts have stopped since
+        if now > level:  # demands have stopped at other cuts since
             heapq.heappush(heap, (now, number))
         elif level < math.inf:
             pairs = cuts[number].pairs
@@ -191,7 +193,7 @@ class MaxMinFlows(TrafficState):
     Raises
     ------
     EditError
-        The tolerance is not between 0 and 1.
+        If the tolerance is not between 0 and 1.
 
     Examples
     --------
@@ -223,7 +225,7 @@ class MaxMinFlows(TrafficState):
         self._max_flow = TrafficEngineering(topology, paths, "max-flow")
         self._min_mlu: TrafficEngineering | None = None  # made when it is needed
         self._prices: list[Floats] = []
-        self._unused: list[int] = []  # rounds since each of the prices limited a demand
+        self._unused: list[int] = []  # for each of the prices, rounds since it limited a demand
 
     def _links_changed(self, links: Ints) -> None:
         for model in (self._max_flow, self._min_mlu):
@@ -238,13 +240,13 @@ class MaxMinFlows(TrafficState):
         Parameters
         ----------
         time_limit : float, optional
-            Seconds of the round. A late round's flows are feasible; `shortfall` says how fair they are.
+            Seconds of the round. Flows of a late round are feasible; `shortfall` measures their fairness.
 
         Returns
         -------
         FairRound
             Its `shortfall` is at most the tolerance, unless the deadline was too short, or the prices of the
-            solvers too inaccurate for another cut.
+            solvers were too inaccurate for another cut.
         """
         clock = Clock(math.inf if time_limit is None else time_limit)
         wanted = np.where(self._closed(), 0.0, self.volume)
@@ -276,7 +278,7 @@ class MaxMinFlows(TrafficState):
         return _Routing(model.path_flows(done.flows), done.solution)
 
     def _by_min_mlu(self, rates: Floats, clock: Clock) -> _Routing:
-        """Return the same share of all rates, as large as it fits."""
+        """Return flows with the largest common share of all rates that fits."""
         if self._min_mlu is None:
             self._min_mlu = TrafficEngineering(self.topology, self.paths, "min-mlu")
             self._min_mlu.set_capacities(self.capacity)
@@ -288,7 +290,7 @@ class MaxMinFlows(TrafficState):
         return _Routing(flows / max(1.0, self.check(flows).mlu), done.solution)
 
     def _shortfall(self, path_flows: Floats, fair: Floats) -> float:
-        """Return the largest share of its rate that a demand lacks. `fair` (pairs,): rates."""
+        """Return the largest share of its fair rate that a demand lacks. `fair` (pairs,): fair rates."""
         some = fair > 0.0
         return float((1.0 - self._rates(path_flows)[some] / fair[some]).max(initial=0.0))
 
@@ -309,11 +311,11 @@ class MaxMinFlows(TrafficState):
         return [part for part in parts if self._cut(part).violated(rates)]
 
     def _vertex(self, y: Floats, rates: Floats) -> Floats:
-        """Return the prices of the same links whose cut the rates violate most, at a vertex.
+        """Return the prices of the links of `y` whose cut the rates violate most, at a vertex.
 
-        A solver's prices have errors of its tolerance, so that their cut might limit a demand that could have
-        more at hardly any cost to the others. They choose the links; the prices are then those of simplex for
-        the program
+        A solver's prices have errors of its tolerance, so that their cut might limit a demand whose rate
+        could grow at hardly any cost to other demands. So the solver's prices only choose the links, and
+        simplex computes the prices by the program
 
             maximise  sum_k d_k rates_k   subject to   d_k <= sum of y over each path of k,   c'y = 1.
 
@@ -350,7 +352,7 @@ class MaxMinFlows(TrafficState):
         return sharp if self._cut(sharp).violated(rates) else y
 
     def _groups(self, y: Floats) -> list[Flags]:
-        """Return the groups of links with a price, as flags (links,), that a demand's paths connect."""
+        """Return groups of links with a price, as flags (links,); paths of a demand connect their links."""
         chosen = self.paths.take(self._cut(y).pairs)
         pair = np.repeat(chosen.pair, chosen.hops)
         priced = y[chosen.link] > 0.0

@@ -16,7 +16,7 @@ from copter.problems.traffic.topology import load_topology
 
 _METHODS = ("pop-16", "lp-top", "shortest")
 _CAPACITY, _GENERATED = 1000.0, 400.0
-"""Capacity per link; generated networks get less, because with more paths all demands would fit."""
+"""Capacity per link; generated networks get less, because all demands would fit on their many paths."""
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
@@ -38,8 +38,8 @@ def _case(
 ) -> Case:
     """Return the case of a network.
 
-    `topology`: name of topohub. `file`: file of the data folder to use instead. `columns`: approximate
-    number. `change`: ``single`` if one random demand changes in each round.
+    `topology`: name of a topohub network. `file`: name of a file in the data folder to use instead.
+    `columns`: approximate number of columns. `change`: ``single`` if one random demand changes in each round.
     """
     topology, shown = _topology(inputs, topology, file)
     title = f"{'Most flow' if objective == 'max-flow' else 'Least utilisation'}, {shown}, {demands:,} demands"

@@ -3,13 +3,14 @@
 An entry (u, v) is the demand from node u to node v.  The models draw from numpy's legacy ``RandomState`` in a
 fixed order, so that a seed gives the published instance with this seed:
 
-- *gravity*: the share of a pair is out_u / sum(out) * in_v / (sum(in) - in_u), with the capacities that leave
-  and enter a node.  It has normal noise whose standard deviation is a quarter of the share, limited below by
-  0.
+- *gravity*: the share of a pair is out_u / sum(out) * in_v / (sum(in) - in_u), where out_u and in_u are the
+  capacities that leave and enter node u.  Normal noise with a standard deviation of a quarter of the share is
+  added; the result is at least 0.
 - *Poisson*: Poisson(rate * decay^hops).  With the default parameters, a few large demands have nearly all
   volume.
-- *Poisson, flat* (``poisson-flat``): the same with :data:`POISSON_FLAT`, demands of all sizes.
-- *bimodal*: a fifth of the pairs uniform in a high range, the others in a low one.
+- *Poisson, flat* (``poisson-flat``): the same model with the parameters :data:`POISSON_FLAT`, which give
+  demands of all sizes.
+- *bimodal*: a fifth of the pairs is uniform in a high range, and all other pairs in a low range.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class MatrixError(CopterError, ValueError):
 def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = _SCALE) -> Floats:
     """Return a matrix by the name of its model, or from a file.
 
-    `source`: one of :data:`MODELS`, or a file for :func:`read_matrices`; of several matrices, the first.
+    `source`: one of :data:`MODELS`, or a file for :func:`read_matrices`, of which the first matrix is used.
     `seed`, `scale`: for the models only.
     """
     match str(source):
@@ -66,7 +67,7 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
 
 
 def gravity(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
-    """Return demands by the capacity at their ends, with noise; their sum is about 1500 times the scale."""
+    """Return demands by the capacities at their ends, with noise; their sum is about 1500 times the scale."""
     n = topology.n_nodes
     leaving = np.bincount(topology.tail, topology.capacity, n)
     entering = np.bincount(topology.head, topology.capacity, n)
@@ -111,7 +112,7 @@ def poisson(
 
 
 def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
-    """Return demands in a low and, for a fifth of the pairs, a high range. `scale`: factor on both ranges."""
+    """Return demands in a low range, for a fifth of the pairs in a high one. `scale`: factor on both."""
     n = topology.n_nodes
     random = np.random.RandomState(seed)
     low = random.choice(2, (n, n), p=[_BIMODAL_HIGH_SHARE, 1 - _BIMODAL_HIGH_SHARE]).astype(bool)
@@ -163,7 +164,7 @@ def read_matrices(path: str | Path, topology: Topology) -> Floats:
     Raises
     ------
     MatrixError
-        A file cannot be read, has another shape, or has an entry that is negative or not a number.
+        If a file cannot be read, has another shape, or has an entry that is negative or not a number.
     """
     path = Path(path)
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}

@@ -9,12 +9,12 @@ A pair of nodes with a demand is a request whose columns are its paths; a link i
 named by the number of their pair in the path set, resources by the number of the link.  Every event is a bulk
 edit:
 
-- For a new demand, columns are added.  If it drifts or disappears, its volume changes and its columns stay,
-  because they cost little and demands return.
+- For a new demand, columns are added.  If a demand drifts or disappears, its volume changes and its columns
+  stay, because they cost little and demands return.
 - If a capacity changes, or a link fails or returns, max-flow changes the bounds of rows.  In min-MLU,
-  capacities are the coefficients of theta, so its column is replaced.  Without a coefficient, the row of a
-  failed link closes every path over it.  A demand without any other path is cut (its volume is 0) until it
-  has a path again.
+  capacities are the coefficients of theta, so the column of theta is replaced.  The row of a failed link has
+  no coefficient there, which closes every path over the link.  A demand without any other path is cut (its
+  volume is 0) until it has a path again.
 
 Source: thesis section 5.1.2; program (11) there is max-flow.
 """
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _PAIRS_AT_ONCE = 32_768
-"""Number of demands added in one call, so that its temporary arrays are small compared with the program."""
+"""Number of demands added in one call, so that its temporary arrays are small relative to the program."""
 _FEW = 0.001
-"""Largest share of changed demands with which a solver can find a start by itself."""
+"""Largest share of changed demands for which the solver itself finds a start."""
 _OVER = 1e-9
 """Largest relative excess of a link or a demand in an answer."""
 _SMALL = 1_000
-"""Number of columns up to which a solver needs no more time than making a start for it."""
+"""Number of columns up to which no start is made, because making it takes as long as solving."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class TrafficRound:
     Attributes
     ----------
     solution : Solution or None
-        The solver's answer; None if last round's flows were repaired.
+        The solver's solution; None if the flows of the last round were repaired instead.
     flows : Flows
         Flows that are feasible on every link and for every demand.
     x : Allocation
-        The same flows by number of the pair: flow on each of its paths.
+        These flows by number of the pair: flow on each of its paths.
     before : Allocation, optional
         Flows of the previous round.
     """
@@ -97,7 +97,7 @@ class TrafficRound:
 
     @cached_property
     def binding(self) -> dict[Hashable, float]:
-        """Links that are binding in the solver's answer, with their prices."""
+        """Links that are binding in the solver's solution, with their prices."""
         return binding_of(self.solution)
 
 
@@ -151,7 +151,7 @@ class TrafficEngineering(TrafficState, EventDomain):
         self._set_primal_repair()
 
     def _set_primal_repair(self) -> None:
-        """Set the program's primal repair to the shim's, which pickle omits."""
+        """Set the program's primal repair to that of the shim; pickle omits it."""
         if isinstance(self.shim, FlowShim):
             self.program.primal_repair = self.shim.primal_repair
 
@@ -171,7 +171,7 @@ class TrafficEngineering(TrafficState, EventDomain):
         Raises
         ------
         EditError
-            A pair has no demand; the error names the pair, and nothing is changed.
+            If a pair has no demand; the error names the pair, and nothing is changed.
         """
         which = self._which(pairs, self.paths.n_pairs, "pair")
         absent = ~self._present[which]
@@ -252,7 +252,7 @@ class TrafficEngineering(TrafficState, EventDomain):
         self.program.update_request(THETA, upper=self._theta_limit(float(loads.max(initial=0.0))))
 
     def _theta_limit(self, load: float = 0.0) -> float:
-        """Return a bound above any optimal theta: all demands on the least link, which has another load."""
+        """Return a value above any optimal theta: all demands, and the other load, on the smallest link."""
         capacity = self.effective_capacity
         least = float(capacity[capacity > 0].min(initial=np.inf))
         return self._unit * max(1.0, 2.0 * (float(self.volume.sum()) + load) / least)
@@ -274,25 +274,25 @@ class TrafficEngineering(TrafficState, EventDomain):
     # ---- a round ---------------------------------------------------------------------------------
 
     def solve(self, solver: Solver) -> Solution:
-        """Solve the program, from the solver's last flows made feasible."""
+        """Solve the program from the solver's last flows, made feasible."""
         self.offer(solver)
         return solver.solve(self.program)
 
     def offer(self, solver: Solver) -> None:
         """Set a warm solver's start to its last flows, made feasible (max-flow).
 
-        With its last prices, they are often accurate enough, and its first pass confirms it.  If few demands
-        have changed since the last round, the solver itself finds a start from these demands.
+        With the solver's last prices, these flows are often accurate enough, which the first pricing pass
+        confirms.  If few demands have changed since the last round, the solver itself finds a start.
 
         Parameters
         ----------
         solver : Solver
-            Solver; one without starts is left unchanged.
+            Solver; a solver without starts is left unchanged.
 
         Raises
         ------
         CopterError
-            The program has requests or resources that the shim cannot repair.
+            If the program has requests or resources that the shim cannot repair.
         """
         if self._moved <= _FEW * len(self.program) or self.program.store.n_variables <= _SMALL:
             return
@@ -385,12 +385,12 @@ class TrafficEngineering(TrafficState, EventDomain):
 
 
 def _theta_unit(capacity: Floats) -> float:
-    """Return the unit of theta: its coefficients are capacities over the unit, its cost is 1 over the unit.
+    """Return the unit of theta: its coefficients are capacities / unit, and its cost is 1 / unit.
 
     With a unit between a thousandth of the capacities and the capacities, a step changes flows and theta
     equally, in any unit of flow.  Warm rounds of copter on 5,000 demands of Kdl (capacity 1,000) with failing
-    links took 1.2-2.0 s with a 32nd of the capacities, and 4-8 s with a 1000th.  The cold round on 2,000
-    demands took 1.6 s with a 32nd, and 7 s with the whole capacities.
+    links took 1.2-2.0 s with 1/32 of the capacities as the unit, and 4-8 s with 1/1000.  The cold round on
+    2,000 demands took 1.6 s with 1/32, and 7 s with the whole capacities.
     """
     some = capacity[capacity > 0]
     return float(some.mean()) / 32.0 if some.size else 1.0

@@ -37,8 +37,8 @@ class PathSet:
     first : (P + 1,) ndarray of int64
     pointer : (paths + 1,) ndarray of int64
     link : ndarray of uint16 or int32
-        Two bytes per link if numbers of links fit, because networks with hundreds of nodes have tens of
-        millions of entries.
+        uint16 if all numbers of links fit, because networks with hundreds of nodes have tens of millions of
+        entries.
     """
 
     source: NDArray[np.int32]
@@ -141,7 +141,7 @@ class PathSet:
         Raises
         ------
         PathError
-            There is an unknown node, a pair without a path, or an invalid path: with a link that does not
+            If there is an unknown node, a pair without a path, or an invalid path: with a link that does not
             exist, with another begin or end, or with a node twice.  The error names the pair and the path.
         """
         number = {name: node for node, name in enumerate(topology.nodes)}
@@ -166,7 +166,7 @@ class PathSet:
 
 
 def _gather(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the starts of some rows in sequence, and the positions of their entries in the original."""
+    """Return the starts of some rows in a new sequence, and the positions of their entries in the old one."""
     sizes = starts[rows + 1] - starts[rows]
     moved = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     positions = np.repeat(starts[rows] - moved[:-1], sizes) + np.arange(moved[-1])

@@ -50,13 +50,13 @@ def edge_disjoint_paths(
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PathSet:
-    """Return up to k paths per pair without a common link: those with fewest hops in a maximum flow.
+    """Return up to k paths per pair without a common link: the paths with fewest hops of a maximum flow.
 
     `pairs`: sources and targets, by their numbers; default: all pairs, row by row. `k`: largest number of
-    paths per pair. A pair with fewer disjoint paths gets these. `threads`: default: one per processor; the
-    paths do not depend on it. `cache`: whether to use and write files on disk. `folder`: their folder;
-    default: the environment variable ``COPTER_CACHE``, or the user's cache folder. `progress`: called from
-    time to time with the numbers of completed and of all pairs.
+    paths per pair. A pair with fewer disjoint paths gets all of them. `threads`: number of threads, on which
+    the paths do not depend; default: one per processor. `cache`: whether to use and write files on disk.
+    `folder`: folder of these files; default: the environment variable ``COPTER_CACHE``, or the user's cache
+    folder. `progress`: called from time to time with the numbers of completed and of all pairs.
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)
@@ -119,7 +119,7 @@ def _shortest_from(
     targets: NDArray[np.int32],
     k: int,
 ) -> _Found:
-    """Return the numbers of the k shortest paths from a node to others, the hops of each, and their links."""
+    """Return the k shortest paths from a node to others: their numbers, the hops of each, and all links."""
     counts, hops, found = [], list[int](), list[int]()
     for target in targets.tolist():
         _, before = yen(graph, int(node), target, k, return_predecessors=True)

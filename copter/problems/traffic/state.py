@@ -1,6 +1,6 @@
 """TrafficState: the present demands and links of a network, independent of any method that serves them.
 
-Every event is fully checked here before anything changes; a model with a program gets changes by two hooks.
+Every event is fully checked here before anything changes; two hooks pass changes to a model with a program.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Check:
     """Figures of flows on paths, computed from the paths only.
 
     `total_flow`, `mlu`: sum of all flows; largest used share of a link's capacity (infinite for flow on a
-    link without capacity). `overload`: largest excess of a link's load over its capacity, relative to it
-    (absolute for links without capacity). `excess`, `lack`: largest excess of a demand, and total lack of all
-    demands.
+    link without capacity). `overload`: largest excess of a link's load over its capacity, relative to the
+    capacity (absolute for links without capacity). `excess`, `lack`: largest flow of a demand beyond its
+    volume, and total volume of all demands that is not served.
     """
 
     total_flow: float
@@ -66,7 +66,7 @@ class TrafficState:
     # ---- names -----------------------------------------------------------------------------------
 
     def pair_name(self, pair: int) -> str:
-        """Return the names of the source and target of a pair. `pair`: its number in the path set."""
+        """Return the names of the source and target of a pair. `pair`: number of the pair in the path set."""
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
 
@@ -173,7 +173,7 @@ class TrafficState:
         return share
 
     def overload(self, loads: Floats) -> float:
-        """Return the largest relative excess of a link over its capacity; for min-MLU only of dead links.
+        """Return the largest relative excess of a link's load; for min-MLU, of links without capacity only.
 
         `loads` (E,): flow on each link.
         """

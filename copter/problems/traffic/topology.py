@@ -2,8 +2,8 @@
 
 Sources are a networkx graph, a GraphML file of the Internet Topology Zoo, a node-link JSON file (the format
 of Teal's topologies) or the name of a topology in the package ``topohub``.  Links are directed; an undirected
-link becomes one in each direction.  Only the largest strongly connected component is kept, so every pair has
-a path.
+link becomes one link in each direction.  Only the largest strongly connected component is kept, so every pair
+has a path.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ class Topology:
         Parameters
         ----------
         graph : networkx graph
-            Graph, in which an undirected link becomes one in each direction, parallel links become one with
-            the sum of the given capacities, or one of 1000 if none is given, and links from a node to itself
-            are omitted.
+            Graph.  An undirected link becomes one link in each direction.  Parallel links become one link
+            with the sum of the given capacities, or 1000 if none is given.  Links from a node to itself are
+            omitted.
         name : str, optional
             Name of the network; default: that of the graph.
         capacity : float, optional
@@ -150,13 +150,13 @@ class Topology:
         Warns
         -----
         UserWarning
-            Parallel links without a capacity became one, or nodes are not in the component; the warning names
-            them.
+            If parallel links without a capacity became one link, or nodes are not in the component; the
+            warning names them.
 
         Raises
         ------
         TopologyError
-            The graph is empty, or a capacity is negative or not finite; the error names the link.
+            If the graph is empty, or a capacity is negative or not finite; the error names the link.
         """
         name = str(graph.graph.get("name") or "network") if name is None else name
         given: dict[tuple[Hashable, Hashable], float | None] = {}
@@ -200,9 +200,9 @@ def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = Non
     Raises
     ------
     TopologyError
-        A source does not exist or cannot be read, or a link's capacity is invalid.
+        If a source does not exist or cannot be read, or a link's capacity is invalid.
     MissingExtraError
-        A name was given, but topohub is not installed.
+        If a name is given, but topohub is not installed.
     """
     if isinstance(source, nx.Graph):
         return Topology.from_networkx(source, capacity=capacity)
@@ -220,7 +220,7 @@ def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = Non
 def _read_graphml(path: Path) -> nx.Graph:
     try:
         return nx.read_graphml(path)
-    except Exception as error:  # networkx also raises any error of its parser
+    except Exception as error:  # networkx may raise any error of its parser
         raise TopologyError(f"{path}: must be GraphML: {error}") from error
 
 
@@ -235,7 +235,8 @@ def _read_json(path: Path) -> nx.Graph:
 def _node_link(data: Mapping[str, Any]) -> nx.Graph:
     """Return the graph of a node-link document; integral nodes are in the order of their numbers.
 
-    In such files nodes have any order, while the corresponding matrices have one row per number.
+    Such files list nodes in any order, while the rows of the corresponding matrices are in the order of these
+    numbers.
     """
     kinds = ((nx.Graph, nx.MultiGraph), (nx.DiGraph, nx.MultiDiGraph))
     graph = kinds[bool(data.get("directed", False))][bool(data.get("multigraph", False))]()
@@ -258,7 +259,7 @@ def _from_topohub(name: str) -> nx.Graph:
         import topohub
     try:
         return _node_link(topohub.get(name))
-    except Exception as error:  # for a missing topology, topohub raises any error of reading a missing file
+    except Exception as error:  # for an unknown name, topohub may raise any error of reading a missing file
         raise TopologyError(f"{name!r}: must be a file or a topology of topohub") from error
 
 

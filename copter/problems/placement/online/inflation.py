@@ -1,8 +1,9 @@
 """The authors' protocol: tasks arrive until their demand is 1.3 times the cluster's GPUs.
 
 The list is shuffled, and each of its tasks arrives once; then tasks are drawn from it with replacement.  If
-the list itself requests more, random tasks of it are dropped.  In the sum that is compared with 1.3 times the
-GPUs, tasks of the list count with all their GPUs, but each drawn task counts with one GPU's share only.
+the list itself requests more than 1.3 times the GPUs, random tasks of the list are dropped.  In the sum that
+is compared with 1.3 times the GPUs, a task of the list counts with all its GPUs, but a drawn task counts with
+its share of one GPU only.
 
 Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
 Descent" (ATC 2023), section 6.1, and the simulator that they publish.

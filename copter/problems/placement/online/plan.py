@@ -2,7 +2,7 @@
 
 Servers with equal free capacity and GPU model form a *class* c of n_c servers.  A *pattern* p is a set of
 tasks that fits on a server of a class, with a_kp tasks of each kind k.  With d_k expected tasks of kind k and
-the value w_k of one,
+the value w_k of one such task,
 
     maximise    sum_p (sum_k w_k a_kp) y_p
     subject to  sum over the patterns of c of y_p <= n_c    every class, price u_c
@@ -15,8 +15,8 @@ fills a server with kinds in random orders, by the ratio of w_k - v_k to a rando
 requested CPU, memory and GPUs.  So the result is a plan, but not a bound: the random orders may miss patterns
 with a positive reduced value.
 
-Then servers get patterns: the integral part of y_p, and after that the patterns with the largest fractional
-parts.
+Then servers get patterns: each pattern goes to as many servers as the integral part of y_p, and the remaining
+servers get the patterns with the largest fractional parts.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ReservationPlanner:
         self._program.add_resources([("kind", kind) for kind in range(demand.size)], upper=demand)
 
     def improve(self) -> Floats:
-        """Add patterns until they add little value; return the number of servers for each pattern."""
+        """Add patterns until new ones add little value; return the number of servers for each pattern."""
         self._begin()
         if not self.patterns:
             return np.zeros(0)
@@ -110,7 +110,7 @@ class ReservationPlanner:
         solution = self._solver.solve(self._program)
         self.value = -solution.objective
         x, price = solution.x, solution.price
-        assert x is not None  # the program is feasible, because using no pattern is
+        assert x is not None  # the program is feasible, because a plan without patterns is
         return (
             np.array([x[number][0] for number in range(len(self.patterns))]),
             np.array([price["class", group] for group in range(len(self._members))]),
@@ -118,7 +118,7 @@ class ReservationPlanner:
         )
 
     def _begin(self) -> None:
-        """Add the patterns of a greedy plan, which fills one class after another from the demand left."""
+        """Add the patterns of a greedy plan, which fills class after class from the remaining demand."""
         left = self._most.copy()
         for group in self._rng.permutation(len(self._members)):
             free = self._members[group].size
@@ -155,7 +155,7 @@ class ReservationPlanner:
         return promised
 
     def _filled(self, group: int, gain: Floats, price: float, most: Ints, tries: int) -> _Attempts | None:
-        """Fill a server of a class with kinds of positive gain, at most `most` of each; None without any."""
+        """Fill a server of a class with kinds of positive gain, at most `most` of each; None if none fits."""
         free, fleet, server = self._free, self._fleet, int(self._members[group][0])
         fit = fleet.allowed[:, fleet.model[server]] | (fleet.gpus == 0)
         kinds = np.flatnonzero(fit & (gain > 1e-9) & (most > 0))
@@ -194,7 +194,7 @@ class ReservationPlanner:
         )
 
     def _add(self, group: int, kinds: Ints, gpus: Ints) -> int:
-        """Add a pattern if it is new; return 1 if it is, otherwise 0."""
+        """Add a pattern if it is new; return 1 if it is new, otherwise 0."""
         counts = np.bincount(kinds, minlength=self._demand.size)
         key = group, counts.astype(np.int16).tobytes()
         if key in self._known:
@@ -202,7 +202,7 @@ class ReservationPlanner:
         self._known.add(key)
         usage = {("class", group): [1.0]}
         usage |= {("kind", int(kind)): [float(counts[kind])] for kind in np.flatnonzero(counts)}
-        # the class has half as many servers, so its row has the price, not the bound
+        # the bound is twice the number of servers, so that the row of the class has the price, not the bound
         worth, most = float(counts @ self._worth), 2.0 * self._members[group].size
         self._program.add_request(len(self.patterns), [-worth], usage=usage, upper=most)
         self.patterns.append(_Pattern(group, kinds.copy(), gpus.copy()))
@@ -236,8 +236,9 @@ class _Attempts(NamedTuple):
     """Fillings of a server: their parameters and results.
 
     `orders` (t, kinds): order in which kinds are tried last. `nets` (t, 2, kinds): gain of a task minus the
-    value of its CPU and memory, for the first GPUs and for the others. `split` (t,): number of first GPUs; -1
-    if no GPU is filled separately. `several` (t,): whether tasks with several GPUs come before all others.
+    value of its CPU and memory, for the first GPUs and for the other GPUs. `split` (t,): number of first
+    GPUs; -1 if no GPU is filled separately. `several` (t,): whether tasks with several GPUs come before all
+    others.
     `tasks`, `gpus` (t, MOST_TASKS): kinds of the tasks and their GPUs. `sizes` (t,): number of tasks.
     """
 
@@ -351,7 +352,7 @@ def _fill_gpus(
 def _has_room(
     fleet: Fleet, kinds: Ints, at: int, most: Ints, attempts: _Attempts, one: int, scratch: _Scratch
 ) -> bool:
-    """Return whether one more task of a kind is allowed, and its CPU and memory fit."""
+    """Return whether one more task of a kind is allowed, and the task's CPU and memory fit."""
     kind = kinds[at]
     wanted = attempts.sizes[one] < attempts.tasks.shape[1] and scratch.counts[at] < most[kind]
     return wanted and fleet.cpu[kind] <= scratch.room[0] and fleet.memory[kind] <= scratch.room[1]

@@ -23,7 +23,7 @@ _GROUP = "copter.placement"
 
 
 class PlacementPolicy(ABC):
-    """A policy that places each task when it arrives and moves none; it knows the frequencies of kinds only.
+    """A policy that places each task when it arrives and moves none; it knows only the frequencies of kinds.
 
     Parameters
     ----------

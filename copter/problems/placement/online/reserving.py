@@ -2,14 +2,14 @@
 
 An arriving task goes
 
-1. to a reservation of its kind, on the server with the fewest open ones, so that servers fill up;
+1. to a reservation of its kind, on the server with the fewest open reservations, so that servers fill up;
 2. otherwise to capacity that is neither taken nor reserved, by best fit;
-3. otherwise to where the displaced reservations have the least value.
+3. otherwise to the place where the displaced reservations have the least value.
 
 So every task that fits is placed, and no task moves.  The last reservation of a kind has the value w_k times
-the probability that it is still needed, that is, that at least as many tasks as open reservations arrive
-until the demand of the plan.  The number of arrivals is Poisson, and its tail is approximated by a normal
-distribution.
+the probability that it is still needed.  This is the probability that at least as many tasks of the kind as
+it has open reservations arrive before the demand of the plan is reached.  The number of arrivals is Poisson,
+and its tail is approximated by a normal distribution.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ CPU_WORTH = 20.0
 class _Reservations(NamedTuple):
     """Reservations, by server.
 
-    `begins` (n + 1,): the reservations of server s are those from begins[s] to begins[s + 1]. `server`,
-    `kind`, `gpus` (r,): of each reservation; GPUs as a bit set. `open` (r,): whether it is open. `on` (n,):
-    number of open ones on each server. `of` (kinds,): number of open ones of each kind.
+    `begins` (n + 1,): server s has the reservations begins[s] to begins[s + 1] - 1. `server`, `kind`, `gpus`
+    (r,): server, kind and bit set of GPUs of each reservation. `open` (r,): whether the reservation is open.
+    `on` (n,): number of open reservations on each server. `of` (kinds,): number of open reservations of each
+    kind.
     """
 
     begins: Ints
@@ -50,7 +51,7 @@ class _Reservations(NamedTuple):
 
 
 class Reserving(PlacementPolicy):
-    """A policy with a plan for the demand that fills the cluster, and reservations from it.
+    """A policy with a plan for the demand that fills the cluster, and reservations from this plan.
 
     `planned`: capacity that is neither taken nor reserved.
     """
@@ -134,7 +135,7 @@ def _reserve(planned: Free, fleet: Fleet, reserved: _Reservations) -> None:
 
 @kernel
 def _own(reserved: _Reservations, kind: int) -> int:
-    """Close a reservation of a kind on the server with fewest open ones; return it, or -1 without one."""
+    """Close a reservation of a kind on the server with the fewest open ones; return it, or -1 if none."""
     best = -1
     if reserved.of[kind] == 0:
         return best
@@ -223,7 +224,7 @@ def _displace(
 
 @kernel(inner=True)
 def _emptiest(free: Free, planned: Free, fleet: Fleet, kind: int, server: int) -> int:
-    """Return the bit set of GPUs for a task with several: those with the least reserved capacity."""
+    """Return the bit set of GPUs for a task with several GPUs: those with the least reserved capacity."""
     gpus = 0
     for _ in range(fleet.gpus[kind]):
         best = -1

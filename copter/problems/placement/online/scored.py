@@ -1,16 +1,16 @@
 """Policies that score every server on which a task fits, and take the best; the first name breaks ties.
 
-Fragmentation gradient descent (FGD) chooses the server to which a task adds least F, the server's mean
-fragments (:mod:`copter.problems.placement.fragments`):
+Fragmentation gradient descent (FGD) chooses the server on which a task increases F least, where F is the
+server's mean fragments (:mod:`copter.problems.placement.fragments`):
 
     score = int(100 sigmoid((F_before - F_after) / 1000)).
 
 If the task requests a share of a GPU, the score is that of the best GPU.
 
-Best fit takes the server with least capacity left, as a mean over CPU and GPUs.  Dot product takes the least
-scalar product of free and requested capacity.  GPU packing prefers shares on GPUs in use, then free GPUs of
-servers in use, then free servers.  GPU clustering prefers servers that have only tasks with the same number
-of GPUs.
+Best fit takes the server with least capacity left after the task, as a mean over CPU and GPUs.  Dot product
+takes the server with the least scalar product of free and requested capacity.  GPU packing prefers shares on
+GPUs in use, then free GPUs of servers in use, then free servers.  GPU clustering prefers servers whose tasks
+all have the task's number of GPUs.
 
 Source: Weng et al. (ATC 2023), sections 4 and 6.1, and the scores of the simulator that they publish.  The
 scores are integers as in the simulator, because their ties influence the result as much as the formula.
@@ -39,7 +39,7 @@ _BEST = 100
 class _Scored(PlacementPolicy):
     """Policies with stored scores; the score of a server for a kind is updated if the server has changed.
 
-    `scores`, `gpus` (kinds, n): score, -1 where a task does not fit; bit set of the GPUs that it would get.
+    `scores`, `gpus` (kinds, n): score, -1 where a task does not fit; bit set of GPUs that the task would get.
     """
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
@@ -71,7 +71,7 @@ class _Scored(PlacementPolicy):
         return self.best(kind)
 
     def best(self, kind: int) -> Place | None:
-        """Return the first place with the best score, or None."""
+        """Return the first place with the best score; None if a task of the kind fits nowhere."""
         server = int(self.scores[kind].argmax())
         if self.scores[kind, server] < 0:
             return None
@@ -149,7 +149,7 @@ class GpuPacking(_Scored):
 
 
 class GpuClustering(_Scored):
-    """Servers with tasks of the same number of GPUs first."""
+    """Servers first that have tasks with the task's number of GPUs only."""
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
         super().__init__(servers, known, seed)
@@ -200,7 +200,7 @@ class Fgd(_Scored):
 
 @kernel
 def _fit(free: Free, fleet: Fleet, kind: int, servers: Ints, scores: Ints, gpus: Ints) -> None:
-    """Set the score to 0 where a task fits, else to -1, and set the GPUs that it would get."""
+    """Set the score to 0 where a task fits, else to -1, and set the GPUs that the task would get."""
     for server in servers:
         scores[server] = -1
         if fits(free, fleet, kind, server):

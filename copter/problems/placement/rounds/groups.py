@@ -16,7 +16,7 @@ from copter.problems.placement.place import PlacementError
 class TaskGroup(ABC):
     """A constraint for tasks that are submitted together and for all other tasks with the same group name.
 
-    Constraints by server and by zone are independent.  Each task keeps to the limit with which it was
+    Constraints by server and by zone are independent.  For each task, the limit applies with which it was
     submitted.
 
     `zones`: zone of each server, for a constraint by zone; None for a constraint by server.
@@ -43,7 +43,7 @@ class TaskGroup(ABC):
     def allows(self, on: Counter[Hashable], server: int) -> bool:
         """Return whether one more task may run on a server, given the running tasks of the group.
 
-        `on`: number of tasks by key of :meth:`at`, and of each group by type and name.
+        `on`: number of running tasks by key of :meth:`at`, and of each group by type and name.
         """
 
 
@@ -84,13 +84,13 @@ class Apart(TaskGroup):
 
 @dataclass(frozen=True, eq=False)
 class Together(TaskGroup):
-    """Affinity: all running tasks of the group are on the first one's server, or in its zone."""
+    """Affinity: all running tasks of the group are on one server, or in one zone."""
 
     group: Hashable
     zones: Sequence[Hashable] | None = None
 
     def allows(self, on: Counter[Hashable], server: int) -> bool:
-        """Return whether the group's other tasks run on the server or in its zone, or no task of it runs."""
+        """Return whether tasks of the group run on the server or in its zone, or none runs at all."""
         return on[type(self), self.group] == 0 or on[self.at(server)] > 0
 
 

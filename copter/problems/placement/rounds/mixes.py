@@ -4,23 +4,23 @@ At the value g_k of a task of each kind, the best pattern of server s is
 
     phi_s(g) = max { sum_k g_k a_k : a_k tasks of kind k fit together, a_k <= most_k, a >= 0 integral }.
 
-Kinds are tried in descending order of g_k over the largest share of the free capacity that a task takes.  A
-branch ends where an upper bound on its value does not exceed the best pattern so far.  The smaller of two
-bounds is used.
+Kinds are tried in descending order of g_k divided by the largest share of the free capacity that a task
+takes.  A branch ends where an upper bound on its value does not exceed the best pattern so far.  The smaller
+of two bounds is used.
 
-*Fractional bound.*  With the share s_kr of resource r (CPU, memory, GPUs) that a task takes, and weights
-theta >= 0,
+*Fractional bound.*  Let s_k be the vector of the shares of CPU, memory and GPUs that a task takes.  With
+weights theta >= 0 and the scalar product (x, y),
 
-    sum_k g_k a_k <= max_k (g_k / theta's_k) theta'(free shares),         for a few theta.
+    sum_k g_k a_k <= max_k (g_k / (theta, s_k)) (theta, free shares),         for a few theta.
 
 *GPU bound.*  At prices p of CPU and memory at which tasks without GPUs have no gain,
 
-    sum_k g_k a_k <= p'(free CPU and memory) + sum over GPUs of h_p(free capacity of the GPU),        for a
+    sum_k g_k a_k <= (p, free CPU and memory) + sum over GPUs of h_p(free capacity of the GPU),       for a
     few p,
 
-where h_p(u) is the largest sum of g_k minus the cost at p of the tasks on one GPU with free capacity u.  It
-is a knapsack that is the same for all servers with a GPU model.  A task with n GPUs counts as n tasks, each
-with the n-th part. The price used is the one with the smallest bound of the whole server.
+where h_p(u) is the largest sum of g_k minus the cost at p of the tasks on one GPU with free capacity u.  This
+knapsack is the same for all servers with a GPU model.  A task with n GPUs counts as n tasks, each with the
+n-th part. Of the few p, the one with the smallest bound for the whole server is used.
 
 Both bounds also hold for the untried branches, so a search that ends early returns a bound on what it missed.
 GPUs with equal free capacity are interchangeable, and tasks of a kind take GPUs in ascending order, so no
@@ -43,15 +43,15 @@ from copter.problems.placement.occupancy import Fleet, Free, fits, take
 from copter.problems.placement.servers import MILLI
 
 _MOST_TASKS = 64
-"""Largest number of tasks of a pattern; the bound includes larger ones."""
+"""Largest number of tasks of a pattern; the bound includes larger patterns."""
 _AT_ONCE = 4096
 """Number of servers in a chunk that one thread searches."""
 NODES = 400
 """Number of nodes of the search on a server after which it ends early."""
 _LATE_NODES = 20
-"""The same after the deadline: what remains is searched fast, and its bounds are loose."""
+"""This number after the deadline: the remaining servers are searched fast, with loose bounds."""
 _PIECE_SECONDS = 5e-3
-"""Time between two looks at the clock up to which more servers are searched the next time."""
+"""If a search of some servers takes less time than this, the next one has twice as many."""
 _THETAS = np.array(
     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1], [1, 0, 3], [3, 0, 1]],
     np.float64,
@@ -65,8 +65,8 @@ _STEPS = 6
 class Mixes(NamedTuple):
     """The best patterns that were found, for some servers.
 
-    `value` (n,): value of each server's pattern; 0 for an empty one. `bound` (n,): upper bound on the value.
-    `begins` (n + 1,): tasks of server i are those from begins[i] to begins[i + 1]. `kinds`, `gpus` (tasks,):
+    `value` (n,): value of each server's pattern; 0 for an empty pattern. `bound` (n,): upper bound on the
+    value. `begins` (n + 1,): server i has the tasks begins[i] to begins[i + 1] - 1. `kinds`, `gpus` (tasks,):
     kind and bit set of the GPUs of each task.
     """
 
@@ -83,16 +83,16 @@ def best_mixes(
     """Return the best pattern of each server, independently of the other servers.
 
     `servers` (n,). `gain` (kinds,): value of a task of each kind; a kind without a positive gain is in no
-    pattern. `most` (kinds,): largest number of tasks of each kind in a pattern. `nodes`: nodes of the search
-    on a server after which it ends early.
+    pattern. `most` (kinds,): largest number of tasks of each kind in a pattern. `nodes`: number of nodes
+    after which the search on a server ends early.
     """
     return _searched(free, fleet, servers, gain, most, nodes, False)
 
 
 def fill(free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints) -> Mixes:
-    """Give each server the best pattern of the tasks that the servers before it have left.
+    """Give each server the best pattern of the tasks that earlier servers have left.
 
-    The function subtracts the tasks' capacity from `free`, and the tasks from `most`.
+    The function subtracts the capacity of the tasks from `free`, and their numbers from `most`.
 
     `servers` (n,): in the order in which they choose. `gain` (kinds,): value of a task of each kind. `most`
     (kinds,): number of tasks of each kind.
@@ -111,7 +111,7 @@ def _searched(
     tasks = [_Tasks.room(0)]
     if kinds.size and n:
         search = _Search.of(free, fleet, kinds, gain, most, nodes)
-        clock = current()  # of this thread; the threads of the parts have none
+        clock = current()  # clock of this thread; the threads of the parts have none
         begins = [0, n] if together else [*range(0, n, _AT_ONCE), n]
 
         def some(part: int) -> list[_Tasks]:
@@ -156,7 +156,7 @@ class _Search(NamedTuple):
     for :func:`best_mixes`. `thetas` (t, 3). `price` (p, 2): prices of CPU and memory.
     `on_gpu` (p, models, units + 1): h_p, where `unit` is in thousandths of a GPU. `size` (3,): free CPU,
     memory and GPUs of the server, each at least 1. `kind`, `density` (kinds,): of each candidate. `share`
-    (kinds, 3). `in_parts` (t, kinds + 1): the largest gain over theta's share of this and later candidates.
+    (kinds, 3). `in_parts` (t, kinds + 1): largest g_k / (theta, s_k) of this and all later candidates.
     `left` (depths, m): free capacity of each GPU. `room` (depths, 2): free CPU and memory. `value` (depths,).
     `at`, `gpu` (depths,): next candidate and GPU. `tried`, `bits` (depths,): the placed candidate and its
     GPUs. `placed` (kinds,): number of tasks of each candidate in the pattern.
@@ -221,8 +221,8 @@ def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
 def _prices(free: Free, asked: Floats, its: Floats, alone: Flags) -> Floats:
     """Return prices of CPU and memory at which tasks without GPUs have no gain; (p, 2).
 
-    `asked` (n, 2): CPU and memory of a kind for each of its GPUs, or in all if it has no GPU. `its` (n,): the
-    gain in the same unit. `alone` (n,): whether the kind has no GPU.
+    `asked` (n, 2): CPU and memory of a kind for each of its GPUs, or in all if it has no GPU. `its` (n,):
+    gain for each GPU, or in all. `alone` (n,): whether the kind has no GPU.
     """
     mean = np.array([max(float(free.cpu.mean()), 1.0), max(float(free.memory.mean()), 1.0)])
     prices = [np.zeros((0, 2))]
@@ -230,7 +230,7 @@ def _prices(free: Free, asked: Floats, its: Floats, alone: Flags) -> Floats:
         direction = np.array(weights) / mean
         takes = asked @ direction
         if np.any(takes[alone] <= 0.0):
-            continue  # at these ratios no price removes the gain of such a task
+            continue  # at this ratio, no price removes the gain of such a task
         ratio = np.divide(its, takes, out=np.zeros_like(its), where=takes > 0.0)
         low, high = ratio[alone].max(initial=0.0), ratio[~alone].max(initial=0.0)
         scales = [low]
@@ -291,7 +291,7 @@ def _search_some(
 
 @kernel(inner=True)
 def _candidates(free: Free, fleet: Fleet, server: int, search: _Search) -> int:
-    """Sort the kinds that fit on a server by gain over largest share; return their number."""
+    """Sort the kinds that fit on a server by gain divided by largest share; return their number."""
     s = search
     gpus = 0
     for gpu in range(free.gpus.shape[1]):
@@ -320,7 +320,7 @@ def _candidates(free: Free, fleet: Fleet, server: int, search: _Search) -> int:
 
 @kernel(inner=True)
 def _bound_in_parts(n: int, search: _Search) -> None:
-    """Compute the largest gain over theta's share of each candidate and those after it."""
+    """Compute the largest g_k / (theta, s_k) of each candidate and all later ones."""
     s = search
     for theta in range(s.thetas.shape[0]):
         s.in_parts[theta, n] = 0.0
@@ -362,7 +362,7 @@ def _on_gpus(model: int, depth: int, price: int, search: _Search) -> float:
 
 @kernel(inner=True)
 def _best_price(model: int, search: _Search) -> int:
-    """Return the price with the smallest bound of the whole server; -1 without prices."""
+    """Return the price with the smallest bound for the whole server; -1 if there are no prices."""
     best, least = -1, np.inf
     for price in range(search.price.shape[0]):
         total = _on_gpus(model, 0, price, search)
@@ -373,7 +373,7 @@ def _best_price(model: int, search: _Search) -> int:
 
 @kernel(inner=True)
 def _next_gpus(fleet: Fleet, at: int, depth: int, search: _Search) -> int:
-    """Return the bit set of GPUs to try next for a task; -1 if all different ones have been tried."""
+    """Return the bit set of GPUs to try next for a task; -1 if all different sets have been tried."""
     s = search
     kind, begin, m = s.kind[at], s.gpu[depth], s.left.shape[1]
     milli, count = fleet.milli[kind], fleet.gpus[kind]
@@ -386,7 +386,7 @@ def _next_gpus(fleet: Fleet, at: int, depth: int, search: _Search) -> int:
                 count -= 1
         return bits if begin == 0 and count == 0 else -1
     first = 0
-    if depth > 0 and s.tried[depth - 1] == at:  # the task before is of the same kind
+    if depth > 0 and s.tried[depth - 1] == at:  # the previous task is of the same kind
         while not (s.bits[depth - 1] >> first) & 1:
             first += 1
     for gpu in range(max(first, begin), m):
@@ -430,7 +430,7 @@ def _search(
     s.value[0], s.at[0], s.gpu[0] = 0.0, 0, 0
     best, missed, size, nodes, depth = 0.0, 0.0, 0, 0, 0
     price = _best_price(model, s)
-    if uneven:  # the search does not try all sets of GPUs for such tasks
+    if uneven:  # the search does not try all sets of GPUs for tasks with shares of several GPUs
         missed = _rest(model, price, 0, 0, 0.0, s)
     while depth >= 0:
         at, bits, over = s.at[depth], -1, nodes >= s.nodes or depth >= _MOST_TASKS

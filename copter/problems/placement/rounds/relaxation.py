@@ -1,6 +1,6 @@
 """The relaxation of a round by column generation: the number of servers of each class with each pattern.
 
-Let d_k be the number of waiting tasks of kind k and w_k the value of one.  Servers with equal free capacity
+Let d_k be the number of waiting tasks of kind k and w_k the value of each.  Servers with equal free capacity
 and GPU model form a class c of n_c servers.  The columns p are the patterns of tasks that fit on a server of
 a class, with a_kp tasks of each kind k.
 
@@ -38,7 +38,7 @@ from copter.solvers.registry import repeatable_solver
 _TOLERANCE = 1e-3
 """Tolerance of the solver."""
 _MOST_NODES = 100 * NODES
-"""Largest number of nodes of the search on a server, used if its bound prevents the proof of the gap."""
+"""Number of nodes of the search on a server whose bound prevents the proof of the gap, at most."""
 _ENOUGH_COLUMNS = 2
 """New columns have in total at most this many times the waiting tasks of each kind."""
 _NEGLIGIBLE = 1e-3
@@ -87,8 +87,8 @@ class _States(NamedTuple):
 class _Columns(NamedTuple):
     """Patterns in ascending order of their class.
 
-    `owner` (p,): number of the class. `begins` (p + 1,). `kinds`, `gpus` (t,): of the tasks, pattern after
-    pattern.
+    `owner` (p,): number of the class. `begins` (p + 1,). `kinds`, `gpus` (t,): kind and bit set of GPUs of
+    the tasks, pattern after pattern.
     """
 
     owner: Ints
@@ -97,13 +97,13 @@ class _Columns(NamedTuple):
     gpus: Ints
 
     def where(self, keep: Flags) -> _Columns:
-        """Return the patterns of a mask."""
+        """Return the patterns for which a mask is True."""
         sizes = np.diff(self.begins)
         tasks = np.repeat(keep, sizes)
         return _Columns(self.owner[keep], _begins(sizes[keep]), self.kinds[tasks], self.gpus[tasks])
 
     def and_(self, others: _Columns) -> _Columns:
-        """Return these and other patterns, where the others come last within each class."""
+        """Return these and other patterns; within each class, the other patterns come last."""
         owner = np.concatenate([self.owner, others.owner])
         sizes = np.concatenate([np.diff(self.begins), np.diff(others.begins)])
         order = np.argsort(owner, kind="stable")
@@ -205,7 +205,8 @@ class PatternRelaxation:
     def improve(self, price: Floats, enough: float) -> tuple[int, float]:
         """Find patterns with a positive reduced value at some prices; return their number and the bound.
 
-        :meth:`extend` adds them. A round that ends before leaves the program as it was solved.
+        :meth:`extend` adds them. If a round ends before that call, the program is still the one that was
+        solved.
 
         `price` (kinds,): not negative. `enough`: if the bound may reach this value, servers are searched with
         more nodes, up to a limit.
@@ -224,7 +225,7 @@ class PatternRelaxation:
             nodes *= 10
             loss = states.sizes * (mixes.bound - mixes.value)
             worst = np.argsort(-loss, kind="stable")
-            # Search those servers again whose loss may be more than half of the remaining gap.
+            # Search servers again, so that the losses of all others sum to at most half of the remaining gap.
             others = np.cumsum(loss[worst][::-1])[::-1]
             again = worst[others > 0.5 * (enough - paid - states.sizes @ mixes.value)]
             more = best_mixes(self._free, self._fleet, states.first[again], gain, self._demand, nodes)
@@ -270,8 +271,8 @@ class PatternRelaxation:
     def rounded(self, solution: Solution, free: Free, left: Ints) -> Found:
         """Give servers the patterns of a solution: integral parts first, then the largest fractional parts.
 
-        `free`: free capacity, which is reduced by the tasks. `left` (kinds,): number of tasks, which is
-        reduced by the placed ones.
+        `free`: free capacity, from which the placed tasks are subtracted. `left` (kinds,): number of tasks,
+        from which the placed tasks are subtracted.
         """
         x, program = solution.x.arrays(), self.program
         number = np.empty(int(program.request_slots.max(initial=0)) + 1, np.int64)
@@ -317,7 +318,7 @@ def _ranges(begins: Ints, sizes: Ints) -> Ints:
 
 @kernel
 def _choose(columns: _Columns, order: Ints, wanted: Ints, chosen: Flags) -> None:
-    """Choose columns in a given order while they have tasks whose kind is still wanted."""
+    """Choose, in a given order, the columns that have a task whose kind is still wanted."""
     for one in order:
         for task in range(columns.begins[one], columns.begins[one + 1]):
             chosen[one] = chosen[one] or wanted[columns.kinds[task]] > 0

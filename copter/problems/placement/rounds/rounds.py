@@ -9,15 +9,16 @@ A round has these steps:
    minus 0.9 times the last round's prices v_k.  If D proves that the result is within the gap, the round
    ends.
 2. Otherwise the program is solved and rounded, and patterns with a positive reduced value are added.  The
-   rounding gives servers their patterns without tasks that are exhausted.  Then servers choose patterns of
-   the remaining tasks as in step 1.
+   rounding gives servers their patterns, without tasks of kinds that are exhausted.  Then servers choose
+   patterns of the remaining tasks as in step 1.
 3. Tasks of a kind are interchangeable, except those of groups
    (:mod:`copter.problems.placement.rounds.groups`).  Each place goes to the task that has waited longest
    among those that may run there.
 
-The prices of the search are halfway between those with the best bound so far and the program's, because the
-program's prices oscillate while it lacks columns.  The best placement found is used.  Only servers on which a
-waiting task fits take part in a round, so its time depends on the free servers, not on all.
+The search for patterns uses prices halfway between the prices with the best bound so far and the program's
+prices, which oscillate while the program lacks columns.  The best placement found is used.  Only servers on
+which a waiting task fits take part in a round, so its time depends on their number, not on that of all
+servers.
 
 Sources: column generation over patterns, Gilmore and Gomory (1961); placement by prices, Nnorom, Boyd and
 Levis, "CvxCluster" (2026); smoothing of prices, Wentges (1997).
@@ -58,7 +59,7 @@ GAP = 0.005
 _ITERATIONS = 20
 """Largest number of solves of a round."""
 _SHARES = (0.5, 1.0)
-"""Steps towards the program's prices: the second is used if no pattern is missing at the first."""
+"""Steps towards the program's prices; the second step is used if no pattern is missing at the first."""
 _DISCOUNT = 0.9
 """Share of a kind's price that is subtracted from its value while servers choose."""
 
@@ -234,12 +235,12 @@ class PlacementRounds(EventDomain):
     # ---- rounds -----------------------------------------------------------------------------------------
 
     def place(self, id: Hashable, kind: int, group: TaskGroup | None = None) -> Place | None:
-        """Place a single task at once by best fit; return None if it fits nowhere, and then it waits.
+        """Place a single task at once by best fit; if it fits nowhere, return None, and the task waits.
 
         Raises
         ------
         PlacementError
-            If the id is taken, or there is no such kind.
+            If there is already a task with this id, or no such kind.
         """
         self.running.submit([id], kind, group)
         return self._start_alone(int(self.running.slots([id])[0]))
@@ -265,7 +266,7 @@ class PlacementRounds(EventDomain):
     def solve(self, solver: Solver) -> Round:  # noqa: ARG002 - the placement has its own
         """Return the best result of a round within the clock's time (:mod:`copter.clock`), without changes.
 
-        Tasks are moved off drained servers, then waiting tasks are placed, as many as there is time for.
+        The result moves tasks off drained servers, and places waiting tasks, as many as there is time for.
         """
         begun, price = time.perf_counter(), self._price
         with self.running.trial():
@@ -363,7 +364,7 @@ class PlacementRounds(EventDomain):
                 place = self._start_alone(slot)
                 if place is not None:
                     placed[running.ids(np.array([slot]))[0]] = place
-        if not there.all():  # offer places that no task of a group may take to other tasks
+        if not there.all():  # fill places that no task of a group may take with other tasks
             demand = running.waiting_alone()
             rest = self._filled(demand, self._open(demand), self._gain)
             placed |= self._start_at(rest)[0]
@@ -386,7 +387,7 @@ class PlacementRounds(EventDomain):
         return dict(zip(self.running.ids(slots), places, strict=True))
 
     def _leave_drained(self, moves: int) -> dict[Hashable, Place]:
-        """Move tasks off drained servers, as many as the limit allows and fit elsewhere."""
+        """Move tasks off drained servers: as many as the limit allows, if they fit elsewhere."""
         running = self.running
         if not moves or running.usable.all():
             return {}
@@ -409,7 +410,7 @@ class PlacementRounds(EventDomain):
         return moved | self._places(slots, found)
 
     def _leave_with_group(self, slot: int, moves: int) -> dict[Hashable, Place]:
-        """Move a task of a group off a drained server, alone, or together with those that must be near it."""
+        """Move a task of a group off a drained server, alone or with the tasks that must be near it."""
         running, alone = self.running, np.array([slot])
         server = int(running.places_of(alone)[0][0])
         if moves < 1 or running.usable[server]:  # it has moved together with another task
@@ -424,7 +425,7 @@ class PlacementRounds(EventDomain):
         return {id: place for id in ids if (place := running.place_of(id)) is not None}
 
     def _start_together(self, slots: Ints) -> bool:
-        """Move the tasks of a group to where all of them fit, by best fit of the first; False if nowhere."""
+        """Move tasks of a group to where all of them fit, by best fit of the first; False if nowhere."""
         running, before = self.running, self.running.places_of(slots)
         first, kind = slots[:1], int(running.kinds_of(slots[:1])[0])
         running.stop(slots)
@@ -519,7 +520,7 @@ class PlacementRounds(EventDomain):
 
 
 def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats:
-    """Return the value of a task of each kind: as given, or its largest share of a mean server."""
+    """Return the value of a task of each kind: as given, or the task's largest share of a mean server."""
     if values is None:
         takes = np.array([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli], np.float64)
         means = np.array([servers.cpu.mean(), servers.memory.mean(), servers.milli / len(servers)])

@@ -55,7 +55,7 @@ class Running:
     # ---- tasks ------------------------------------------------------------------------------------------
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
-        """Add tasks that wait; if any is invalid, add none.
+        """Add tasks that wait; if any task is invalid, add none.
 
         `kinds`: index of each task's kind. `group`: constraint of these tasks.
         """
@@ -76,9 +76,9 @@ class Running:
         np.add.at(self.waiting, kind, 1)
 
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
-        """Add tasks that run already; if any is invalid, add none.
+        """Add tasks that run already; if any task is invalid, add none.
 
-        `kinds`, `servers`, `gpus`: of each task; GPUs as a bit set.
+        `kinds`, `servers`, `gpus`: kind, server and bit set of GPUs of each task.
         """
         ids = list(ids)
         kind = checked_kinds("adopt", ids, kinds, len(self.kinds))
@@ -180,8 +180,8 @@ class Running:
     def longest(self, kinds: Ints, servers: Ints) -> Ints:
         """Return for each place the slot of the allowed task that has waited longest.
 
-        `kinds`, `servers` (t,): of each place; at most as many of a kind as wait. Result: (t,), -1 for a
-        place that the groups of all tasks forbid.
+        `kinds`, `servers` (t,): kind and server of each place; there are at most as many places for a kind as
+        tasks of the kind wait. Result: (t,), -1 for a place that the groups of all tasks forbid.
         """
         slots = np.empty(kinds.size, np.int64)
         order = np.argsort(kinds, kind="stable")
@@ -196,7 +196,7 @@ class Running:
         return slots
 
     def _allowed(self, kind: int, servers: Ints) -> list[int]:
-        """Return slots of tasks of a kind that their groups allow on some servers, in order; -1 without one.
+        """Return the slot of a task of a kind that its group allows on each server; -1 if there is none.
 
         The chosen tasks count for the constraints of their groups' other tasks.
         """
@@ -227,7 +227,7 @@ class Running:
         return servers
 
     def together(self, slot: int) -> Ints:
-        """Return the slots of a running task and of those that it must be near; none without such."""
+        """Return the slots of the running tasks of a task's affinity group; none without such a group."""
         group = self._group[slot]
         if not isinstance(group, Together):
             return np.empty(0, np.int64)
@@ -236,7 +236,7 @@ class Running:
         return slots[self._server[slots] >= 0]
 
     def grouped(self, slots: Ints) -> Flags:
-        """Return which tasks have a group; (t,)."""
+        """Return a flag for each task: whether it has a group; (t,)."""
         return np.array([slot in self._group for slot in slots.tolist()], np.bool_)
 
     def _note_all(self, slots: Ints, servers: Ints, change: int) -> None:
@@ -252,7 +252,7 @@ class Running:
     def start(self, slots: Ints, servers: Ints, gpus: Ints) -> None:
         """Start waiting tasks, or move running tasks.
 
-        `slots`, `servers`, `gpus` (t,): of each task; the tasks must fit together.
+        `slots`, `servers`, `gpus` (t,): slot, server and bit set of GPUs of each task; all must fit together.
         """
         self._leave(slots)
         self._remember(slots)
@@ -293,7 +293,7 @@ class Running:
         return np.array(numbers, np.int64)
 
     def _leave(self, slots: Ints) -> None:
-        """Free the capacity of the running tasks among some tasks."""
+        """Free the capacity of those tasks that run."""
         runs = slots[self._server[slots] >= 0]
         self._note_all(runs, self._server[runs], -1)
         _take_all(self.free, self.fleet, self._kind[runs], self._server[runs], self._gpus[runs], -1)
@@ -332,7 +332,7 @@ class Running:
 
 
 def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> Ints:
-    """Return the kinds of tasks, one for each; `what` is for messages, `number` the number of kinds."""
+    """Return the kind of each task, checked; `what` is for messages, `number` the number of kinds."""
     given = np.asarray(kinds)
     if given.size and given.dtype.kind not in "iu":
         raise PlacementError(f"{what}: kinds of type {given.dtype}: must be integers")
@@ -361,7 +361,7 @@ def _in_words(gpus: int) -> str:
 
 @kernel
 def _wrong(free: Free, fleet: Fleet, kinds: Ints, servers: Ints, gpus: Ints) -> int:
-    """Return the first task that does not fit on its server after the tasks before it; -1 if all fit."""
+    """Return the first task that does not fit on its server with all earlier tasks; -1 if all fit."""
     for task in range(kinds.size):
         kind, server, many = kinds[task], servers[task], 0
         if fleet.gpus[kind] and not fleet.allowed[kind, fleet.model[server]]:
