@@ -12,17 +12,18 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 - `files.py`, `report.py`, `folder.py`, `http.py`, `views.py`, `metrics.py` and `page/`: what users
   and runs write, and what users see.  `untrusted.py` reads files that jobs can write.  `connections.py`
   limits a server's connections.
-- `why.py` says why a job waits, and `forecast.py` when it would start, which `ahead.py` finds in a process of
-  its own.
+- `why.py` explains why a job waits, and `forecast.py` estimates when it would start, by `ahead.py` in a
+  separate process.
 - `routes.py` is the table of the routes.  `client.py` and `cli.py` use a service from Python and from the
   command line.
 - `backends/` start runs on this machine or on Ray.  Training scripts import `training/`.
 
-The folder may import all of copter; nothing else in copter imports it.  `training/` (except `torch.py`) needs
-no extra, and `backends/agent.py` needs the standard library only, because both run in the jobs.
+The folder may import all of copter; in copter, only :mod:`copter.slurm` imports it.  `training/` (except
+`torch.py`) needs no extra, and `backends/agent.py` needs the standard library only, because both run in the
+jobs.
 """
 
 ENDINGS = {"completed": "completed", "failed": "failed", "cancelled": "was cancelled"}
-"""Statuses of jobs that have ended, and how a sentence about the job says it.
+"""Statuses of jobs that have ended, and the words for each in a sentence about a job.
 
 They are here so that commands need not import the service."""

@@ -4,7 +4,7 @@ Users submit and cancel jobs; admins also drain nodes; runs report their progres
 A refused request changes nothing.
 
 The role of the author of a request decides what the author may do.  An admin may do everything, a user may
-submit jobs and change the jobs of the same author, and the role ``read`` may only read.
+submit jobs and change the user's own jobs, and the role ``read`` may only read.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from copter.problems.cluster.rounds import can_run, fits
 _REPORTS_PER_SECOND, _MOST_AT_ONCE = 40.0, 200.0
 """Mean rate at which the reports of a run are accepted, and how many are accepted at once.
 
-A report counts once, and once more for every four times of steps in it."""
+A report counts once, and once more for every four step times in it."""
 _MOST_ARRAY_BYTES = 16 * 1024 * 1024
-"""Largest size of an array times the bytes of its file, which the journal has once for each job."""
+"""Largest product of an array's size and the bytes of its file, which the journal has for each job."""
 _MOST_PATTERNS = 100
-"""Largest number of patterns in a request, because each is compared with the names of all jobs."""
+"""Largest number of patterns in a request, because each pattern is compared with the names of all jobs."""
 
 
 class RefusedError(CopterError, ValueError):
@@ -65,8 +65,8 @@ class Admission:
         Raises
         ------
         RefusedError
-            A name is taken or too long, there are too many jobs, the cluster cannot run the job, the array is
-            too large, or the author may not submit jobs.
+            If a name is taken or too long, there are too many jobs, the cluster cannot run the job, the array
+            is too large, or the author may not submit jobs.
         """
         stem, bytes_each = file.name or _new_name(file), len(file.model_dump_json())
         names = [stem] if array is None else [f"{stem}-{index}" for index in range(array)]
@@ -99,7 +99,7 @@ class Admission:
         return names
 
     def dry_run(self, file: JobFile, author: Author = ADMIN) -> LiveJob:
-        """Return the job that `submit` would accept; raise RefusedError as it does, and change nothing."""
+        """Return the job that `submit` would accept; raise RefusedError as `submit` does; change nothing."""
         return self._checked(file, [file.name or _new_name(file)], author)
 
     def _checked(self, file: JobFile, names: Sequence[str], author: Author) -> LiveJob:
@@ -211,7 +211,7 @@ class Admission:
         Raises
         ------
         RefusedError
-            If the run is not the present run of its job, which must end then; or if it reports too often.
+            If the run is not the present run of its job (then it must end), or if it reports too often.
         """
         record = self._record
         job = record.state.jobs.get(name)
@@ -228,7 +228,7 @@ class Admission:
 
 
 def known_job(record: ServiceRecord, name: str) -> LiveJob:
-    """Return a job that has not ended, or is kept; raise RefusedError for another name."""
+    """Return a job that has not ended or is still kept; raise RefusedError for any other name."""
     job = record.state.find(name)
     if job is None:
         raise RefusedError(404, f"there is no job {name!r}")
@@ -238,7 +238,7 @@ def known_job(record: ServiceRecord, name: str) -> LiveJob:
 def _count(run: ActiveRun, report: TrainingReport, now: float) -> None:
     """Count a report of a run; raise RefusedError if the run reports too often.
 
-    Without a limit a run could fill the disk of the journal.
+    Without this limit, a run could fill the disk of the journal.
     """
     before = max(run.counted - (now - run.counted_at) * _REPORTS_PER_SECOND, 0.0)
     counted = before + 1 + len(report.times) // 4

@@ -1,4 +1,4 @@
-"""The process of a forecast: it plays the policy of a service ahead, and says when jobs would start.
+"""The process of a forecast: it plays the policy of a service ahead, and finds when jobs would start.
 
     python -m copter.live.ahead
 
@@ -25,25 +25,25 @@ from copter.problems.cluster.simulation.present import Present
 from copter.problems.cluster.workload import Scenario
 
 _LATE_SECONDS = 10
-"""Seconds after the time for playing at which the process ends, also if no service is there to end it."""
+"""Seconds after the time limit at which the process ends in any case, also if the service was killed."""
 _NICE = 19
 """Increase of the nice value of the process, which gives it the lowest priority."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A present of the service, and the policy that is to be played from it.
+    """The present state of a service, and the policy to be played from this state.
 
     Attributes
     ----------
     policy, settings, round_seconds : str, mapping, float or None
         Name and settings of the policy, and the length of its rounds; None for a policy without rounds.
     scenario : Scenario
-        Nodes in use, jobs, and what is known of each of them.
+        Nodes in use, jobs, and their known profiles.
     present : Present
         State of the jobs.
     seconds : float
-        Time limit.
+        Time limit for playing.
     """
 
     policy: str

@@ -28,11 +28,11 @@ _TIME = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 _UNITS = (86400, 3600, 60, 1)
 """Seconds of the units of a time."""
 _RESTART_SECONDS = 60.0
-"""Seconds for which a command that waits or follows waits for a service that cannot be reached."""
+"""Seconds for which a command with --wait or --follow retries if the service cannot be reached."""
 _SWITCH_SECONDS = 0.0005
 """Time for which the policy's thread keeps Python's global lock when the event loop wants to continue.
 
-With Python's default of 5 ms, each call of the system in a connection could take 5 ms during a decision."""
+With Python's default of 5 ms, each system call of a connection could wait 5 ms during a decision."""
 _URL_VARIABLE, _TOKEN_VARIABLE = "COPTER_SERVICE", "COPTER_TOKEN"
 
 _ServiceUrl: TypeAlias = Annotated[
@@ -111,7 +111,7 @@ def serve(
     ] = None,
     soon_seconds: Annotated[
         float | None,
-        typer.Option(callback=positive, help="Also start a round at events, this long after the last one."),
+        typer.Option(callback=positive, help="Also start a round at events, this long after the last round."),
     ] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", metavar="SETTING=VALUE", help="Setting of the policy.")
@@ -119,7 +119,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; jobs report there.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = _PORT,
     url: Annotated[
-        str | None, typer.Option(help="Address at which jobs reach it; default: http://HOST:PORT.")
+        str | None, typer.Option(help="Address at which jobs reach the service; default: http://HOST:PORT.")
     ] = None,
     tokens: Annotated[
         Path | None,
@@ -130,7 +130,7 @@ def serve(
 ) -> None:
     """Run a scheduler: accept jobs over HTTP, allocate GPUs in rounds, and start, resize and stop the jobs.
 
-    A service that is started again with the same folder continues where it was, with the jobs that still run.
+    A service that is started again with the same folder continues, with the jobs that still run.
 
     For example:
       copter serve --cluster cluster.toml
@@ -177,7 +177,7 @@ def serve(
     # A process that exits in an orderly way has written the acknowledged requests.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        listening = bound_socket(host, port)  # before anything is said about the service
+        listening = bound_socket(host, port)  # before anything is printed about the service
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
         if service.backend.notice:
@@ -284,7 +284,7 @@ def jobs(
 
 
 def _print_why(answer: dict[str, Any]) -> None:
-    """Print why a job is where it is."""
+    """Print a job's status, its position in the queue, and sentences about them."""
     place = "" if answer["position"] is None else f", number {answer['position']} of the queue by submission"
     typer.echo(f"{answer['name']}: {answer['status']}{place}")
     for sentence in (*answer["sentences"], *answer["policy"]):
@@ -292,7 +292,7 @@ def _print_why(answer: dict[str, Any]) -> None:
 
 
 def print_jobs(there: list[dict[str, Any]], now: float) -> None:
-    """Print a table of jobs; `now` is the time of the service's clock in seconds."""
+    """Print a table of jobs; `now` is the time on the service's clock in seconds."""
     rows = []
     for job in there:
         end = now if job["finished"] is None else job["finished"]
@@ -352,7 +352,7 @@ def logs(
 
 
 def drain(client: Any, type: _Type, node: _Number) -> None:
-    """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted.
+    """Take a node out of use: its jobs are stopped and continue elsewhere, even if not preemptible.
 
     For example:
       copter drain a100 0

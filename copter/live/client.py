@@ -30,7 +30,7 @@ _Job: TypeAlias = "JobFile | str | Path | Mapping[str, Any]"
 
 _POLL_SECONDS = 0.5
 _NO_SERVICE = (502, 504)
-"""HTTP status codes with which a proxy says that it cannot reach the service."""
+"""HTTP status codes of a proxy that cannot reach the service."""
 _MOST_JOBS = 10_000
 """Largest number of jobs in one response."""
 _TAIL_BYTES = 1024 * 1024
@@ -54,8 +54,8 @@ class ServiceError(CopterError, RuntimeError):
 class Client:
     """Connection to a running service.
 
-    Over HTTPS, the certificate authorities of the system and those of certifi are trusted. The environment
-    variable ``SSL_CERT_FILE`` names a file with others in place of the system's.
+    Over HTTPS, the certificate authorities of the system and those of certifi are trusted. If the environment
+    variable ``SSL_CERT_FILE`` names a file, its authorities replace those of the system.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Client:
         The text of the file ``token`` in the service's folder, or a token of the service's file of tokens.
     patience : float
         Seconds for which a request is repeated while the service cannot be reached.  A request that changes
-        something is repeated only if no connection was made, because it may have had its effect otherwise.
+        something is repeated only if no connection was made; otherwise it may already have had its effect.
 
     Raises
     ------
@@ -124,14 +124,14 @@ class Client:
         return answer
 
     def _call(self, name: str, /, body: Any = None, **values: Any) -> httpx.Response:
-        """Ask a route; `values` are its parameters, in the path or behind it."""
+        """Send a request to a route; `values` are its parameters, in the path or in the query."""
         route = ROUTES[name]
         inside = {key: _quoted(str(one)) for key, one in values.items() if f"{{{key}}}" in route.path}
         params = {key: one for key, one in values.items() if key not in inside and one is not None}
         return self._ask(route.method, route.path.format(**inside), json=body, params=params)
 
     def submit(self, job: _Job, **changes: Any) -> str:
-        """Submit a job; the service has recorded the job when the method returns.
+        """Submit a job; when the method returns, the service has recorded the job.
 
         Parameters
         ----------
@@ -159,13 +159,13 @@ class Client:
         return list(self._call("dry_run", _fields(job, changes)).json())
 
     def submit_array(self, job: _Job, size: int | None, **changes: Any) -> list[str]:
-        """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0; all of them or none.
+        """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0: all or none of them.
 
         Returns
         -------
         list of str
             Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  If `size` is None, only `job`
-            is submitted.  The other arguments and the errors are those of `submit`.
+            is submitted.  All other arguments and the errors are those of `submit`.
         """
         return list(self._call("submit", _fields(job, changes), array=size).json()["names"])
 
@@ -180,7 +180,7 @@ class Client:
     def why(self, name: str) -> dict[str, Any]:
         """Return a job's status, position in the queue and estimated start, and sentences about them.
 
-        `starts` is in seconds since the service began, as the times of `job`; None if it is unknown.
+        `starts` is in seconds since the service began, like the times of `job`; None if it is unknown.
         """
         return dict(self._call("why", name=name).json())
 
@@ -269,7 +269,7 @@ def _authorities() -> ssl.SSLContext:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as a part of a path."""
+    """Return a name as a part of a URL's path."""
     if name in ("", ".", "..") or "/" in name:
         raise ServiceError(0, f"name = {name!r}: must be a name")
     return quote(name, safe="", errors="replace")

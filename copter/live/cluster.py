@@ -1,7 +1,7 @@
 """The state of a live cluster, which follows from the events of its journal.
 
 Policies decide about the :class:`EligibleJobs` of a live cluster, which are a
-:class:`copter.problems.cluster.rounds.World`, like the simulator.  Their decisions are collected in
+:class:`copter.problems.cluster.rounds.World`, like the simulator.  The decisions of a round are collected in
 :attr:`LiveCluster.changes`, and become an event before they are applied.
 
 This module reads no clock, file or network, so the same events always produce the same state.  A service
@@ -39,7 +39,7 @@ from copter.problems.cluster.workload import Kind
 _LONG_SECONDS = 600.0
 """Seconds after which a run of a rigid job counts as progress."""
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
-"""Seconds before a job whose run failed is started again: the first delay, which doubles up to the second."""
+"""Seconds before a job whose run failed is started again; the delay doubles from the first to the second."""
 
 
 class LiveCluster:
@@ -54,7 +54,7 @@ class LiveCluster:
     jobs : dict of str to LiveJob
         Jobs that have not ended, in the order of their submission.
     dependents : dict of str to dict of str to None
-        Names of the jobs that start after a job, by the name of that job.  None of these jobs has ended.
+        For the name of a job, the names of the jobs that start after it.  None of these jobs has ended.
     unusable : dict of (str, int) to str
         Reason why a node is not in use, by type and number.
     failed : dict of (str, int) to str
@@ -64,11 +64,11 @@ class LiveCluster:
     ended : dict of str to LiveJob
         Jobs that have ended and are kept, in the order of their ends.
     leftover : dict of str to LiveJob
-        Those of them whose run has not ended.
+        Those of the jobs in `ended` whose run has not ended.
     over : Counter of (str, str)
-        Number of ended jobs by owner and ending, with those that are not kept.
+        Number of ended jobs by owner and ending, including jobs that are not kept.
     gpu_seconds : dict of str to float
-        GPUs of the runs that have ended times their seconds by owner, with those of jobs that are not kept.
+        GPUs of the runs that have ended times their seconds, by owner, including jobs that are not kept.
     outcomes : Counter of str
         Number of runs that have ended by outcome, of jobs that were kept at the start of the service.
     last_round : Decided or None
@@ -95,12 +95,12 @@ class LiveCluster:
         self.last_round: Decided | None = None
 
     def find(self, name: str) -> LiveJob | None:
-        """Return a job that has not ended, or is kept; None for other names."""
+        """Return a job that has not ended or is still kept; None for any other name."""
         return self.jobs.get(name) or self.ended.get(name)
 
     @property
     def eligible(self) -> dict[str, LiveJob]:
-        """Jobs that a policy may give GPUs, in the order in which they became so."""
+        """Jobs that a policy may give GPUs, in the order in which they became eligible."""
         jobs = (job for job in self.jobs.values() if job.eligible)
         return {job.name: job for job in sorted(jobs, key=lambda job: job.eligible_since)}
 
@@ -157,7 +157,7 @@ class LiveCluster:
     def new_job(self, file: JobFile, name: str) -> LiveJob:
         """Return a job that is submitted now, and is not in the state yet."""
         job = LiveJob(file, name, self.timer, self.cluster, self.policy_kind)
-        job.waits_for = {other for other in file.after if other in self.jobs}  # the others have completed
+        job.waits_for = {other for other in file.after if other in self.jobs}  # all others have completed
         return job
 
     def _submit(self, event: Submitted) -> None:
@@ -177,7 +177,7 @@ class LiveCluster:
         if not event.error:
             self.last_round = event
         self.timer.contention, self.timer.weight = event.contention, event.weight
-        self._use_nodes()  # nodes that were drained in the meantime are taken away again
+        self._use_nodes()  # takes away places on nodes that were drained in the meantime
 
     def _of_run(self, event: Told | Ended | Reported, learn: bool) -> None:
         """Apply an event of a run; ignore it unless the run is the present run of its job."""
@@ -206,9 +206,9 @@ class LiveCluster:
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:
         """Return the consecutive failures and losses of a job after `event` has ended its present run.
 
-        The counts restart after a run that made more progress than the run before.  For a job without
-        reports, they restart after a long run.  A run that ended because of a stop signal has neither failed
-        nor been lost.
+        The counts restart at 0 after a run that made progress beyond the checkpoint from which it began.  For
+        a job without reports, they restart after a long run.  A run that ended because of a stop signal has
+        neither failed nor been lost.
         """
         run = job.run
         assert run is not None
@@ -222,9 +222,9 @@ class LiveCluster:
         return failures, losses + (event.outcome == "lost" or not further)
 
     def _use_nodes(self) -> None:
-        """Count the nodes that work, and take away allocations of GPUs that are not on them.
+        """Count the nodes in use, and take away allocations with GPUs that are not on them.
 
-        If a node has fewer GPUs than before, the jobs that were submitted first keep theirs.
+        If a node has fewer GPUs than before, the jobs that were submitted first keep their GPUs.
         """
         there = {(type, node): gpus for type, node, gpus in self.file.all_nodes}
         reasons = {node: why for node, why in self.failed.items() if node in there}
@@ -290,7 +290,7 @@ class LiveCluster:
 
 
 class EligibleJobs:
-    """The world of a policy: a live cluster with the jobs that may get GPUs, and no others."""
+    """The world of a policy: a live cluster with only those jobs that may get GPUs."""
 
     def __init__(self, state: LiveCluster) -> None:
         self._state, self._known = state, dict[str, LiveJob]()
@@ -318,21 +318,21 @@ class EligibleJobs:
         return {type: frozenset(at for one, at in unusable if one == type) for type in types}
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
-        """Return the jobs that became eligible and those that ceased to be so since the last call."""
+        """Return the jobs that became eligible, and those that ceased to be eligible, since the last call."""
         before, self._known = self._known, self.jobs
         arrived = tuple(job for name, job in self._known.items() if before.get(name) is not job)
         return arrived, tuple(job for name, job in before.items() if self._known.get(name) is not job)
 
     def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Record that a job gets its first GPUs, or other ones."""
+        """Record that a job gets GPUs, or other GPUs."""
         assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
-        nodes = tuple((int(node), int(gpus)) for node, gpus in new.nodes)  # not of numpy, because of JSON
+        nodes = tuple((int(node), int(gpus)) for node, gpus in new.nodes)  # JSON has no numpy integers
         self._state.changes[job.name] = str(new.type), nodes
 
     resize = start
 
     def stop(self, job: LiveJob, now: ClusterState) -> None:
-        """Note that a job loses its GPUs."""
+        """Record that a job loses its GPUs."""
         self._state.changes[job.name] = None
 
 
@@ -340,7 +340,7 @@ class ReportedSpeeds(Estimator):
     """An estimator that gives policies the profiles fitted to the reports of live jobs."""
 
     def observe(self, now: ClusterState) -> None:
-        """Fit the reports that the service read from its journal."""
+        """Fit reports that are not fitted yet, such as those that the service read from its journal."""
         for job in now.jobs.values():
             assert isinstance(job, LiveJob)
             job.learn()

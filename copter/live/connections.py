@@ -2,7 +2,7 @@
 
 A connection *waits* while the server is not answering a complete request on it: before the request, during
 its transmission, and between two requests.  A connection that has been waiting for too long is closed.  If
-too many connections wait, those that have waited longest are closed, so that there is room for a new client.
+too many connections wait, those that have waited longest are closed to make room for new clients.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ _MOST_WAITING = 1024
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket for a server; raises CopterError if the address cannot be used."""
+    """Return a socket for a server; raise CopterError if the address cannot be used."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error  # not that of a lookup
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error  # 0 or less: a lookup
         raise CopterError(f"address {host}:{port}: {why}") from None
 
 
 def connection_limits() -> dict[str, Any]:
     """Return uvicorn's settings for this process, which may open a limited number of files.
 
-    A quarter of the files is for connections that wait.  The server accepts at most a sixteenth at once.
+    At most a quarter of the files is for connections that wait, and at most a sixteenth for new connections
+    that the server has not accepted yet.
     """
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_WAITING if files == resource.RLIM_INFINITY else min(files // 4, _MOST_WAITING)
@@ -73,7 +74,7 @@ def limited_protocol(most: int, seconds: float) -> type[asyncio.Protocol]:
         def _look(self) -> None:
             cycle = self.cycle
             if cycle is not None and not cycle.more_body and not cycle.response_complete:
-                self._forget()  # it is being answered
+                self._forget()  # the request is being answered
             elif self not in waiting and not self.transport.is_closing():
                 waiting[self] = self.loop.call_later(seconds, self._end)
                 while len(waiting) > most:

@@ -76,7 +76,7 @@ class Submitted(JobEvent):
     author : str
         Name of the token of the request; the owner of the job.
     index : int or None
-        Number of the job in its array, from 0; None for a job that is not of an array.
+        Number of the job in its array, from 0; None for a job without an array.
     contention, weight : float
         Sums of :class:`~copter.problems.cluster.jobs.Timer` at this time.
     """
@@ -107,7 +107,7 @@ class Decided(Event):
     contention, weight : float
         Sums of :class:`~copter.problems.cluster.jobs.Timer` at the time of the call.
     error : str
-        The reason if the policy made no decision.  Then all jobs keep their places.
+        Reason why the policy made no decision; then all jobs keep their places.  Empty after a decision.
     """
 
     seen: int
@@ -153,7 +153,7 @@ class Ended(JobEvent):
     Attributes
     ----------
     exit_code : int or None
-        Exit code of the first process that failed, of all processes if none did; None if it is unknown.
+        Exit code of the first process that failed; if none failed, of all processes; None if unknown.
     """
 
     number: int
@@ -216,5 +216,5 @@ _CHECKS = {kind: TypeAdapter(cls) for kind, cls in KINDS.items()}
 
 
 def made(kind: str, fields: Mapping[str, Any]) -> Event:
-    """Return an event of the journal; raises ValidationError for other fields than those of its kind."""
+    """Return an event of the journal; raise ValidationError for other fields than those of its kind."""
     return _CHECKS[kind].validate_python(fields)

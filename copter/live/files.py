@@ -1,7 +1,7 @@
 """The two files that users write: a job (``job.toml``) and a cluster (``cluster.toml``).
 
-Both are validated strictly.  An unknown field, a value of another type or a value out of range is an error
-that names the field, and has no effect.  A job is submitted over HTTP with the same fields as JSON.
+Both are validated strictly.  For an unknown field, a value of another type or a value out of range, an error
+names the field, and the file has no effect.  A job is submitted over HTTP with the same fields as JSON.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}$"
 """Pattern of job names, which become names of folders and of processes of backends."""
 WORD = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-"""Types of pydantic's errors about a field that there is not."""
+"""Types of pydantic's errors about an unknown field."""
 _LONGEST = 4096
 _MOST_PASSES = 1000
 """Largest number of passes in which one GPU may process a batch."""
 Name = Annotated[str, Field(pattern=NAME)]
 _Word = Annotated[str, Field(pattern=WORD)]
 _Text = Annotated[str, Field(max_length=_LONGEST, pattern=r"^[^\x00]*$")]
-"""A text for the system, which ends texts at a zero byte."""
+"""A text for the operating system, which ends texts at a zero byte."""
 _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class JobFileError(CopterError, ValueError):
-    """A file of a job or a cluster cannot be read, or has an invalid field, which the message names."""
+    """A file of a job or a cluster cannot be read, or has an invalid field; the message names the field."""
 
 
 class Strict(BaseModel):
@@ -55,7 +55,7 @@ class JobFile(Strict):
     """A job as its user submits it.
 
     An elastic job trains with :mod:`copter.live.training`, so it can be stopped and continue on other GPUs.
-    A rigid job is any command.  The page "Running jobs" of the documentation describes the fields.
+    A rigid job may run any command.  The page "Running jobs" of the documentation describes the fields.
     """
 
     command: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=256, strict=False)]
@@ -135,7 +135,7 @@ class JobFile(Strict):
 
 _LIMITS = ("min_gpus", "max_gpus", "tuned_gpus")
 _SUBMITTED = ("application", "kind", "priority", "batch_size", "max_batch_size", *_LIMITS)
-"""Fields that a submission for policies has too."""
+"""Fields that a submission for policies also has."""
 _ELASTIC = ("work", "batch_size", "max_batch_size", "max_local_batch", *_LIMITS)
 """Fields of elastic jobs only."""
 
@@ -210,7 +210,7 @@ def read_toml(path: str | Path, model: type[Model]) -> Model:
     Raises
     ------
     JobFileError
-        If the file cannot be read, is not TOML, or has an invalid field, which the message names.
+        If the file cannot be read, is not TOML, or has an invalid field; the message names the field.
     """
     try:
         with open(path, "rb") as file:
@@ -233,7 +233,7 @@ def checked(fields: Any, model: type[Model], where: str) -> Model:
 def describe(errors: Iterable[Mapping[str, Any]]) -> str:
     """Return one line that names the invalid fields and the reasons.
 
-    An error of a list is left out if an item of the list has one, because invalid items count as missing.
+    An error of a list is left out if an item of it has an error, because invalid items count as missing.
     """
     said, there = [], list(errors)
     inside = {one["loc"][:end] for one in there for end in range(1, len(one["loc"]))}

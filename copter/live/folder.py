@@ -21,8 +21,8 @@ _OWN = (TOKEN, JOBS, LOG, "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-w
 def make_folder(folder: Path) -> None:
     """Make a service's folder, which only its user can read; an existing folder keeps its mode.
 
-    The service's own files and folders are private even in a folder that others can read.  Raises CopterError
-    if one of them is a link or belongs to another user.
+    The service's own files and folders are private even if other users can read the folder.  Raises
+    CopterError if one of them is a link or belongs to another user.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -40,7 +40,7 @@ def open_private(path: Path) -> int:
 
 
 def first_content(path: Path, make: Callable[[], str]) -> str:
-    """Return the content of a private file, which the first call creates."""
+    """Return the content of a private file; the first call creates the file."""
     if not path.exists():
         write_whole(path, lambda file: file.write(make().encode()), mode=0o600)
     text = path.read_text().strip()
@@ -60,7 +60,7 @@ def run_token(token: str, job: str, number: int) -> str:
 
 
 def _make_private(path: Path) -> None:
-    """Take the permissions of others from an existing file or folder of this user."""
+    """Remove the permissions of other users from an existing file or folder of this user."""
     try:
         found = path.lstat()
     except FileNotFoundError:

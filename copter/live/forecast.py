@@ -1,18 +1,18 @@
 """Estimates of when queued jobs will start: the policy is played ahead from the present state of the service.
 
 A new policy with the same settings plays in the simulator, in a process of low priority (:mod:`.ahead`), as
-if no further jobs arrived.  Running jobs hold what they have.  Queued jobs have their times of submission;
-jobs that wait for others arrive when these have completed.  Nodes out of use stay so.
+if no further jobs arrived.  Running jobs hold their present GPUs.  Queued jobs have their times of
+submission; jobs that wait for other jobs arrive when these have completed.  Nodes out of use stay out of use.
 
-The run time of a job is what the service knows of it:
+The run time of a job follows from what the service knows:
 
 - A rigid job lasts its declared ``seconds``, by default one hour, or until its time limit.  A job that has
   run for longer is assumed to run as long again.  The policy that is played sees these times.
-- A job that trains has the speed that is fitted to its reports.  Before its first reports this is a guess.
-  Its time limit is not considered.
+- A job that trains has the speed that is fitted to its reports.  Before its first reports the speed is a
+  guess.  The time limit of such a job is not considered.
 
-Also left out are the memory of the policy, further rounds after events (`soon_seconds`), the time until the
-GPUs of a stopped run are free, and jobs that were submitted while the policy decides.
+The forecast does not consider the memory of the policy, additional rounds after events (`soon_seconds`), the
+time until the GPUs of a stopped run are free, and jobs that were submitted while the policy decides.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from copter.problems.cluster.workload import Scenario
 _log = logging.getLogger("copter.live")
 
 PLAY_SECONDS = 10.0
-"""Seconds for which a process plays; then its result is what it knows."""
+"""Seconds for which a process plays; then it returns the starts that it has found."""
 _MORE_SECONDS = 9.0
-"""Seconds that a process may take in addition to begin and to end; then it is killed."""
+"""Additional seconds in which a process must begin and end; then it is killed."""
 _TURN_SECONDS = 8.0
-"""Longest wait in seconds of a job that is not submitted for the processes of other forecasts."""
+"""Seconds for which the forecast of a job that is not submitted waits for other forecasts."""
 _KEPT_SECONDS = 30.0
 """Age in seconds at which a forecast is replaced although no event has changed the record."""
 _LEAST_LEFT = 1e-3
@@ -58,22 +58,22 @@ _LEAST_LEFT = 1e-3
 
 @dataclass(frozen=True)
 class Forecast:
-    """When jobs would start, from a present of the service.
+    """Estimated starts of jobs from a present state of the service.
 
     Attributes
     ----------
     time : float
-        Time of the present in seconds since the service first began, as all times here.
+        Time of the present state, in seconds since the service first began, like all times here.
     changes : int
         :attr:`.record.ServiceRecord.changes` at that time; -1 if nothing was played.
     jobs : frozenset of str
         Jobs that were played.
     starts : mapping of str to float
-        Time at which each of them that had no GPUs first gets some, as far as known.
+        Time at which each of these jobs that had no GPUs first gets some, if it was found.
     until : float or None
-        Time of the last round that is known; None before the first one.
+        Time of the last round that was played; None if no round was played.
     ending : {"started", "idle", "stopped"}
-        Why no further round was played: all jobs have started, the policy starts no further one, or the time
+        Why no further round was played: all jobs have started, the policy starts no further job, or the time
         for playing was over.
     error : str
         Reason why no start is known; otherwise empty.
@@ -89,7 +89,7 @@ class Forecast:
 
 
 class Forecasts:
-    """The forecasts of a service: one process at a time, whose result all askers share."""
+    """The forecasts of a service, by one process at a time, whose result all requests share."""
 
     def __init__(self, record: ServiceRecord, rounds: LiveRounds) -> None:
         self._record, self._rounds, self._turn = record, rounds, asyncio.Lock()
@@ -97,27 +97,28 @@ class Forecasts:
         self._task: asyncio.Task[None] | None = None
 
     async def about(self, job: str, seconds: float) -> Forecast | None:
-        """Return a forecast that has a job; an older one, or None without one, if it takes too long.
+        """Return the last forecast; None if it is outdated and does not have a job.
 
-        The present forecast is the result as long as it is valid, also if it does not have the job.
+        If the last forecast is outdated, a new one is made, and the method waits for it up to `seconds`.  A
+        valid forecast, or one with an error, is returned even if it does not have the job.
 
         Parameters
         ----------
         job : str
             Name of a job that has not ended.
         seconds : float
-            Longest wait.  The forecast is made all the same, for later calls.
+            Longest wait.  A forecast that takes longer is completed for later calls.
         """
         if not self._is_valid():
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._renew())
             await asyncio.wait({self._task}, timeout=seconds)
         kept = self._kept
-        # After a further event, a forecast with the job is as recent as can be.
+        # If an event came in the meantime, a forecast that has the job is still the most recent one.
         return kept if kept is not None and (job in kept.jobs or kept.error or self._is_valid()) else None
 
     async def with_new(self, job: LiveJob) -> Forecast:
-        """Return a forecast with a job that is not submitted; it is not kept.
+        """Return a forecast with a job that is not submitted; the forecast is not kept.
 
         If other forecasts take too long, nothing is played.
         """
@@ -139,7 +140,7 @@ class Forecasts:
             self._kept = await self._make(None)
 
     async def _make(self, new: LiveJob | None) -> Forecast:
-        """Return a forecast of the present, or the reason why there is none; the caller has the turn."""
+        """Return a forecast from the present state, or one with an error; the caller must hold the lock."""
         record, blank = self._record, Forecast(self._record.now())
         try:
             question = question_of(record, self._rounds, new)
@@ -147,7 +148,7 @@ class Forecasts:
             blank = replace(blank, time=question.present.time, changes=record.changes, jobs=jobs)
             known = await self._ask(await asyncio.to_thread(pickle.dumps, question))
             return replace(blank, **known)
-        except Exception as error:  # it must not hide what the service knows
+        except Exception as error:  # a failed forecast must not hide what the service knows
             _log.exception("the start of jobs cannot be estimated")
             return replace(blank, error=described(error))
 
@@ -155,7 +156,7 @@ class Forecasts:
         """Return the answer of a process: fields of a forecast.
 
         The process finds modules where the service finds them, and not in its working directory, in which
-        jobs may be able to write.  It leads a session; at the end all processes in it are killed.
+        jobs may be able to write.  It leads a session; at the end all processes in this session are killed.
         """
         path = [*filter(None, (os.environ.get("PYTHONPATH"),)), *filter(os.path.isabs, sys.path)]
         process = await asyncio.create_subprocess_exec(
@@ -181,7 +182,7 @@ class Forecasts:
 
 
 def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) -> Question:
-    """Return the present of a service as a question for :mod:`.ahead`; `new` is a job without GPUs."""
+    """Return the present state of a service as a question for :mod:`.ahead`; `new` is a job without GPUs."""
     state, now = record.state, record.now()
     jobs = [*state.jobs.values(), *(() if new is None else (new,))]
     profiles = {job.name: job.seen if job.file.elastic else _rigid(job) for job in jobs}
@@ -196,7 +197,7 @@ def question_of(record: ServiceRecord, rounds: LiveRounds, new: LiveJob | None) 
         rounds.policy_name,
         rounds.settings,
         rounds.round_seconds,
-        # The profile of a job is that of its application.
+        # In a scenario, profiles are by application, so every job is its own application.
         Scenario(state.cluster, [replace(job.submission, application=job.name) for job in jobs], profiles),
         present,
         PLAY_SECONDS,

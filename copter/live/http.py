@@ -1,9 +1,9 @@
 """The HTTP interface of the service for users, jobs, monitoring and the page, described by OpenAPI.
 
 Every route except ``/health``, ``/openapi.json`` and the page's files needs ``Authorization: Bearer TOKEN``.
-The token is one of the service's tokens (:mod:`.tokens`), and the run's own for a report.  A body is JSON of
-at most :data:`MOST_BYTES`.  The response to an invalid request is ``{"error": "the reason"}``, and the
-request has no effect.
+The token is one of the service's tokens (:mod:`.tokens`); for a report, it is the run's own token.  A body is
+JSON of at most :data:`MOST_BYTES`.  The response to an invalid request is ``{"error": "the reason"}``, and
+the request has no effect.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-# They describe the tokens for OpenAPI; _token reads the header.
+# These two describe the tokens for OpenAPI; _token reads the header.
 _USER = HTTPBearer(scheme_name="user", description="A token of the service.", auto_error=False)
 _RUN = HTTPBearer(scheme_name="run", description="The token of the run.", auto_error=False)
 
@@ -135,7 +135,7 @@ def make_app(service: Service) -> FastAPI:
 
 
 class _Limited:
-    """Application that refuses bodies that are too large."""
+    """Application that rejects bodies that are too large."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -149,7 +149,7 @@ class _Limited:
         if b"transfer-encoding" in headers:
             answer = _refused(411, "a request with a body needs a content-length", _CLOSE)
         elif length > MOST_BYTES:
-            # The rest of a body that is not much too large is read, so that the client sees the answer.
+            # A body that is not much too large is read to its end, so that the client sees the answer.
             close = _CLOSE if length > _MOST_IGNORED_BYTES else None
             answer = _refused(413, f"the body must have at most {MOST_BYTES} bytes", close)
         await answer(scope, receive, send)
@@ -166,7 +166,7 @@ async def submit(
 
 
 async def dry_run(service: OfService, job: JobFile, author: _Author) -> list[str]:
-    """Check a job as a submission does, and say when it could start; nothing is submitted."""
+    """Check a job as in a submission, and say when it could start; nothing is submitted."""
     checked = service.admission.dry_run(job, author)
     return await would_run(service, checked)
 
@@ -174,7 +174,7 @@ async def dry_run(service: OfService, job: JobFile, author: _Author) -> list[str
 async def why_view(
     service: OfService, name: JobName, wait: Annotated[float, Query(ge=0, le=60)] = 20.0
 ) -> dict[str, Any]:
-    """Return sentences about why a job waits and when it would start, or what it has and since when.
+    """Return sentences about why a job waits and when it would start, or which GPUs it has and since when.
 
     The estimate of its start takes at most `wait` seconds.
     """
@@ -182,7 +182,7 @@ async def why_view(
 
 
 async def cancel(service: OfService, body: Chosen, author: _Author) -> dict[str, list[str]]:
-    """End jobs: all of them, or none if one is refused."""
+    """End jobs: all of them, or none if one of them cannot be ended."""
     return {"names": service.admission.cancel(*body.jobs, author=author)}
 
 
@@ -195,8 +195,8 @@ async def log(
 ) -> Response:
     """Return the output of a run's first node after a number of bytes, or `tail` bytes at its end.
 
-    ``X-Run`` and ``X-Next`` are the next arguments.  ``X-More`` says what may follow the text: text, another
-    run, or none.
+    ``X-Run`` and ``X-Next`` are the arguments `run` and `after` of the next request.  ``X-More`` says what
+    may follow the text: text, another run, or none.
     """
     job = known_job(service.record, name)
     over = job.closed is not None and job.run is None
@@ -240,7 +240,7 @@ async def health(service: OfService, request: Request) -> Response:
     """Return whether the service works; with a token, also the details of the trouble."""
     trouble = service.trouble
     if trouble:
-        # The details may have paths of the service's machine.
+        # The details may contain paths on the service's machine.
         known = service.tokens.author(_token(request)) is not None
         return _refused(503, trouble if known else trouble.partition(":")[0])
     return JSONResponse({"status": "well"})
@@ -306,10 +306,10 @@ _ANSWERS: dict[Any, Any] = {
 
 
 def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int, bool]:
-    """Return the number of a run, a part of its log, where the next part begins, and if a run comes after it.
+    """Return a run's number, a part of its log, the begin of the next part, and whether there is a later run.
 
     `home` has the folders of the job's runs, which the job can write; only regular files are read.  By
-    default, the run is the last one.  A log that is shorter than `after` was cut, and is read from its begin.
+    default, the run is the last one.  A log that is shorter than `after` was cut, and is read from its start.
     With `tail`, the part has at most that many bytes and begins at a line.  Raises RefusedError if there is
     no such run, or its log is missing or not a regular file.
     """
@@ -339,5 +339,5 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
     first = content.find(b"\n") + 1
     skipped = first if begin > after and first < len(content) else 0
     text = decoder.decode(content[skipped:], final=ended and len(content) < _MOST_LOG_BYTES)
-    begun, _ = decoder.getstate()  # the first bytes of a character that is not complete yet
+    begun, _ = decoder.getstate()  # the first bytes of an incomplete character
     return number, text, begin + len(content) - len(begun), number < max(numbers)

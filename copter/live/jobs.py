@@ -1,4 +1,4 @@
-"""A job of a live cluster: the reports of its runs, and the profile that policies get of it.
+"""A job of a live cluster: the reports of its runs, and its profile for policies.
 
 The profile has the throughput that is fitted to the reported step times
 (:mod:`copter.problems.cluster.estimation.learned`), the measured gradient noise, and the duration of
@@ -40,7 +40,7 @@ Three sizes separate the cost of a pass from the cost of each example."""
 _MOST_FITTED = 256
 """Largest number of combinations of nodes, GPUs and local batch whose times are fitted on each type.
 
-A further combination replaces the one whose first report is the oldest."""
+Any further combination replaces the combination whose first report is the oldest."""
 _LARGEST_FACTOR = 32
 """Ratio of the largest batch to the initial one, if the user gives no limit."""
 
@@ -52,7 +52,7 @@ class ActiveRun:
     Attributes
     ----------
     devices : tuple of tuple of int
-        Numbers of its GPUs on each node.
+        Numbers of the run's GPUs on each node.
     launched, told : float
         Times in seconds; `told` is NaN until the run is sent the stop signal.
     running_seconds : float
@@ -66,11 +66,12 @@ class ActiveRun:
     waiting : bool
         True while the run is being started or, according to the backend, has not begun.
     counted, counted_at : float
-        Reports that count against the limit of their rate, and the time of the last of them.
+        Reports that count against the limit of their rate, and the time of the last report.
     waited, stopped : float
-        Last time at which it waited for its nodes, and time at which the backend accepted the stop signal.
+        Last time at which the run waited for its nodes, and time at which the backend accepted the stop
+        signal.
     killed : str
-        Reason for killing it; empty if it is not killed.
+        Reason for killing the run; empty if it is not killed.
     run : Run or None
         The run for the backend.
     """
@@ -95,7 +96,7 @@ class ActiveRun:
 
     @property
     def left(self) -> float:
-        """Time since which it is to end; NaN if it is not."""
+        """Time since which the run must end; NaN if it need not."""
         return self.stopped if math.isnan(self.told) else self.told
 
 
@@ -107,7 +108,7 @@ class LiveJob(Job):
     owner : str
         Name of the token with which the job was submitted.
     index : int or None
-        Number of the job in its array, from 0; None for a job that is not of an array.
+        Number of the job in its array, from 0; None for a job without an array.
     waits_for : set of str
         Jobs that must complete before this one starts.
     eligible_since : float
@@ -133,7 +134,7 @@ class LiveJob(Job):
     ended_gpu_seconds : float
         GPUs of the runs that have ended times their seconds.
     taken_in : Decided or None
-        The round that took away its last GPUs; None if it has GPUs, or a node went out of use.
+        The round that took away the job's last GPUs; None if it has GPUs, or lost them with a node.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class LiveJob(Job):
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
         self.file = file
-        self._types = dict.fromkeys(cluster.names)  # also those that the cluster has no more
+        self._types = dict.fromkeys(cluster.names)  # types that leave the cluster later are kept
         prior = _prior(file, name, self.types)
         super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
         self.owner = ADMIN.name
@@ -196,7 +197,7 @@ class LiveJob(Job):
 
     @property
     def present_seconds(self) -> float:
-        """Time since the launch of the run; 0 without one.  A restart loses the work of a rigid job."""
+        """Time since the launch of the run; 0 without a run.  A restart loses the work of a rigid job."""
         return 0.0 if self.run is None else self._timer.time - self.run.launched
 
     @property
@@ -249,17 +250,17 @@ class LiveJob(Job):
 
     @property
     def target(self) -> Place | None:
-        """Place where the job is to run."""
+        """Place where the job should run; None if it should not run."""
         if self.allocation is None or self.place is None:
             return None
         return self.allocation.type, self.place
 
     def predicted_goodput(self) -> float:
-        """Return the initial steps per second with its allocation; 0 without an allocation."""
+        """Return the steps of the initial batch per second with the present allocation; 0 without one."""
         return 0.0 if self.allocation is None else self.speed(self.allocation)
 
     def copied(self, former: Self | None, timer: Timer) -> Self:
-        """Return the job as it is now for a policy: its `former` copy if there is one, with another timer."""
+        """Return a copy of the job for a policy, with another timer; an earlier copy `former` is reused."""
         shown = copy(self) if former is None else former
         shown.__dict__.update(self.__dict__)
         shown._timer = timer
@@ -296,12 +297,12 @@ class LiveJob(Job):
             self._waits_since = now
 
     def tell(self) -> None:
-        """Note that the run was sent the stop signal."""
+        """Record that the run was sent the stop signal."""
         assert self.run is not None
         self.run.told = self._waits_since = self._timer.time
 
     def end_run(self) -> None:
-        """Note that the run has ended."""
+        """Record that the run has ended."""
         self._run_seconds, self._used_seconds = self.run_seconds, self.used_seconds
         self.run = None
 
@@ -345,7 +346,7 @@ class LiveJob(Job):
     def adapt(self, policy_kind: Kind, cluster: Cluster) -> None:
         """Prepare for a new policy: mark everything to be fitted when the policy is asked.
 
-        `cluster`: the present one, whose types the job can use from now on.
+        `cluster`: the present cluster, whose types the job can use from now on.
         """
         if set(cluster.names) - self._types.keys():
             self._types |= dict.fromkeys(cluster.names)
@@ -375,9 +376,9 @@ class LiveJob(Job):
         return True
 
     def batch(self, place: Place) -> Batch | None:
-        """Return the batch for training on some GPUs, or None for a job that does not adapt.
+        """Return the batch for training on some GPUs, or None for a job without batch sizes.
 
-        Once enough sizes were tried on the type, this is the best batch under the fitted profile.
+        Once enough sizes were tried on the type, the result is the best batch under the fitted profile.
         """
         profile, held = self.seen, Placement(*place).configuration
         if not isinstance(profile, GoodputProfile):
@@ -394,7 +395,7 @@ class LiveJob(Job):
         return Batch(choice.local_batch, choice.accumulation, choice.learning_rate_factor)
 
     def _untried(self, profile: GoodputProfile, held: Configuration, tried: Iterable[int]) -> Batch | None:
-        """Return a local batch within the limits that differs from those that were tried."""
+        """Return a local batch within the limits that has not been tried."""
         limits, gpus = profile.limits, held.gpus
         least = -(-limits.initial // gpus)
         most = min(profile.models[held.type].max_local_batch, limits.largest // gpus)
@@ -422,7 +423,7 @@ def _prior(file: JobFile, name: str, types: Iterable[str]) -> Profile:
         name,
         file.restart_seconds,
         [file.work],
-        [float(initial)],  # until it is measured, assume that twice the batch makes 4/3 of the progress
+        [float(initial)],  # until the noise is measured: twice the batch makes 4/3 of the progress
         {type: TypeModel(NOMINAL, most[type]) for type in types},
         BatchLimits(initial, largest),
         rule=file.rule,

@@ -1,7 +1,7 @@
 """The journal of a live cluster: its events in an SQLite file, in the order in which they took effect.
 
-Rows are only added, never changed.  The events of the jobs that ended first are dropped when too many jobs
-have ended; of these jobs the journal keeps sums by owner.  No number of an event is used twice.  Events
+Rows are added and never changed.  When too many jobs have ended, the events of the jobs that ended first are
+dropped; the journal keeps sums over these jobs by owner.  No number of an event is used twice.  Events
 written with ``durable=True`` are on disk when the call returns (a write-ahead log, ``synchronous=FULL``).
 Reports of jobs are not durable; they wait in memory for the next write. After a restart ``_recover`` in
 :mod:`copter.live.record` reads the journal.
@@ -58,7 +58,7 @@ class LiveJournal(Log):
     """Events in a file, which is created if needed; `last` is the number of the last event.
 
     Raises FileError if the file is damaged or not a journal of copter.  All methods that return events raise
-    it if an event is damaged or of another version of copter; the message has the number of the event.
+    FileError if an event is damaged or of another version of copter; the message has the event's number.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -68,7 +68,7 @@ class LiveJournal(Log):
         self._waiting: list[tuple[int, float, str, str | None, str]] = []
 
     def add(self, *events: Event, durable: bool = True) -> None:
-        """Append events; those that are not `durable` are written with the next durable event."""
+        """Append events; events that are not `durable` are written with the next durable event."""
         before = len(self._waiting), self.last
         for event in events:
             self.last += 1
@@ -80,7 +80,7 @@ class LiveJournal(Log):
         if durable and self._waiting:
             try:
                 self.flush()
-            except sqlite3.Error:  # the disk is full: drop the new events, keep the others
+            except sqlite3.Error:  # the disk may be full: drop the new events, and keep the earlier ones
                 del self._waiting[before[0] :]
                 self.last = before[1]
                 raise
@@ -103,8 +103,8 @@ class LiveJournal(Log):
     def history(self) -> Iterator[tuple[int, Event]]:
         """Yield the events from which the state follows, in order.
 
-        Left out are notes, reports of ended jobs before the last one, and rounds that changed no places,
-        except for the last one and the last one without an error.
+        Left out are notes, all reports of an ended job but the last, and rounds that changed no places,
+        except for the last round and the last round without an error.
         """
         round = "SELECT max(id) FROM events WHERE kind = 'Decided'"
         last = "SELECT max(id) FROM events WHERE job = one.job AND kind = 'Reported'"
@@ -125,11 +125,11 @@ class LiveJournal(Log):
         return ((row[0], self._event(row)) for row in self._rows(query, values))
 
     def dropped(self) -> list[tuple[str, str, int, float]]:
-        """Return owner and ending of the jobs that were dropped, with their number and their GPU seconds."""
+        """Return rows of owner, ending, number and GPU seconds of the jobs that were dropped."""
         return list(self._rows("SELECT owner, ending, jobs, gpu_seconds FROM dropped"))
 
     def drop(self, job: str, owner: str, ending: Ending, gpu_seconds: float) -> None:
-        """Remove the events of a job that has ended, and add it to the sums."""
+        """Remove the events of a job that has ended, and add the job to the sums."""
         if self._waiting:
             self.flush()
         with self.writing():
@@ -181,7 +181,7 @@ class LiveJournal(Log):
         try:
             yield from self.database.execute(query, values)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):  # the file may be well, and the disk not
+            if isinstance(error, sqlite3.OperationalError):  # the cause may be the disk, not the file
                 raise
             raise FileError(self.path, f"is damaged: {error}") from error
 
@@ -207,7 +207,7 @@ class LiveJournal(Log):
         return FileError(self.path, f"event {number} ({kind}): {said}")
 
     def close(self) -> None:
-        """Write the events that wait in memory, and close the file; it is closed also if that fails."""
+        """Write the events that wait in memory, and close the file, also if the write fails."""
         try:
             if self._waiting:
                 self.flush()

@@ -1,11 +1,11 @@
-"""The tick of a service, which compares the place of each job with the place of its run and makes them equal.
+"""The tick of a service: it compares the place of each job with that of its run, and makes them equal.
 
 The launcher stops a run in the wrong place, kills a run that does not end in time, and launches a job without
 a run as soon as its GPUs are free.  The comparison needs the state only, so the next tick repairs the effects
 of a crash, a lost node or a kill between two steps.
 
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
-complete when its present run ends with exit code 0; the outcome of its former runs has no effect.
+complete when its present run ends with exit code 0; the outcomes of earlier runs have no effect.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from copter.live.untrusted import UntrustedFileError, blamed_on, check_shared
 _log = logging.getLogger("copter.live")
 
 CHECKPOINTS, WORK = "checkpoints", "work"
-"""Folders of a job: of its checkpoints, and its working directory by default."""
+"""Folders of a job: the folder of its checkpoints, and its default working directory."""
 INDEX = "COPTER_ARRAY_INDEX"
 """Variable of the jobs of an array with the number of the job."""
 _HANGING_SECONDS = 60.0
 """Seconds without an answer or the end of a tick after which the backend counts as hanging."""
 _PRUNE_SECONDS = 0.2
-"""Seconds of a tick after which no further ended job is dropped."""
+"""Seconds in a tick for dropping ended jobs; the remaining ones wait for the next tick."""
 _MOST_LOSSES = 20
 """Consecutive runs that may be lost before a job is given up."""
 _T = TypeVar("_T")
@@ -52,7 +52,7 @@ class Launcher:
     """The runs of a service.
 
     Runs report to `url` with tokens that are derived from the service's `token`.  `silent` is the error of
-    the last tick; empty without an error.
+    the backend in the last tick; empty if there was none.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Launcher:
         states = await self._ask(self._backend.states, [run for _, _, run in asked])
         for job, active, run in asked:
             state = states[run.id]
-            if job.run is not active:  # it has changed during the call above
+            if job.run is not active:  # the run has changed during the call above
                 continue
             active.waiting = state.waiting
             if state.waiting:
@@ -156,13 +156,13 @@ class Launcher:
                     continue
                 if job.closed is None and (reason := _used_up(job)):
                     with suppress(sqlite3.Error):  # the run must also end if its end cannot be written
-                        # As for a job that was cancelled, its run is stopped, then killed.
+                        # As after a cancellation, the run is stopped, then killed.
                         now = self._record.now()
                         self._record.write(Closed(time=now, job=job.name, ending="failed", reason=reason))
                 await self._end_if_wanted(job, active, run)
             except sqlite3.Error:  # the record has the reason; other runs may still need to be killed
                 continue
-            except UntrustedFileError as error:  # it concerns the folder of this run only
+            except UntrustedFileError as error:  # the error concerns the folder of this run only
                 active.killed = active.killed or str(error)
                 await self._ask(self._backend.kill, run)
 
@@ -196,7 +196,7 @@ class Launcher:
         return ""
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
-        """Write that a run ended and, in the same transaction, that its job ended if it did."""
+        """Write that a run ended and, if its job ends with it, in the same transaction the end of the job."""
         assert state.outcome is not None
         outcome, reason = state.outcome, state.reason
         if run.killed and outcome in ("lost", "failed"):
@@ -218,7 +218,7 @@ class Launcher:
             self._record.write(ended, Closed(time=ended.time, job=job.name, ending=ending, reason=why))
 
     def _ending(self, job: LiveJob, ended: Ended) -> tuple[Ending | None, str]:
-        """Return how a job ends with its run, and why; None if it does not."""
+        """Return how a job ends with its run, and why; None if the job does not end."""
         if ended.outcome == "completed":
             return "completed", ""
         if limit := _used_up(job):
@@ -231,7 +231,7 @@ class Launcher:
         return None, ""
 
     async def _prune(self) -> None:
-        """Drop the jobs that ended first, with their folders; go on in the next tick if that takes long."""
+        """Drop the jobs that ended first, with their folders; after some time, continue in the next tick."""
         end, keep = time.monotonic() + _PRUNE_SECONDS, self._file.keep_jobs
         while time.monotonic() < end and (gone := self._record.oldest(keep)) is not None:
             await self._ask(_remove, self._jobs / gone)
@@ -280,7 +280,7 @@ class Launcher:
                 active.batch = job.batch(active.place)
                 run = replace(run, training=asdict(self._plan(job, active)))
             await self._ask(_begin, self._backend, run)
-        except BackendError as error:  # the next tick finds the run lost, unless the backend has it
+        except BackendError as error:  # the next tick finds that the run is lost, unless the backend has it
             self._record.note(f"run {active.number} was not started: {error}", job.name)
         except Exception as error:  # an error of this job must not end the service
             _log.exception("job %s", job.name)

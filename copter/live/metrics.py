@@ -26,7 +26,7 @@ _STATUSES = ("queued", "starting", "running", "stopping")
 
 
 class ServiceMetrics:
-    """Metrics of a service; `rounds` are observed since its start, the others follow from its record.
+    """Metrics of a service; `rounds` are observed since its start, all other metrics follow from its record.
 
     ================================== ========= =======================================================
     copter_live_jobs                   gauge     jobs that have not ended, by ``status``
@@ -34,8 +34,7 @@ class ServiceMetrics:
     copter_live_gpu_seconds_total      counter   GPUs of ended runs times their seconds, by ``owner``
     copter_live_gpus                   gauge     GPUs in use by ``type`` and ``state``: there, given, busy
     copter_live_nodes_unusable         gauge     nodes that do not work or are drained, by ``type``
-    copter_live_round_seconds          histogram seconds from the call of the policy to its decision in the
-    journal
+    copter_live_round_seconds          histogram seconds from a call of the policy to its written decision
     copter_live_round_gap              gauge     certified gap of the last round's program, if it has one
     copter_live_goodput                gauge     predicted, of all running jobs, in initial batches per second
     copter_live_runs_ended_total       counter   runs that ended, by ``outcome``

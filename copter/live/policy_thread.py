@@ -1,10 +1,10 @@
-"""Calls of the code of a policy, each in a thread of its own, whatever that code does.
+"""Calls of the code of a policy, each in its own thread, so that the service survives what this code does.
 
 A policy is code of other authors.  It may raise any exception, and it may never return.  Every exception,
-also SystemExit and CancelledError, becomes a :class:`PolicyFailedError` of the caller.  A call that takes too
-long is abandoned: the thread is a daemon thread, so the process can end, and a late result is ignored.  A
-policy that ends the process itself (``os._exit``), or that never releases Python's global lock, cannot be
-contained.
+including SystemExit and CancelledError, becomes a :class:`PolicyFailedError` of the caller.  A call that
+takes too long is abandoned: the thread is a daemon thread, so the process can end, and a late result is
+ignored.  A policy that ends the process itself (``os._exit``), or that never releases Python's global lock,
+cannot be contained.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from copter.errors import CopterError
 from copter.live.untrusted import words
 
 NO_DECISION = "no decision"
-"""Begin of the message about a policy that did not return in time."""
+"""Beginning of the message about a policy that did not return in time."""
 THREAD = "policy"
 """Name of the threads."""
 _log = logging.getLogger("copter.live")
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class PolicyFailedError(CopterError, RuntimeError):
-    """The code of a policy raised an exception, which the message names."""
+    """The code of a policy raised an exception; the message names the exception."""
 
 
 class PolicySilentError(PolicyFailedError):
@@ -37,14 +37,14 @@ class PolicySilentError(PolicyFailedError):
 
 
 async def call_policy(function: Callable[[], _T], seconds: float) -> _T:
-    """Return the result of a function of a policy; no other one must be called in the meantime.
+    """Return the result of a function of a policy; no other function must be called in the meantime.
 
     Raises
     ------
     PolicyFailedError
-        The function raised an exception.
+        If the function raises an exception.
     PolicySilentError
-        The function did not return within `seconds`.  It may still be running.
+        If the function does not return within `seconds`.  It may still be running.
     """
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[_T] = loop.create_future()

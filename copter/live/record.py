@@ -1,4 +1,4 @@
-"""The journal of a service and the state that follows from it; both are changed only here.
+"""The journal of a service and the state that follows from it; only this module changes them.
 
 An event is in the journal before it is applied to the state.
 """
@@ -36,10 +36,10 @@ from copter.live.metrics import ServiceMetrics
 _log = logging.getLogger("copter.live")
 
 _CHANGES = (Submitted, Closed, NodesChanged, Drained)
-"""Events after which a policy may decide otherwise."""
+"""Events after which a policy may decide differently."""
 _KEPT_NOTES = 100
 _NOTED_SECONDS = 1.0
-"""Least number of seconds by which the clock was set back for a note."""
+"""If the clock was set back by at least this many seconds, there is a note."""
 
 
 class ServiceRecord:
@@ -65,7 +65,7 @@ class ServiceRecord:
     def now(self) -> float:
         """Return the seconds since the service first began, to which the timer of the state is set.
 
-        They are never less than the time of the last event.
+        The result is never less than the time of the last event.
         """
         timer = self.state.timer
         timer.time = max(self.clock() - self.began + self._offset, timer.time)
@@ -74,9 +74,9 @@ class ServiceRecord:
     def write(self, *events: Event, durable: bool = True) -> None:
         """Write events to the journal and apply them.
 
-        If a job ends otherwise than completed, the events that cancel its dependents are written with it.
-        Raises sqlite3.Error if they cannot be written, because the disk is full for example.  Then they have
-        no effect.
+        If a job ends without being completed, the events that cancel its dependents are written as well.
+        Raises sqlite3.Error if the events cannot be written, for example because the disk is full.  Then they
+        have no effect.
         """
         events = (*events, *self._cancelled_with(events))
         with self._writing():
@@ -87,7 +87,7 @@ class ServiceRecord:
             self._apply(event)
 
     def _cancelled_with(self, events: Iterable[Event]) -> list[Closed]:
-        """Return the ends of the jobs that were to start after jobs that end in some events."""
+        """Return the cancellations of the jobs that wait for jobs which some events end."""
         causes = [event for event in events if isinstance(event, Closed) and event.ending != "completed"]
         closed, found = {event.job for event in events if isinstance(event, Closed)}, []
         for cause in causes:  # the list grows
@@ -106,7 +106,7 @@ class ServiceRecord:
         self.journal.add(self.notes[-1], durable=False)
 
     def try_again(self) -> None:
-        """If the journal could not be written, write what waits in memory, with a note."""
+        """If the journal could not be written, write the events that wait in memory, with a note."""
         if not self.trouble:
             return
         note = Noted(time=self.now(), text=f"the journal is written again; before: {self.trouble}")
@@ -127,12 +127,12 @@ class ServiceRecord:
             raise
 
     def oldest(self, keep: int) -> str | None:
-        """Return the job that ended first; None if at most `keep` jobs have ended, or its run has not."""
+        """Return the job that ended first; None if at most `keep` jobs have ended, or if its run goes on."""
         first = next(iter(self.state.ended), None) if len(self.state.ended) > keep else None
         return None if first in self.state.leftover else first
 
     def drop_oldest(self) -> None:
-        """Drop the job that ended first; its number and GPU seconds stay as sums by owner."""
+        """Drop the job that ended first; it still counts in the sums of jobs and GPU seconds by owner."""
         name, job = next(iter(self.state.ended.items()))
         assert job.closed is not None
         with self._writing():
@@ -173,7 +173,7 @@ class ServiceRecord:
             raise ValueError(f"run {event.number} of job {event.job!r} was not launched before")
 
     def _apply(self, event: Event, *, learn: bool = True) -> None:
-        """Make the state follow from an event; see :meth:`LiveCluster.apply` for `learn`."""
+        """Apply an event to the state; see :meth:`LiveCluster.apply` for `learn`."""
         self.state.apply(event, learn=learn)
         if isinstance(event, _CHANGES):
             self.changed.set()

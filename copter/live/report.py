@@ -12,7 +12,7 @@ with extra("live"):
     from pydantic import Field
 
 _MOST_TIMES = 64
-"""Largest number of times of steps in a report.
+"""Largest number of step times in a report.
 
 A run reports one time for each local batch that it used since its last report."""
 _Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]

@@ -3,11 +3,11 @@
 A policy with rounds is asked at the end of each round.  If the service was started with `soon_seconds`, the
 policy is also asked earlier, after an event.  A policy without rounds is asked after an event, or at the time
 that it requested.  The policy decides in its own thread, with copies of the jobs as they were when it was
-asked.  Meanwhile jobs run, report, arrive and end.
+asked.  During the decision, jobs run, report, arrive and end.
 
 A decision has a deadline.  After an exception of the policy, and after the deadline, all jobs keep their
-places and a new policy replaces the former one.  The same happens if the journal cannot be written, because
-the policy then has made a decision that does not count.
+places and a new policy replaces the present one.  The policy is also replaced if the journal cannot be
+written, because it has then made a decision that does not count.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SHORTEST_GAP = 0.2
 _AGAIN_SECONDS = 5.0
 """Seconds until a policy without rounds is asked again after it failed."""
 _LEAST_DECISION_SECONDS, _DECISION_ROUNDS = 60.0, 10.0
-"""Default deadline of a decision: these seconds or, if that is longer, so many rounds."""
+"""Default deadline of a decision: this many seconds or this many rounds, whichever is longer."""
 _CLOSE_SECONDS = 1.0
 """Longest time in seconds for which the end of the service waits for the policy."""
 _T = TypeVar("_T")
@@ -59,11 +59,11 @@ _T = TypeVar("_T")
 class LiveRounds:
     """The rounds of a policy on a live cluster.
 
-    `deciding` is true while the policy makes a decision.  `trouble` is the reason why its last call made
-    none; empty if it made one.  `unplaced` has the jobs to which the policy gave GPUs in its last decision,
-    without nodes for them; empty after a restart.
+    `deciding` is true while the policy makes a decision.  `trouble` is the reason why the last call of the
+    policy made no decision; empty if it made a decision.  `unplaced` has the jobs to which the policy gave
+    GPUs in its last decision, but for which no nodes were found; empty after a restart.
     `policy_name` and `settings` are those with which the policy was chosen.  `next_round` is the time at
-    which the next round begins, unless an event starts one earlier; minus infinity for a policy without
+    which the next round begins, unless an event starts a round earlier; minus infinity for a policy without
     rounds.
     """
 
@@ -80,7 +80,7 @@ class LiveRounds:
         self._record = record
         self.policy_name, self.settings, self._given_seconds = policy, dict(settings), round_seconds
         self._soon = soon_seconds
-        self._turn = asyncio.Lock()  # of the calls of the policy
+        self._turn = asyncio.Lock()  # held during a call of the policy
         self.deciding, self.trouble = False, ""
         self.unplaced: frozenset[str] = frozenset()
         self.next_round = -math.inf
@@ -90,7 +90,7 @@ class LiveRounds:
 
     @property
     def policy(self) -> Policy:
-        """The present policy; it is replaced after it failed."""
+        """The present policy; after a failure, a new policy replaces it."""
         return self._rounds.policy
 
     @property
@@ -114,14 +114,14 @@ class LiveRounds:
             self.next_round = -math.inf if step is None else record.now() + step
             if record.state.eligible:
                 wakes = await self.ask()
-                await looked()  # a policy that takes longer than a round is not asked before that
+                await looked()  # a policy that takes longer than a round is not asked again before that
             if step is None:
                 await self._until(loop.time() + wakes - record.now(), loop.time() + _SHORTEST_GAP)
             else:
                 await self._until(begin + step, None if self._soon is None else begin + self._soon)
 
     async def _until(self, end: float, soon: float | None) -> None:
-        """Wait until a time of the event loop; if `soon` is given, only until an event then or later."""
+        """Wait until a time of the event loop; with `soon`, end at an event, but not before `soon`."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(end if math.isfinite(end) else None):
                 if soon is None:
@@ -131,7 +131,7 @@ class LiveRounds:
                 self._record.changed.clear()
 
     async def _warm_up(self) -> None:
-        """Let the policy import its modules in its thread, while the service answers already."""
+        """Let the policy import its modules in its thread, while the service already answers requests."""
         policy = self.policy
         if isinstance(policy, WarmsUp):
             try:
@@ -141,7 +141,7 @@ class LiveRounds:
                 self._record.note(f"the policy cannot warm up: {failed}; a new policy replaces it")
 
     async def ask(self) -> float:
-        """Ask the policy and write its decision; return when the policy wants to be asked again.
+        """Ask the policy and write its decision; return the time at which it requests the next call.
 
         If the journal cannot be written, nothing changes, and a new policy is asked later.
         """
@@ -150,13 +150,13 @@ class LiveRounds:
         try:
             if not self._lost or await self._replace():
                 return await self._round()
-        except sqlite3.Error:  # the record has the reason; as if this round had not been
+        except sqlite3.Error:  # the record has the reason; undo the effects of this round
             timer.contention, timer.weight = sums
             self._lost = True
         return self._record.now() + _AGAIN_SECONDS
 
     async def _round(self) -> float:
-        """Ask the policy and write its decision; return when the policy wants to be asked again."""
+        """Ask the policy and write its decision; return the time at which it requests the next call."""
         record, state, began = self._record, self._record.state, time.perf_counter()
         for job in state.eligible.values():
             if job.learn():  # reports that were read from the journal
@@ -192,7 +192,7 @@ class LiveRounds:
         record.write(decided)
         if error:
             record.note(f"round {now.index}: {error}; a new policy replaces the one that failed")
-            self._lost = True  # and so is the state of the policy
+            self._lost = True  # the state of the policy cannot be trusted any more
             await self._replace()
             return record.now() + _AGAIN_SECONDS
         record.metrics.rounds.observe(decided.seconds)
@@ -202,7 +202,7 @@ class LiveRounds:
         return wakes
 
     async def explain(self, job: str) -> list[str]:
-        """Return the policy's sentences about a job in its last round; empty while it decides.
+        """Return the policy's sentences about a job in its last round; none while the policy decides.
 
         Raises PolicyFailedError if the policy fails.
         """
@@ -212,13 +212,13 @@ class LiveRounds:
         return await self._call(lambda: [words(str(one), MOST_SENTENCE) for one in policy.why(job)])
 
     def close(self) -> None:
-        """Wait for calls of the policy, only for a moment, because they may never return."""
+        """Wait for calls of the policy, but only for a moment, because they may never return."""
         for thread in threading.enumerate():
             if thread.name == THREAD:
                 thread.join(_CLOSE_SECONDS)
 
     async def _answer(self, now: ClusterState) -> tuple[Decision, dict[str, float], float]:
-        """Return the policy's decision, its finite figures, and when it wants to be asked again.
+        """Return the policy's decision, its finite figures, and the time of the next call that it requests.
 
         Raises PolicyFailedError if the policy failed.
         """
@@ -233,9 +233,9 @@ class LiveRounds:
         return await self._call(answer)
 
     async def _call(self, function: Callable[[], _T]) -> _T:
-        """Call the code of the policy, when earlier calls have returned; the policy is lost if it is silent.
+        """Call the code of the policy after earlier calls have returned.
 
-        The calls that wait for one that does not return fail with it.
+        If a call does not return in time, the policy is replaced, and calls that wait for this call fail.
         """
         turn = self._turn
         try:
@@ -281,7 +281,7 @@ class LiveRounds:
         self._copies, self._cluster = {}, rounds.world.cluster.copy()
 
     def _copied(self, now: ClusterState) -> ClusterState:
-        """Return the input of the policy with copies, which nothing changes until the next round.
+        """Return the input of the policy with copies of the jobs, which do not change until the next round.
 
         A job has the same copy in all rounds of a policy.
         """
@@ -297,7 +297,7 @@ class LiveRounds:
 
 
 def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> ClusterRounds[LiveJob]:
-    """Make the rounds of a policy on a live or a recorded cluster; default length: the policy's own."""
+    """Make the rounds of a policy on a live or a recorded cluster; None for the policy's own length."""
     return ClusterRounds(
         policy,
         EligibleJobs(state),

@@ -6,7 +6,7 @@
 - :mod:`.rounds` asks the policy, and writes its decisions;
 - :mod:`.forecast` plays the policy ahead when asked when a job will start;
 - :mod:`.launcher` launches, stops and kills runs in each tick, until they are where the policy put them;
-- :mod:`.record` has the journal and the state that follows from it, which the others share.
+- :mod:`.record` has the journal and the state that follows from it, which the other parts share.
 
 Rounds and ticks run concurrently in one event loop.
 """
@@ -73,7 +73,7 @@ class Service:
     token : str
         The generated token.
     tokens : Tokens
-        This token and those of the file.
+        The generated token and those of the file.
     record : ServiceRecord
         Journal and state.
     admission : Admission
@@ -179,9 +179,9 @@ def _journal(folder: Path) -> LiveJournal:
 
 
 def _check_folders(record: ServiceRecord, jobs: Path) -> None:
-    """Raise FileError if a job has a folder, and the journal does not know it.
+    """Raise FileError if there is a folder of a job that the journal does not have.
 
-    Then the journal is a copy from before the start of the job, or has lost its end.
+    In this case the journal is a copy from before the start of the job, or has lost its last events.
     """
     names = sorted(os.listdir(jobs)) if jobs.exists() else []
     unknown = [name for name in names if record.state.find(name) is None]
@@ -194,6 +194,6 @@ def _check_folders(record: ServiceRecord, jobs: Path) -> None:
 
 
 def steady_clock() -> Callable[[], float]:
-    """Return a clock that starts with the system's time and does not follow changes of it."""
+    """Return a clock that starts with the system's time and does not follow later changes of that time."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset

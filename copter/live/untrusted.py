@@ -1,8 +1,8 @@
 """Files that a job can write, read as untrusted: regular files only, of bounded size, without blocking.
 
 A job runs as the user of the service, so it can write into the folders of its runs.  It may replace a file
-by a FIFO, a socket, a folder or a symbolic link, or by a file that is huge, deeply nested or not text.  All
-of these raise :class:`UntrustedFileError`, which affects that run only.
+by a FIFO, a socket, a folder or a symbolic link, or by a file that is huge, deeply nested or not text.  In
+all these cases, reading raises :class:`UntrustedFileError`, which affects that run only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_RECORD_BYTES = 64 * 1024
 MOST_WORDS, MOST_SENTENCE = 500, 10_000
 """Largest numbers of characters of a job's text in a reason, and of a policy's sentence about a job."""
 _BELOW = 4
-"""Number of folders from the service's own to a run's: ``jobs/NAME/runs/NUMBER``.  None may be a link."""
+"""Number of folders below the service's, down to a run's: ``jobs/NAME/runs/NUMBER``.  None may be a link."""
 _THE_JOBS = frozenset(
     (errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
     + (errno.ENOTDIR, errno.ENXIO, errno.EPERM)
@@ -38,14 +38,14 @@ class UntrustedFileError(CopterError, OSError):
 
 
 class SharedFolderError(CopterError, OSError):
-    """The folder of all jobs cannot be entered, which is no fault of the job whose file was wanted."""
+    """The folder of all jobs cannot be entered; the job whose file was to be read did not cause this."""
 
 
 @contextmanager
 def blamed_on(path: Path) -> Iterator[None]:
     """Turn errors that the contents of a run's folder cause into an UntrustedFileError with the path.
 
-    A missing file stays a FileNotFoundError, and an error of the machine an OSError.
+    A missing file still raises FileNotFoundError, and an error of the machine OSError.
     """
     try:
         yield
@@ -117,14 +117,14 @@ def open_to_append(path: Path) -> int:
 
 
 def words(text: str, most: int = MOST_WORDS) -> str:
-    """Return a text of a job or a policy as one printable line, of at most `most` of its characters."""
+    """Return a text of a job or a policy as one printable line; the text is cut to `most` characters."""
     cut = text if len(text) <= most else f"{text[:most]}..."
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
 
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """Open a run's folder, or one above it; fail if a folder below the service's is a link.
+    """Open a run's folder, or a folder above it; fail if a folder below the service's folder is a link.
 
     Raises SharedFolderError if the folder of all jobs cannot be entered.
     """
@@ -150,7 +150,7 @@ def check_shared(folder: Path) -> None:
         os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except PermissionError as error:
         raise SharedFolderError(f"{folder}: {os.strerror(error.errno or 0).lower()}") from None
-    except OSError:  # it does not exist, or is no folder: the caller finds out
+    except OSError:  # the folder does not exist, or is not a folder: the caller finds out
         return
 
 

@@ -1,4 +1,4 @@
-"""Jobs, nodes and the use by owners as plain dictionaries, for HTTP and the page.
+"""Jobs, nodes and usage by owner as plain dictionaries, for HTTP and the page.
 
 The functions are coroutines, because only the event loop may read the state.
 """
@@ -66,7 +66,7 @@ def _job(job: LiveJob) -> dict[str, Any]:
 
 
 async def job_view(service: OfService, name: JobName) -> dict[str, Any]:
-    """Return the view of a job with its runs; raises RefusedError if there is no such job."""
+    """Return the view of a job with its runs; raise RefusedError if there is no such job."""
     job = known_job(service.record, name)
     runs: dict[int, dict[str, Any]] = {}
     for kind in ("Launched", "Told", "Ended"):  # the reports of a job may be many

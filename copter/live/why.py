@@ -1,8 +1,8 @@
 """Reasons why a job waits or has its GPUs: sentences about its state, the free GPUs and the last rounds.
 
-Every sentence follows from the state of the service and its journal alone, except for the one about the
+Every sentence follows from the state of the service and its journal alone, except for the sentence about the
 start of a queued job, which is an estimate (:mod:`.forecast`).  Sentences of the policy itself come from the
-policy's method ``why`` if it has one (:class:`copter.problems.cluster.policy.Explains`).
+policy's method ``why`` if it has this method (:class:`copter.problems.cluster.policy.Explains`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from copter.problems.cluster.rounds import can_run
 _MOST_NAMES = 5
 """Number of jobs that a sentence names."""
 _SOON_SECONDS = 0.5
-"""Seconds until a start below which it is now."""
+"""A job that starts within this number of seconds starts now in the sentences."""
 
 
 async def why(service: Service, name: str, *, seconds: float = 0.0) -> dict[str, Any]:
@@ -35,7 +35,7 @@ async def why(service: Service, name: str, *, seconds: float = 0.0) -> dict[str,
     `position` is the number of the job among the queued jobs in the order of their submission, from 1; None
     for a job that is not queued, or waits for other jobs. `starts` is the estimated time at which a queued
     job starts, in seconds since the service first began; None for other jobs, or if it is unknown. `policy`
-    has the sentences of the policy about its last round. They are empty while it decides.
+    has the sentences of the policy about its last round; empty while the policy decides.
 
     `seconds` is the longest wait for an estimate.
 
@@ -59,7 +59,7 @@ async def why(service: Service, name: str, *, seconds: float = 0.0) -> dict[str,
     if job.closed is None:
         try:
             policy = await rounds.explain(name)
-        except PolicyFailedError as error:  # it must not hide what the service knows
+        except PolicyFailedError as error:  # the failure must not hide what the service knows
             sentences.append(f"The policy failed when it was asked why: {error}")
     return answer | {"sentences": sentences, "policy": policy}
 
@@ -143,9 +143,9 @@ def _sentences(service: Service, job: LiveJob) -> Iterator[str]:
 
 
 def _loss(job: LiveJob) -> Iterator[str]:
-    """Yield what took a job's GPUs: a round or a node that went out of use.
+    """Yield a sentence about what took a job's GPUs: a round, or a node that went out of use.
 
-    In a round, the policy gave the job nothing, or GPUs for which there were no nodes.
+    A round takes them if the policy gave the job nothing, or GPUs for which there were no nodes.
     """
     if job.taken_in is not None:
         instead = _names([name for name, place in job.taken_in.places.items() if place is not None])
@@ -182,7 +182,7 @@ def _queued(state: LiveCluster, rounds: LiveRounds, job: LiveJob, now: float) ->
 
 
 def _fit(policy: Policy, state: LiveCluster, job: LiveJob) -> tuple[str, dict[str, int]]:
-    """Return a sentence about the GPUs that a job needs, and the free ones of each type that can run it."""
+    """Return a sentence about the GPUs that a job needs, and the free GPUs of each type that can run it."""
     least, types = job.least_gpus, [type for type in state.cluster.names if type in job.types]
     if not types:
         return "The cluster has none of the types that it may use.", {}

@@ -4,17 +4,17 @@
 
 It imports the standard library only, so that it starts in 20 ms on any node that has Python and sees the
 folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json``; it ends if that file
-exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM, it sends SIGTERM to the
-processes.  If a process fails, the agent ends the others.  At the end it kills all processes of its part
-that are left and writes ``ended-NODE.json``; while the disk is full, it tries again.  If it gets SIGUSR2, it
-kills them at once and writes no file.
+already exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM, it sends SIGTERM to
+the processes.  If a process fails, the agent ends the other processes.  At the end it kills all processes of
+its part that are left and writes ``ended-NODE.json``; while the disk is full, it tries again.  If it gets
+SIGUSR2, it kills the processes of its part at once and writes no file.
 ``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
 more than ``log_bytes`` of run.json.
 
 The processes of a part are the descendants of the agent, and the processes whose environment names the part.
 The agent is a child subreaper, so orphans stay its descendants, also in another session.  If the agent itself
-is killed, the processes that it started die with it, and a backend finds the others by their environment
-(:func:`kill_part`).  A process that cleared its environment before the agent was killed is not found then.
+is killed, the processes that it started die with it, and a backend finds the other processes by their
+environment (:func:`kill_part`), unless a process has cleared its environment.
 
 If the variable COPTER_CGROUP names a cgroup (:mod:`.cgroups`), the agent starts the processes inside it and
 stays outside.  All processes in the cgroup belong to the part, and are killed by one write to a file.
@@ -22,8 +22,8 @@ stays outside.  All processes in the cgroup belong to the part, and are killed b
 The environment of each process has these variables:
 
     COPTER_RUN_FILE                 the path of run.json
-    COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and the number of processes
-    COPTER_LOCAL_RANK               its number on the node
+    COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and the number of these
+    COPTER_LOCAL_RANK               its number among the processes on the node
     COPTER_NODE                     the number of the node in the run
     CUDA_VISIBLE_DEVICES            its GPU, if COPTER_DEVICES lists the GPUs of the run on this node
 """
@@ -54,15 +54,15 @@ CGROUP = "COPTER_CGROUP"
 STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
 SCAN_SECONDS = 0.01
-"""Time between two searches for processes that are left."""
+"""Time between two searches for remaining processes."""
 _KILLED_SECONDS = 2.0
 """Time that :func:`kill_part` waits for the end of the processes that it kills.
 
-A process that waits for a device can take minutes; the next call finds it again."""
+A process that waits for a device can take minutes to end; the next call finds it again."""
 _AGAIN_SECONDS = 1.0
 """Time between two attempts to write how the run ended, on a full disk."""
 _LOG_SECONDS = 1.0
-"""Time between two checks of what the log takes."""
+"""Time between two checks of the size of the log."""
 _KEPT_LOG_BYTES = 1024 * 1024
 """Largest part at the end of a log that stays when the log is cut."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -79,7 +79,7 @@ def main(folder: str, node: int) -> int:
 
     def hand_on(number: int, _: Any) -> None:
         told.append(number)
-        if handing_on.acquire(blocking=False):  # otherwise this interrupts the handler of another signal
+        if handing_on.acquire(blocking=False):  # if not, this call interrupts the handler of another signal
             for process in processes:
                 terminate(process, run["once"])
             handing_on.release()
@@ -181,7 +181,7 @@ def start(
                 stderr=subprocess.STDOUT,
                 preexec_fn=prepare,
             )
-        except subprocess.SubprocessError:  # of `prepare`; it does not have the reason
+        except subprocess.SubprocessError:  # an error in `prepare`, without its reason
             raise OSError(f"a process could not be moved to the cgroup {cgroup}") from None
         yield process
 
@@ -192,7 +192,7 @@ def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
     A shell does not forward signals, so the descendants of a command get the signal too.  For a training job
     only the process itself gets it, because its data loaders are needed until the checkpoint is written.
 
-    Signal handlers call this at any time, so it leaves to :func:`wait` to notice the end of the process.
+    Signal handlers may call this function at any time, so only :func:`wait` collects processes that ended.
     """
     if process.returncode is not None:
         return
@@ -204,7 +204,7 @@ def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
 def part_processes(folder: str, node: int, agent: int | None = None) -> list[int]:
     """Return the numbers of the processes of a node's part that have not ended, without the agent.
 
-    Without the number of a living agent, only the environments of processes tell to which part they belong.
+    Without the number of a living agent, only the environment of a process shows to which part it belongs.
     """
     marks = {os.fsencode(f"COPTER_RUN_FILE={os.path.join(folder, RUN_FILE)}"), f"COPTER_NODE={node}".encode()}
     living = _living()
@@ -213,7 +213,7 @@ def part_processes(folder: str, node: int, agent: int | None = None) -> list[int
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 variables = file.read()
-        except OSError:  # it has ended, or belongs to another user
+        except OSError:  # the process has ended, or belongs to another user
             continue
         if marks.issubset(variables.split(b"\0")):
             found.add(pid)
@@ -251,7 +251,8 @@ def _end_the_rest(folder: str, node: int, cgroup: str) -> None:
 def _kill_once(folder: str, node: int, agent: int | None, cgroup: str) -> bool:
     """Send SIGKILL to the processes of a node's part; return whether there were any.
 
-    Processes outside the cgroup are searched when it is empty, because a search takes long while others fork.
+    Processes outside the cgroup are searched only when the cgroup is empty, because a search takes long while
+    processes in the cgroup fork.
     """
     if kill_cgroup(cgroup):
         return True
@@ -285,7 +286,7 @@ def _read(path: str) -> str:
 
 
 def put(path: str, text: str) -> None:
-    """Write a text to an existing file by one call, as the files of cgroups need it."""
+    """Write a text to an existing file by one call, as the files of cgroups require."""
     handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
     try:
         os.write(handle, text.encode())
@@ -294,7 +295,7 @@ def put(path: str, text: str) -> None:
 
 
 def _living() -> dict[int, int]:
-    """Return the parent of each process of this machine that has not ended, by its number."""
+    """Return the parent of each process of this machine that has not ended, by the process's number."""
     parents = {}
     for name in os.listdir("/proc"):
         if not name.isdecimal():
@@ -354,10 +355,10 @@ def try_to_cut(log: int, most: int) -> None:
 
 
 def cut_log(log: int, most: int) -> None:
-    """Cut a log that takes more than `most` bytes to its last lines, after a line that says so.
+    """Cut a log that takes more than `most` bytes to its last lines, after a line about the cut.
 
-    Processes that append to the log go on behind these lines.  The parts of a file that were never written
-    take nothing.
+    Processes that append to the log continue behind these lines.  Parts of the file that were never written
+    take no space, and do not count.
     """
     found = os.fstat(log)
     if min(found.st_size, 512 * found.st_blocks) <= most:
@@ -381,7 +382,7 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
         if deadline is None:
             gone = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
             if gone is not None and gone.si_pid not in [process.pid for process in processes]:
-                os.waitpid(gone.si_pid, 0)  # a process that another one had left behind
+                os.waitpid(gone.si_pid, 0)  # an orphan that another process left behind
         for rank, process in list(left.items()):
             got = process.poll()
             if got is None:
@@ -417,7 +418,7 @@ def write_when_possible(path: str, content: dict[str, Any]) -> None:
         try:
             write(path, content)
             return
-        except OSError as error:  # nothing is printed, because that may be to the same disk
+        except OSError as error:  # nothing is printed, because the output may be on this disk too
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             time.sleep(_AGAIN_SECONDS)

@@ -76,7 +76,7 @@ class Run:
     devices : tuple of tuple of int
         Numbers of the GPUs on each node, if the backend does not choose them itself.
     once : bool
-        Start one process, on the first node.  Otherwise start one process for each GPU.
+        If true, start one process, on the first node; otherwise start one process for each GPU.
     environment : mapping of str to str
         Variables in addition to the node's own.
     log_bytes : int
@@ -118,9 +118,9 @@ class RunState:
     Attributes
     ----------
     outcome : {"completed", "stopped", "failed", "lost"} or None
-        None while the run waits or runs.  Stopped: it wrote a checkpoint because of a stop signal, or ended
-        as if it had got one; then there is a reason.  Lost: it cannot run any more, and how it ended is
-        unknown.
+        None while the run waits or runs.  A stopped run wrote a checkpoint because of a stop signal, or ended
+        as if it had got such a signal; in the second case there is a reason.  A lost run cannot run any more,
+        and its end is unknown.
     reason : str
         Why the run failed or was lost, as a text for users.
     waiting : bool
@@ -129,7 +129,7 @@ class RunState:
         True if a lost run had begun and may have ended by itself.  False if it never began, or its node
         failed.
     exit_code : int or None
-        Exit code of the first process that failed, of all processes if none did; None if it is unknown.
+        Exit code of the first process that failed; if none failed, of all processes; None if unknown.
     """
 
     outcome: Outcome | None = None
@@ -152,7 +152,7 @@ class Backend(Protocol):
     picks_devices : bool
         True if the backend chooses the GPUs of a run on each node.  Otherwise the run names them.
     notice : str
-        What an operator should know about the backend, for the log at the start; empty if nothing.
+        Information about the backend for the operator, logged at the start; may be empty.
     """
 
     name: str
@@ -187,14 +187,14 @@ def claim(folder: Path, node: int) -> bool:
     The folder of the run is missing after a restore from a backup without the folders of jobs.
     """
     with blamed_on(folder):
-        for above in (folder.parents[2], folder.parents[1]):  # of all jobs, and of the job
+        for above in (folder.parents[2], folder.parents[1]):  # the folder of all jobs, and that of the job
             above.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         return agent.claim(str(folder), node, {})
 
 
 def begun(folder: Path, node: int) -> dict[str, Any] | None:
-    """Return the notes of an agent's start; empty if the part was only claimed, None if it has not begun."""
+    """Return what an agent wrote at its start; empty for a part that was only claimed, None if not begun."""
     return read_record(folder / f"begun-{node}.json", unfinished=True)
 
 
@@ -206,7 +206,7 @@ def has_begun(run: Run) -> bool:
 def ended(folder: Path, node: int) -> RunState | None:
     """Return how an agent's part ended; None if this is not known yet.
 
-    Raises UntrustedFileError if the file is not an agent's.
+    Raises UntrustedFileError if no agent can have written the file.
     """
     path = folder / f"ended-{node}.json"
     outcome = read_record(path)

@@ -26,7 +26,7 @@ _log = logging.getLogger("copter.live")
 
 AUTO, OFF = "auto", "off"
 _REMOVE_SECONDS = 2.0
-"""Time in which the processes of a cgroup that was left must have ended."""
+"""Time that :func:`kill_all` waits for the end of the processes in a cgroup."""
 _MARKS = ("trusted.delegate", "user.delegate")
 """Extended attributes with which systemd marks a cgroup that it has delegated."""
 
@@ -92,7 +92,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     Returns
     -------
     RunCgroups or None
-        None without cgroups.
+        None if runs have no cgroups.
     str
         Folder of the cgroups, or the reason why the service cannot make any.
 
@@ -103,7 +103,7 @@ def find_cgroups(setting: str, service: Path) -> tuple[RunCgroups | None, str]:
     """
     if setting == OFF:
         return None, "runs have no cgroups: the option cgroup is off"
-    folder, why = _own() if setting == AUTO else (Path(str(setting)), "")  # of a file: of any type
+    folder, why = _own() if setting == AUTO else (Path(str(setting)), "")  # a file's value may have any type
     if folder is None:
         return None, f"runs have no cgroups: {why}"
     try:

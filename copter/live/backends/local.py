@@ -1,8 +1,8 @@
-"""Runs as processes of this machine, on slots that simulate GPUs.
+"""Runs as processes of this machine, on slots that are real or simulated GPUs.
 
 Every agent has its own session, so it outlives the service.  The backend identifies an agent by its command
-line, so a service that was killed finds its runs again by their folders.  The job can write the folder of its
-run; where folder and process table differ, the process table counts.
+line, so a service that was killed finds its runs again by their folders.  A job can write to the folder of
+its run; if folder and process table differ, the process table counts.
 
 A run has ended when its agents and all other processes of the run have ended.  If an agent was killed, the
 backend finds the processes that are left by their environment (:func:`.agent.kill_part`), and kills them.
@@ -65,7 +65,7 @@ class LocalBackend:
         self._cgroups, self.notice = find_cgroups(cgroup, folder)
 
     def down(self) -> Mapping[str, str]:
-        """Return no node: all are this machine."""
+        """Return no node, because all nodes are this machine."""
         return {}
 
     def start(self, run: Run) -> None:
@@ -85,7 +85,7 @@ class LocalBackend:
             self._children[run.id, node] = child
 
     def _gpus(self, run: Run, node: int) -> dict[str, str]:
-        """Return the variable with the names of a part's GPUs, whose numbers count those that are visible."""
+        """Return the variable with the names of a part's GPUs; the run numbers the visible GPUs from 0."""
         if not run.devices:
             return {}
         visible, numbers = visible_devices(), run.devices[node]
@@ -124,7 +124,7 @@ class LocalBackend:
         if state.outcome in ("failed", "lost"):  # kill its parts on other nodes too
             self.kill(run)
         nodes = range(len(run.hosts))
-        # An agent leaves processes behind only if it was killed, or if the job wrote the file of its end.
+        # An agent leaves processes behind only if it was killed, or if the job wrote the agent's last file.
         if not all([self._end(run, node) for node in nodes]):
             return RunState()
         for node in nodes:
@@ -155,7 +155,7 @@ class LocalBackend:
         if noted:
             return ended(run.folder, node) or RunState("lost", "its agent was killed", by_itself=True)
         if noted is None and not claim(run.folder, node):
-            return RunState(waiting=True)  # an agent has claimed it in the meantime
+            return RunState(waiting=True)  # an agent has claimed the part in the meantime
         return RunState("lost", "it was ended before it began")
 
     def _agent(self, run: Run, node: int) -> int | None:
@@ -194,7 +194,7 @@ def _is_agent(pid: int, run: Run, node: int) -> bool:
             command = file.read().split(b"\0")  # empty for a process that has ended
         if command[-3:] != [os.fsencode(word) for word in (run.folder, str(node), "")]:
             return False
-        if os.path.basename(command[-4]) != _AGENT:  # its folder is another one after an upgrade
+        if os.path.basename(command[-4]) != _AGENT:  # an upgrade may have moved the agent's folder
             return False
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             users = next(line.split() for line in file if line.startswith("Uid:"))

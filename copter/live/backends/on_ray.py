@@ -2,8 +2,8 @@
 
 A run has a placement group, so it begins on all of its nodes or on none.  The run keeps its GPUs until it has
 ended on all nodes.  Actors and the group are detached and have names, so a service that was killed finds them
-again.  A node's name is the one given to ``ray start --node-name``, or else its address, which Ray then uses
-as the name.  The backend does not use Ray's ids of nodes, because they change when a node restarts.
+again.  A node has the name given to ``ray start --node-name``; without a name, Ray uses the node's address as
+its name.  The backend does not use Ray's ids of nodes, because they change when a node restarts.
 
 Ray itself decides which nodes it adds and removes; this backend does not request any.
 """
@@ -49,7 +49,7 @@ with extra("ray"):
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 _KILL_SECONDS = 3.0
-"""Seconds that an actor has to kill its part of a run; then the actor is killed, and the agent with it."""
+"""Seconds in which an actor must kill its part of a run; then the actor and its agent are killed."""
 _NAMESPACE = "copter"
 
 
@@ -81,7 +81,7 @@ class _Node:
 
     def _end_with_it(self) -> None:
         self._agent.wait()
-        while not agent.kill_part(*self._part, None):  # what an agent that was killed left behind
+        while not agent.kill_part(*self._part, None):  # kill what a killed agent left behind
             pass
         os.kill(os.getpid(), signal.SIGTERM)  # on SIGTERM, a Ray worker shuts down in an orderly way
 
@@ -96,8 +96,8 @@ class RayBackend:
     hosts : sequence of str
         Names of the cluster's nodes in Ray.
     address : str, optional
-        Address of the Ray cluster.  Without one, the backend uses the Ray of this process, or starts one on
-        this machine, which ends with the process together with its runs.
+        Address of the Ray cluster.  Without an address, the backend uses the Ray of this process, or starts
+        Ray on this machine; this Ray and its runs end with the process.
     resources : mapping of str to str
         Name of the Ray resource of a GPU type, if it is not ``GPU``; for example ``TPU``.
     cpus_per_gpu : float
@@ -137,7 +137,7 @@ class RayBackend:
             pass
 
     def down(self) -> Mapping[str, str]:
-        """Return the nodes that Ray lost or never had, with the reason."""
+        """Return the nodes that Ray has lost or never had, with the reason for each."""
         why = {}
         with self._answering():
             nodes = _nodes()
@@ -226,7 +226,7 @@ class RayBackend:
                 self._missing.pop(run.id, None)
                 return RunState(waiting=not has_begun(run))
             elif has_begun(run) and now - self._missing.setdefault(run.id, now) < LATE_SECONDS:
-                return RunState()  # its files may still arrive
+                return RunState()  # files of the run may still arrive
             else:
                 why = "its actor ended or never existed"
                 state = RunState("lost", why, by_itself=has_begun(run))
@@ -271,7 +271,7 @@ class RayBackend:
     def _answering(self) -> Iterator[None]:
         """Connect to Ray if it answers, and disconnect if its head node has ended.
 
-        Ray ends a connected process one minute after the end of its head node, and calls block for as long.
+        Ray ends a connected process one minute after the end of its head node, and calls block until then.
         Therefore the method probes the head node first.
         """
         try:

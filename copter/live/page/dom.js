@@ -1,8 +1,8 @@
 // @ts-check
-// Elements and figures. Whatever the service says becomes text, never markup: jobs, logs and reasons are
-// their users'.
+// Elements and figures. Texts of the service become text, never markup, because jobs, logs and reasons come
+// from users.
 
-/** The element of the page's own HTML that has an id.
+/** Return the element of the page's own HTML that has an id.
  * @param {string} id
  * @returns {any} */
 export function at(id) {
@@ -11,7 +11,7 @@ export function at(id) {
   return found;
 }
 
-/** A new HTML element.
+/** Return a new HTML element.
  * @param {string} tag
  * @param {Record<string, any>} [attributes]
  * @param {(Node | string)[]} children
@@ -23,7 +23,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Give attributes, and touch only those that differ.
+/** Set the attributes of an element that differ.
  * @param {Element} element
  * @param {Record<string, any>} attributes */
 export function set(element, attributes) {
@@ -33,7 +33,7 @@ export function set(element, attributes) {
   }
 }
 
-/** Show a text, and touch nothing if it is there already.
+/** Set the text of an element if it differs.
  * @param {Element} element
  * @param {string} text */
 export function say(element, text) {
@@ -43,8 +43,8 @@ export function say(element, text) {
 /** @type {WeakMap<Element, Map<string, any>>} */
 const known = new WeakMap();
 
-/** Let the children of an element be those of a list. Who was there stays the same element, so that focus,
- * selection and scrolling stay, too.
+/** Make the children of an element match a list. The elements of known items are kept, so that focus,
+ * selection and scroll positions remain.
  * @template T
  * @param {Element} parent
  * @param {T[]} items
@@ -72,7 +72,7 @@ export function keyed(parent, items, key, make, update) {
 
 const three = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
-/** Three digits of a number.
+/** Format a number with three digits.
  * @param {number | null | undefined} value */
 export function number(value) {
   if (value === null || value === undefined) return "–";
@@ -80,13 +80,13 @@ export function number(value) {
   return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(1) : three.format(value);
 }
 
-/** A whole number.
+/** Format a whole number.
  * @param {number | null | undefined} value */
 export function count(value) {
   return value === null || value === undefined ? "–" : value.toLocaleString("en");
 }
 
-/** How long something took.
+/** Format a duration.
  * @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
@@ -99,7 +99,7 @@ export function duration(seconds) {
   return hours ? `${hours} h ${pad(minutes)} min` : `${minutes} min ${pad(whole % 60)} s`;
 }
 
-/** The time of day, of seconds since the epoch; with the day if it is another one.
+/** Format seconds since the epoch as the time of day, with the date unless it is today.
  * @param {number} seconds */
 export function clock(seconds) {
   const then = new Date(seconds * 1000);
@@ -110,7 +110,7 @@ export function clock(seconds) {
   return today ? text : `${then.toLocaleDateString("en", { day: "numeric", month: "short" })} ${text}`;
 }
 
-/** A share as percent.
+/** Format a share in percent.
  * @param {number | null} share */
 export function percent(share) {
   return share === null ? "–" : `${Math.floor(share * 100 + 1e-9)} %`;

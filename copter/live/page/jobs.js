@@ -1,5 +1,5 @@
 // @ts-check
-// The table of jobs, and the details of one.
+// The table of jobs, and the details of a job.
 
 import { at, clock, count, duration, h, keyed, number, percent, say, set } from "./dom.js";
 
@@ -14,21 +14,21 @@ export function isOver(job) {
   return OVER.includes(job.status);
 }
 
-/** Seconds from its submission until it was first given GPUs.
+/** Return the seconds from a job's submission until it first got GPUs.
  * @param {any} job
  * @param {number} now */
 function waited(job, now) {
   return (job.started ?? job.finished ?? now) - job.submitted;
 }
 
-/** Seconds from its submission until it was over, or until now.
+/** Return the seconds from a job's submission until it was over, or until now.
  * @param {any} job
  * @param {number} now */
 function age(job, now) {
   return (job.finished ?? now) - job.submitted;
 }
 
-/** The number and the type of its GPUs.
+/** Return the number and the type of a job's GPUs as text.
  * @param {any} job */
 function gpus(job) {
   return job.gpus ? `${job.gpus} × ${job.type}` : "";
@@ -70,12 +70,12 @@ const COLUMNS = [
 
 export class JobTable {
   /** @param {(job: string) => void} open
-   * @param {() => void} again draws it with what is known */
+   * @param {() => void} again draws the table again, from the known data */
   constructor(open, again) {
     this.open = open;
     this.again = again;
     this.rows = MOST_ROWS;
-    /** @type {Column | null} the service's own order if null */
+    /** @type {Column | null} column of the order; null for the service's own order */
     this.by = null;
     this.down = true;
     this.body = at("jobs-body");
@@ -84,7 +84,7 @@ export class JobTable {
     at("filter").addEventListener("input", again);
     this.body.addEventListener("click", (/** @type {MouseEvent} */ event) => {
       const row = /** @type {Element} */ (event.target).closest("tr");
-      // Who marks a name to copy it does not want to open it.
+      // A click that ends the selection of a text does not open the job.
       if (row instanceof HTMLElement && row.dataset.job && !getSelection()?.toString()) open(row.dataset.job);
     });
     this.more = h("button", { class: "quiet" });
@@ -98,7 +98,7 @@ export class JobTable {
   makeHead(column) {
     const button = h("button", { title: column.hint ?? "" }, column.title);
     button.addEventListener("click", () => {
-      // Down, up, and back to the service's order.
+      // Clicks change the order: descending, ascending, the service's own.
       if (this.by !== column) [this.by, this.down] = [column, true];
       else if (this.down) this.down = false;
       else this.by = null;
@@ -123,7 +123,7 @@ export class JobTable {
 
   /** @param {number} found
    * @param {number} shown
-   * @param {number} unread jobs that the service has not told of */
+   * @param {number} unread number of jobs that the service's answer does not contain */
   tellMore(found, shown, unread) {
     const parts = [];
     if (found > shown) parts.push(`${count(shown)} of ${count(found)} shown`);
@@ -135,7 +135,7 @@ export class JobTable {
     this.more.hidden = found <= shown;
   }
 
-  /** Jobs that have all words of the search, in the order that is wanted.
+  /** Return the jobs that match all words of the search, in the chosen order.
    * @param {Store} store */
   find(store) {
     const words = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -199,7 +199,7 @@ function sum(numbers) {
 
 export class Detail {
   /** @param {(job: string) => void} cancel
-   * @param {() => void} ask reads it again, now */
+   * @param {() => void} ask reads the job from the service at once */
   constructor(cancel, ask) {
     this.dialog = at("detail");
     /** @type {string | null} */
@@ -208,7 +208,7 @@ export class Detail {
     at("detail-close").addEventListener("click", () => this.dialog.close());
     at("detail-cancel").addEventListener("click", () => this.name && cancel(this.name));
     this.dialog.addEventListener("close", () => (this.name = null));
-    // Beside the drawer is out of it.
+    // A click outside the drawer closes it.
     this.dialog.addEventListener("click", (/** @type {MouseEvent} */ event) => {
       if (event.target === this.dialog) this.dialog.close();
     });

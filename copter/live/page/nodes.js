@@ -1,5 +1,5 @@
 // @ts-check
-// The table of nodes: what each one has, which jobs are on it, and whether it is in use.
+// The table of nodes: the GPUs of each node, its jobs, and whether it is in use.
 
 import { at, count, h, keyed, say, set } from "./dom.js";
 import { isOver } from "./jobs.js";

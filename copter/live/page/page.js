@@ -1,5 +1,5 @@
 // @ts-check
-// The page: it asks the service again and again, and shows what it says.
+// The page, which asks the service regularly and shows its answers.
 
 import { at, clock, count, duration, h, keyed, number, say, set } from "./dom.js";
 import { Detail, JobTable } from "./jobs.js";
@@ -7,7 +7,7 @@ import { NodeTable } from "./nodes.js";
 import { Store, Trouble, cancelJob, drainNode, findToken, forgetToken, keepToken, readJob, readLog, readWhy } from "./service.js";
 
 const POLL = 2000;
-// A service that is slow to answer is asked less often: a tenth of the time at most is spent on the page.
+// Pause after an answer, as a multiple of its time, so that requests take at most a tenth of the time.
 const REST = 9;
 const LIVE = ["running", "starting", "stopping", "queued"];
 
@@ -16,7 +16,7 @@ const nodes = new NodeTable(open, drain);
 const table = new JobTable(open, draw);
 const detail = new Detail(cancel, () => attempt(refreshDetail));
 
-/** @type {number | null} when the service was first missed, milliseconds */
+/** @type {number | null} time at which the service first did not answer, in milliseconds */
 let away = null;
 let wake = () => {};
 
@@ -36,7 +36,7 @@ async function main() {
   }
 }
 
-/** Do something, and show what goes wrong.
+/** Call a function, and show its error.
  * @param {() => Promise<void>} what */
 async function attempt(what) {
   try {
@@ -96,7 +96,7 @@ function rest(milliseconds) {
   });
 }
 
-/** Nobody asks for a page that nobody looks at. */
+/** Wait until the page is visible, because a hidden page does not ask the service. */
 async function untilSeen() {
   while (document.hidden) {
     await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
@@ -105,7 +105,7 @@ async function untilSeen() {
 
 // ---- what goes wrong -----------------------------------------------------------------------------
 
-/** Ask for the token.
+/** Show the form that asks for the token.
  * @param {string} why */
 function knock(why) {
   if (detail.name) detail.dialog.close();
@@ -137,7 +137,7 @@ function open(job) {
   detail.open(job);
 }
 
-/** Ask before something is done.
+/** Ask the user to confirm an action.
  * @param {string} question
  * @param {string} yes
  * @param {string} no
@@ -173,7 +173,7 @@ async function drain(type, node, back) {
 
 // ---- showing -------------------------------------------------------------------------------------
 
-/** Everything, with what is known. */
+/** Draw the whole page from the known data. */
 function draw() {
   if (!store.cluster || at("all").hidden) return;
   drawHeader();
@@ -253,6 +253,6 @@ at("door").addEventListener("submit", (/** @type {Event} */ event) => {
 });
 at("ask-yes").addEventListener("click", () => at("ask").close("yes"));
 at("ask-no").addEventListener("click", () => at("ask").close("no"));
-// Another address with a token in the same tab.
+// An address with another token was opened in this tab.
 addEventListener("hashchange", () => findToken() && wake());
 main();

@@ -1,12 +1,12 @@
 // @ts-check
-// What the service says.
+// Requests to the service, and its answers.
 
 const TOKEN = "copter-token";
 const MOST_JOBS = 1000;
 const PATIENCE = 20_000;
 const LOG_BYTES = 16_384;
 
-/** The service refused, or does not answer (status 0). */
+/** The service rejected a request, or does not answer (status 0). */
 export class Trouble extends Error {
   /** @param {number} status
    * @param {string} why */
@@ -16,7 +16,8 @@ export class Trouble extends Error {
   }
 }
 
-/** The token, from the address or from before. It leaves the address at once: that is copied and kept. */
+/** Return the token in the address, or else the stored token. It is removed from the address, because
+ * addresses are copied and stored. */
 export function findToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given !== null) {
@@ -38,10 +39,10 @@ export function forgetToken() {
 /** Ask the service.
  * @param {string} path
  * @param {string} [method]
- * @param {object} [body] of a POST
+ * @param {object} [body] of a POST request
  * @returns {Promise<Response>} */
 async function ask(path, method = "GET", body) {
-  // A token goes into a header only as these characters; any other is a wrong one.
+  // A header can contain only these characters, so a token with any other is invalid.
   const token = sessionStorage.getItem(TOKEN) ?? "";
   if (!/^[\x21-\x7e]+$/.test(token)) throw new Trouble(401, "the token is invalid");
   /** @type {RequestInit} */
@@ -60,7 +61,7 @@ async function ask(path, method = "GET", body) {
   try {
     why = String((await answer.json()).error ?? why);
   } catch {
-    // A proxy's own page is no JSON: its status says enough.
+    // The page of a proxy is not JSON; its status is sufficient.
   }
   throw new Trouble(answer.status, why);
 }
@@ -80,14 +81,14 @@ export async function readJob(name) {
   return json(`v1/jobs/${encodeURIComponent(name)}`);
 }
 
-/** Sentences about why a job waits, or what it has; without waiting for the estimate of its start.
+/** Return sentences about why a job waits or which GPUs it has, without waiting for an estimate of its start.
  * @param {string} name
  * @returns {Promise<{position: number | null, sentences: string[], policy: string[]}>} */
 export async function readWhy(name) {
   return json(`v1/jobs/${encodeURIComponent(name)}/why?wait=0`);
 }
 
-/** The end of what a job's last run printed.
+/** Return the end of the output of a job's last run.
  * @param {string} name
  * @returns {Promise<{run: number, text: string}>} */
 export async function readLog(name) {
@@ -107,7 +108,8 @@ export async function drainNode(type, node, back) {
   await ask(`v1/nodes/${encodeURIComponent(type)}/${node}/drain?back=${back}`, "POST");
 }
 
-/** What is known of the service. Times are seconds since it first began; `epoch` of them is seconds since 1970. */
+/** The known state of the service. Its times are in seconds since it first began; `epoch` converts them to
+ * seconds since 1970. */
 export class Store {
   constructor() {
     /** @type {any} */
@@ -126,7 +128,7 @@ export class Store {
     return this.cluster.began + time;
   }
 
-  /** Ask for everything. */
+  /** Read the cluster and the jobs from the service. */
   async refresh() {
     [this.cluster, this.jobs] = await Promise.all([json("v1/cluster"), json(`v1/jobs?ended=true&limit=${MOST_JOBS}`)]);
   }

@@ -1,8 +1,8 @@
 """Checkpoints of a job: files of named arrays in its folder, each written atomically.
 
 ``checkpoint-RUN-STEP.npz`` has numpy's format, is read without pickle, and has checksums of its members.  The
-latest checkpoint is the one of the latest run and, within it, of the latest step.  So a run that counts as
-dead but still writes does not disturb its successor.  If a checkpoint is damaged, the one before is read;
+latest checkpoint is that of the latest run and, within this run, of the latest step.  So a run that counts as
+dead but still writes does not disturb its successor.  If a checkpoint is damaged, the previous one is read;
 therefore two are kept.
 """
 
@@ -46,9 +46,9 @@ class Checkpoints:
                 path.unlink(missing_ok=True)
 
     def latest(self, say: Callable[[str], None]) -> dict[str, NDArray[Any]] | None:
-        """Return the latest intact checkpoint, or None without any; `say` reports damaged ones.
+        """Return the latest intact checkpoint; None if there is no checkpoint; `say` reports damaged ones.
 
-        Raises FileError if all are damaged, because only the user can decide to begin again.
+        Raises FileError if all checkpoints are damaged, because only the user can decide to begin again.
         """
         paths = self._paths()
         for path in paths:
@@ -71,8 +71,8 @@ class CheckpointTimer:
     """A timer that schedules checkpoints so that none is older than `seconds`.
 
     The age of a checkpoint is the time from the state that it saves until the next checkpoint is on disk.  A
-    checkpoint is due if it would be too old after one more step and one more write, each 1.5 times as long as
-    the last one.  So the limit is exceeded only if a step or a write takes longer than that, and
+    checkpoint is due if the last one would be too old after one more step and one more write, each 1.5 times
+    as long as before.  So the limit is exceeded only if a step or a write takes longer than that, and
     only by the difference.  At first, a write is assumed to take a tenth of `seconds`.
     """
 
@@ -84,12 +84,12 @@ class CheckpointTimer:
         self._writing = seconds / 10
 
     def step(self) -> bool:
-        """Note the end of a step; return whether a checkpoint must be written now."""
+        """Record the end of a step; return whether a checkpoint must be written now."""
         now = self._clock()
         took, self._stepped = now - self._stepped, now
         return now - self._held + self._MARGIN * (took + self._writing) >= self._seconds
 
     def written(self, began: float) -> None:
-        """Note that a checkpoint of the state at time `began` is on disk."""
+        """Record that a checkpoint of the state at time `began` is on disk."""
         self._held, self._stepped = began, self._clock()
         self._writing = self._stepped - began

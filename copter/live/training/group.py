@@ -1,10 +1,10 @@
 """The processes of a run on one machine: how they average gradients and agree on the next step.
 
-They form a star of local sockets: the first process (rank 0) listens, and the others connect.  Messages are
-those of :mod:`multiprocessing.connection`, as bytes and never pickled, and only between processes of one
-user. To sum vectors, all processes send them to the first one, which adds them in the order of the ranks
-and sends the sum to all.  So every process has identical bits in every run.  The processes of a run on
-several machines need torch.distributed: see `torch.py`.
+They form a star of local sockets: the first process (rank 0) listens, and the other processes connect.
+Messages are those of :mod:`multiprocessing.connection`, as bytes and never pickled, and only between
+processes of one user. To sum vectors, all processes send them to the first process, which adds them in the
+order of the ranks and sends the sum to all.  So all processes get identical bits, in every run.  The
+processes of a run on several machines need torch.distributed: see `torch.py`.
 
 A process that ends closes its connections, and all others then fail at once.
 """
@@ -30,7 +30,7 @@ from copter.live.backends.agent import identity
 from copter.live.backends.base import begun
 
 SILENCE_SECONDS = 300.0
-"""Seconds for which a process waits for a message of another one, or for its message to be received."""
+"""Seconds for which a process waits for a message of another process, or for its own to be received."""
 _CREDENTIALS = struct.Struct("iII")
 """Process, user and group at the other end of a socket."""
 
@@ -40,13 +40,13 @@ class PeerError(CopterError, RuntimeError):
 
 
 class ProcessGroup:
-    """The processes of a run; `peers` are all others for the first one, and the first one for all others."""
+    """The processes of a run; `peers`: all other processes if this is the first one, else the first one."""
 
     def __init__(self, rank: int = 0, peers: Mapping[int, Connection] | None = None) -> None:
         self.rank, self._peers = rank, dict(sorted((peers or {}).items()))
 
     def spread(self, content: bytes) -> bytes:
-        """Return the content that the first process gives; that of the others is ignored."""
+        """Return the content that the first process gives; other processes' content is ignored."""
         if self.rank:
             with _of_peer(0):
                 return self._peers[0].recv_bytes()
@@ -93,8 +93,8 @@ class ProcessGroup:
 def join(folder: Path, rank: int, ranks: int) -> ProcessGroup:
     """Connect with all other processes of the run that has this folder.
 
-    The service ends a run whose processes do not find each other, because it sends no reports.  Raises
-    PeerError if the first process is on another machine, or belongs to another user.
+    The service ends a run whose processes do not find each other, because such a run sends no reports.
+    Raises PeerError if the first process is on another machine, or belongs to another user.
     """
     if ranks == 1:
         return ProcessGroup()

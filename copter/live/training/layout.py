@@ -13,14 +13,14 @@ Gradient: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 
 
 class GradientLayout:
-    """Positions of the parts of a gradient in its flat vector; all gradients have the shape of the first."""
+    """Positions of the parts of a gradient in its flat vector; all gradients have the shapes of the first."""
 
     def __init__(self, gradient: Gradient) -> None:
         self._named = isinstance(gradient, Mapping)
         self._shapes = {name: array.shape for name, array in _arrays(gradient).items()}
 
     def pack(self, gradient: Gradient) -> NDArray[Any]:
-        """Return a gradient's flat vector, in single precision if all its arrays are, else in double."""
+        """Return a gradient's flat vector; single precision if no array has more, else double."""
         arrays = _arrays(gradient)
         shapes = {name: array.shape for name, array in arrays.items()}
         if shapes != self._shapes or isinstance(gradient, Mapping) != self._named:

@@ -2,8 +2,8 @@
 
 The plan is the ``training`` field of ``run.json``.  Every ``report_seconds`` a run's first process posts a
 report as JSON to ``url``, with the run's own token (``Authorization: Bearer TOKEN``).  The response has
-orders. A report that fails is not repeated, because the next one covers it.  A job without a response for
-``lease_seconds`` writes a checkpoint and ends, because the service may have given its GPUs away.
+orders. A report that fails is not repeated, because the next report includes its contents.  A job without a
+response for ``lease_seconds`` writes a checkpoint and ends, because the service may have given its GPUs away.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TrainingPlan:
     Attributes
     ----------
     url, token : str
-        Address for reports (none are sent if it is empty), and the run's own token.
+        Address for reports (if it is empty, no reports are sent), and the run's own token.
     folder : str
         Folder of the job's checkpoints, the same for all of its runs.
     number : int
@@ -65,7 +65,7 @@ class TrainingPlan:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Return the plan of its fields as they are in ``run.json``."""
+        """Return a plan from its fields in ``run.json``."""
         return cls(**fields | {"batch": Batch(*fields["batch"])})
 
 
@@ -100,8 +100,8 @@ class ProcessPlace:
 class StepTimes:
     """Similar steps since the last report: `local_batch` examples on each GPU in one pass.
 
-    `log_seconds` is the mean logarithm of a step's seconds without accumulation, that is, of its last pass,
-    which synchronises.
+    `log_seconds` is the mean logarithm of the seconds of a step without accumulation, that is, of the last
+    pass, which synchronises.
     """
 
     local_batch: int
@@ -141,7 +141,7 @@ class TrainingReport:
 
 @dataclass(frozen=True)
 class Orders:
-    """Response to a report: the new lease, whether to stop, and a new batch, or None to keep the batch.
+    """Response to a report: the new lease, whether to stop, and a new batch; None keeps the present batch.
 
     A run that is ordered to stop has lost its GPUs.
     """
@@ -152,7 +152,7 @@ class Orders:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Return the orders of a response; raises ValueError, TypeError or KeyError if it has none."""
+        """Return the orders of a response; raise ValueError, TypeError or KeyError if they are invalid."""
         if (batch := fields["batch"]) is not None:
             local_batch, accumulation, factor = batch = Batch(*batch)
             if local_batch < 1 or accumulation < 0 or not 0 < factor < math.inf:

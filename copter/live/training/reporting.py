@@ -1,9 +1,9 @@
-"""Reports to the service, and its orders, in a thread of a run's first process.
+"""Reports to the service, and the service's orders, in a thread of a run's first process.
 
-The training loop only leaves notes here and reads orders, so it never waits for the network.  The times of
-steps are removed from the notes after a report with them was answered; the next report includes those of a
-lost one. The lease runs from the time at which the last answered report was sent.  So it ends here before it
-ends for the service.
+The training loop only leaves notes here and reads orders, so it never waits for the network.  Step times are
+removed from the notes when a report with them has been answered; those of a lost report are in the next one.
+The lease runs from the time at which the last answered report was sent.  So it ends here before it ends for
+the service.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_RIGHT = (403, 404, 409, 410)
 
 
 class Reporter:
-    """Sender of a run's reports; `stop` is true if the service wants the run to end."""
+    """Sender of a run's reports; `stop` is true if the service has ordered the run to end."""
 
     def __init__(
         self, plan: TrainingPlan, report: TrainingReport, clock: Callable[[], float] = time.monotonic
@@ -96,7 +96,7 @@ class Reporter:
             self.post()
 
     def _ask(self, report: TrainingReport) -> Orders:
-        # Import the HTTP client here: only the first process of a run posts, and the others need not load it.
+        # Import the HTTP client here: only the first process of a run posts, so no other needs to load it.
         from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
         url, secure = urlsplit(self._plan.url), self._plan.url.startswith("https:")

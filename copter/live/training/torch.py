@@ -9,9 +9,9 @@
         step.update()
 
 The processes use torch.distributed to find each other, average gradients and agree.  Gradients are averaged
-as one vector once all are computed, by NCCL if the model is on a GPU and otherwise by Gloo.  The gradient
-noise is measured by the norm of that vector and the norms of each process's own gradients.
-DistributedDataParallel averages during the backward pass, which is faster for large models, but does not give
+as one vector when all are computed, by NCCL if the model is on a GPU and otherwise by Gloo.  The gradient
+noise is measured by the norm of this vector and the norms of each process's own gradients.
+DistributedDataParallel averages during the backward pass.  This is faster for large models, but does not give
 a process its own gradient.
 
 The learning rates of all parameter groups are multiplied by the step's factor during the step only, so a
@@ -171,7 +171,7 @@ class TorchTraining(Training):
     Parameters
     ----------
     model : torch.nn.Module
-        Model, on the device on which it is trained.  All processes begin with the first one's parameters.
+        Model, on the device on which it is trained.  All processes begin with the first process's parameters.
     optimizer : torch.optim.Optimizer
         Optimiser of the model's parameters.
     examples, initial_batch, work, seed

@@ -9,17 +9,17 @@
         mean = step.gradient()
         model -= learning_rate * step.learning_rate_factor * mean
 
-If copter starts the script, it runs in one process for each GPU, and the job file's work and initial batch
-replace the arguments.  Otherwise it is one process, and the arguments apply.
+If copter starts the script, the script runs in one process for each GPU, and the job file's work and initial
+batch replace the arguments.  Otherwise the script is one process, and the arguments apply.
 
 A step processes a batch of m = G b (s + 1) examples: G GPUs, b examples on each in a pass, s passes beyond
 the first.  It counts as r(m) steps at the initial batch size m0, where r is AdaScale's gain (Pollux equation
-5) with the measured gradient noise phi; r = 1 while phi is unknown.  The job is complete when its steps count
-as its work.  The factor on its learning rate is r(m), or sqrt(m / m0) under the square-root rule.
+5) with the measured gradient noise phi; r = 1 while phi is unknown.  The job is complete when these counts
+add up to its work.  The factor on its learning rate is r(m), or sqrt(m / m0) under the square-root rule.
 
-All processes do the same at every step.  When gradients are averaged, the first process decides for all: to
-stop, to write a checkpoint, the next batch size and the factor.  It uses the notes of all processes, and
-sends its decision together with the average.
+All processes do the same at every step.  When gradients are averaged, the first process decides for all
+whether to stop and whether to write a checkpoint, and chooses the next batch size and factor.  It uses the
+notes of all processes, and sends its decision together with the average.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LearnedState(Protocol):
         """Return the state as arrays."""
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore a saved state; raises TrainingError if it is from another job."""
+        """Restore a saved state; raise TrainingError if it is from another job."""
 
 
 class ArrayState:
@@ -125,7 +125,7 @@ class _Scaling:
     initial_batch: int
 
     def gain(self, noise: float, batch_size: int) -> float:
-        """Return how many steps at the initial batch size a step is worth; 1 while the noise is unknown."""
+        """Return the number of initial-batch steps that a step counts as; 1 while the noise is unknown."""
         if math.isnan(noise) or batch_size == self.initial_batch:
             return 1.0
         if math.isinf(noise):  # the limit of the gain
@@ -133,7 +133,7 @@ class _Scaling:
         return float(adascale_gain(noise, self.initial_batch, batch_size))
 
     def factor(self, noise: float, batch_size: int, ordered: float) -> float:
-        """Return the factor on the learning rate; `ordered` if it depends on unknown noise."""
+        """Return the factor on the learning rate; `ordered` if the factor depends on unknown noise."""
         if self.rule == "adascale":
             return ordered if math.isnan(noise) else self.gain(noise, batch_size)
         return float(learning_rate_factor(self.rule, noise, self.initial_batch, batch_size))
@@ -174,7 +174,7 @@ class TrainingStep:
         Raises
         ------
         ValueError
-            If the gradient has other names or shapes than the one before.
+            If the gradient has other names or shapes than the first gradient.
         """
         if self._layout is None:
             self._layout = GradientLayout(gradient)
@@ -184,7 +184,7 @@ class TrainingStep:
         self._added += 1
 
     def gradient(self) -> Any:
-        """Return the mean gradient of all processes and passes, in the form of the first that was added.
+        """Return the mean gradient of all processes and passes, in the form of the added gradients.
 
         The result is identical in every process, bit by bit.
 
@@ -210,15 +210,15 @@ class TrainingStep:
         mean: Callable[[], NDArray[Any]],
         total: NDArray[Any] | None = None,
     ) -> None:
-        """End a step: average the `total`, unless other means have done so, and agree on the next step.
+        """End a step: average the `total`, if it is given, and agree on the next step.
 
         Parameters
         ----------
         squares : float
             Sum of the squared norms of this process's gradients, one for each pass.
         square_of_mean, mean : callable
-            Functions without arguments that return the squared norm of the mean gradient over all processes
-            and passes, and its flat vector.  The first process calls them if needed.
+            Functions without arguments that return the squared norm, and the flat vector, of the mean
+            gradient over all processes and passes.  The first process calls them if needed.
         total : array, optional
             Sum of this process's gradients, which becomes the mean gradient.
         """
@@ -246,9 +246,9 @@ class Training:
     examples : int
         Number of examples of the data set; passes yield indices below it.
     initial_batch : int
-        Batch size that the learning rate is for; the job file's value replaces it.
+        Batch size for which the learning rate was chosen; the job file's value replaces it.
     work : float
-        Number of steps at that batch size until the job is complete; the job file's value replaces it.
+        Number of steps at this batch size until the job is complete; the job file's value replaces it.
     seed : int
         Seed of the examples' order.
 
@@ -261,7 +261,7 @@ class Training:
     step_count : int
         Number of the job's steps so far.
     progress : float
-        Number of steps at the initial batch size that they count as.
+        Number of steps at the initial batch size that these steps count as.
 
     Raises
     ------
@@ -356,7 +356,7 @@ class Training:
             self.close()
 
     def close(self) -> None:
-        """Send the last report, and disconnect from the other processes; :meth:`steps` does so at its end."""
+        """Send the last report, and disconnect from other processes; :meth:`steps` calls this at its end."""
         if self._reporter is not None:
             self._reporter.close()
             self._reporter = None
@@ -367,7 +367,7 @@ class Training:
     def _join(self, place: ProcessPlace) -> None:
         """Connect with the other processes of a run, and restore its checkpoint.
 
-        Until then SIGTERM ends the process, which counts as stopped: there is nothing to save.
+        Until then SIGTERM ends the process, which counts as stopped, because there is nothing to save.
         """
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         plan, saved = place.plan, None
@@ -376,7 +376,7 @@ class Training:
             self._checkpoints = Checkpoints(Path(plan.folder), plan.number)
             saved = self._checkpoints.latest(lambda words: print(f"copter: {words}", file=sys.stderr))
         if self.ranks > 1:
-            # All begin with the first process's state, because files may look different from another node.
+            # All processes begin with the first one's state, because another node may see other files.
             content = self._group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
             if self.rank:
                 saved = _unpacked(content)
