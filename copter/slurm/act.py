@@ -1,10 +1,9 @@
-"""Commands that make Slurm's jobs what the policy decided.
+"""Commands that bring Slurm's jobs into the state that the policy decided.
 
-Two schedulers may do the same action: it follows from Slurm's present state and the decision alone, Slurm
-refuses an update of a job that has been started in the meantime, and the next pass repairs what a kill left
-undone.  The mark of a job is written so that a kill between two commands leaves a state which the next pass
-understands: a held job that copter has chosen nodes for is marked before it is held, and a released job is
-marked after its release.
+Two schedulers may do the same action without harm.  An action follows from Slurm's present state and the
+decision alone, and Slurm refuses an update of a job that has been started in the meantime.  If the scheduler
+is killed between two commands, the next pass does what was left undone.  For this, a job that copter takes
+back is marked before it is held, and a released job is marked after its release.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from copter.slurm.declared import is_flexible
 from copter.slurm.read import Mark, SlurmJob, Snapshot
 
 _LEAST_RUN = 3.0
-"""Least time between the start of a job and its next move, in restarts of the job.
+"""Least time between the start of a job and its next move, as a multiple of the time of its restart.
 
-So two schedulers that decide otherwise, because neither knows of the other, do not keep a job from running.
+With it, a job makes progress even if two schedulers that do not know of each other decide differently.
 """
 
 
@@ -29,26 +28,26 @@ _REVOKED_SECONDS = 5
 """Seconds until a requeued job may start.
 
 Slurm waits for two minutes unless a time is set.  A node refuses a job whose credential is not newer than the
-end of its former run there, and the job fails.  So this must exceed the difference of the clocks.
+end of the job's last run there, and the job fails.  So this must exceed the difference of machine clocks.
 """
 
 
 LATE_SECONDS = 60.0
 """Seconds after which a released job that Slurm has not started is held again."""
 _MARKED_SECONDS = 2.0
-"""Seconds after which the scheduler that has released a job has also marked it."""
+"""Seconds after the release of a job by which its scheduler has also marked it."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """Commands for one job, in their order; `text` says what they do."""
+    """Commands for one job, in the order of their calls; `text` describes their effect."""
 
     job: SlurmJob
     text: str
     commands: tuple[tuple[str, ...], ...]
 
     def run(self) -> None:
-        """Call the commands; raise SlurmError at the first one that Slurm refuses."""
+        """Call the commands; raise SlurmError at the first command that Slurm refuses."""
         for command in self.commands:
             call("scontrol", *command)
 
@@ -56,7 +55,7 @@ class Action:
 def actions(seen: Snapshot, world: World, released: Mapping[str, float]) -> Iterator[Action]:
     """Yield the actions that lead from a snapshot to the targets of a world.
 
-    `released`: seconds for which Slurm has not started a released job, by the job.
+    `released`: for each released job that Slurm has not started, the seconds for which it has waited.
     """
     free = Counter({node.host: 0 if node.down else node.gpus for node in seen.nodes})
     free.subtract(seen.used)
@@ -92,7 +91,7 @@ def _running(job: SlurmJob, seen: Snapshot, world: World, down: set[str]) -> Ite
         return
     if job.mark is Mark.NONE and not job.held:
         yield Action(job, "is running", (_mark(job, Mark.STARTED),))
-        return  # a move would race with this of another scheduler
+        return  # a move would race with the same action of another scheduler
     if job.key not in world.jobs or not is_flexible(job) or not job.requeues or job.held:
         return
     if seen.time < job.began + _LEAST_RUN * world.jobs[job.key].file.restart_seconds:
@@ -100,7 +99,7 @@ def _running(job: SlurmJob, seen: Snapshot, world: World, down: set[str]) -> Ite
     target = world.target(job.key)
     if set(target) == {pair for pair in job.hosts if pair[1]}:
         return
-    if not target and down & {host for host, _ in job.hosts}:  # Slurm lets it end there
+    if not target and down & {host for host, _ in job.hosts}:  # Slurm lets the job end on these nodes
         return
     has = _shown(job.hosts)
     text = f"gives up {has} for {_shown(target)}" if target else f"gives up {has}"
@@ -114,7 +113,7 @@ def _start(job: SlurmJob, hosts: tuple[tuple[str, int], ...]) -> Action:
     if job.restricted:
         change.append(f"NumNodes={len(hosts)}")
         shown = f"{_gpus(each * len(hosts))} of nodes that it permits"
-    elif job.mark is Mark.PLACED or not job.pinned:  # otherwise its user has chosen the nodes
+    elif job.mark is Mark.PLACED or not job.pinned:  # else the user has chosen the nodes
         change += [f"NodeList={names}", f"NumNodes={len(hosts)}"]
     if is_flexible(job):
         change += _size(job, len(hosts), each)
@@ -140,7 +139,7 @@ def _size(job: SlurmJob, nodes: int, each: int) -> list[str]:
 def _shaped(
     job: SlurmJob, target: tuple[tuple[str, int], ...], free: Counter[str]
 ) -> tuple[tuple[str, int], ...]:
-    """Return the nodes for a job, equal in their GPUs as Slurm needs them; empty without any.
+    """Return the nodes for a job, with the same number of GPUs on each, as Slurm requires; empty if none fit.
 
     A rigid job keeps the number of nodes that its user requested.
     """

@@ -45,7 +45,7 @@ _RoundSeconds: TypeAlias = Annotated[
 def schedule(
     partition: _Partition,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="The jobs are those of Slurm; there is no other place yet.")
+        bool, typer.Option("--slurm", help="Schedule the jobs of Slurm, the only source so far.")
     ] = False,
     policy: _Policy = "sia",
     sets: _Settings = None,
@@ -58,7 +58,7 @@ def schedule(
         typer.Option(
             callback=positive,
             help="Also start a round when a job arrives or ends or a node changes, at least this many seconds"
-            " after the last one.",
+            " after the last round began.",
         ),
     ] = 5.0,
     lock: Annotated[
@@ -73,7 +73,7 @@ def schedule(
 ) -> None:
     """Start and resize the held jobs of a Slurm partition as a policy decides.
 
-    It may be killed and started at any moment. Without it, `scontrol release` lets Slurm start the jobs.
+    This scheduler may be killed and started at any moment. Without it, start jobs with `scontrol release`.
     """
     import asyncio
 

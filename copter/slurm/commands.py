@@ -10,11 +10,11 @@ from copter.errors import CopterError
 _SECONDS = 30.0
 """Seconds to wait for the answer of a command."""
 _DEFAULTS = ("SACCT_", "SINFO_", "SQUEUE_", "SCONTROL_")
-"""Beginnings of the names of variables with defaults of a user, which would change the output."""
+"""Prefixes of environment variables with a user's defaults, which would change the output of the commands."""
 
 
 class SlurmError(CopterError, RuntimeError):
-    """A command of Slurm refused a request or did not answer; the message is Slurm's."""
+    """A command of Slurm failed or did not answer, or a partition has no nodes with GPUs."""
 
 
 def call(*command: str) -> str:

@@ -1,11 +1,11 @@
-"""A partition as the world of a policy: its decision is the place of each job.
+"""A partition as the world of a policy, whose decision is the place of each job.
 
-The jobs of the world are those that copter may start, and those that have GPUs.  GPUs of other jobs, such as
-those of other partitions, are jobs that no policy can move.  A rigid job on a node that is down or drained is
-left out, and so is its node.
+The jobs of the world are those that copter may start, and those that have GPUs.  If other jobs, for example
+of another partition, have GPUs of a node, the world has a job in their place that no policy can move.  A
+rigid job on a node that is down or drained is left out, and so is its node.
 
-What this module remembers between two rounds is a cache: the places that were decided and are not reached
-yet, and what the policy remembers.  After a restart, the world is made again from Slurm.
+Between two rounds, this module remembers only what may be lost: the places that were decided and are not
+reached yet, and the state of the policy.  After a restart, the world is made again from Slurm.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def standing(job: SlurmJob, now: float) -> Standing:
 class World:
     """Jobs and nodes of a partition, as :class:`copter.problems.cluster.rounds.World`.
 
-    `kind`: kind of jobs that the policy schedules.  `hosts` has the names of the nodes of each type; the
-    policy knows a node by its position there.
+    `kind`: kind of jobs that the policy schedules.  `hosts` has the names of the nodes of each type; a node's
+    number for the policy is its position among them.
     """
 
     def __init__(self, nodes: Iterable[SlurmNode], epoch: float, kind: Kind) -> None:
@@ -88,7 +88,7 @@ class World:
         self._reports = Reports()
 
     def place(self, hosts: Iterable[tuple[str, int]]) -> Place | None:
-        """Return nodes with GPUs as a place; None if one of them is down, or not of this world."""
+        """Return hosts with GPUs as a place; None if one is down or unknown, or if their types differ."""
         known = [(self._number.get(host), gpus) for host, gpus in hosts if gpus]
         types = {None if where is None else where[0] for where, _ in known}
         if len(types) != 1 or None in types:
@@ -99,7 +99,7 @@ class World:
         return None if any(at in self.down.get(type, ()) for at, _ in nodes) else (type, tuple(nodes))
 
     def types(self, gpu_type: str) -> tuple[str, ...]:
-        """Return the names by which the policy knows a type of GPU; all names if it is empty."""
+        """Return the policy's names of a type of GPU; all names if `gpu_type` is empty."""
         names = [name for name, _ in self.hosts]
         return tuple(name for name in names if not gpu_type or name.partition(":")[0] == gpu_type)
 
@@ -109,11 +109,11 @@ class World:
 
     @property
     def whole(self) -> Cluster:
-        """All nodes, also those that get no jobs."""
+        """All nodes, including those that get no jobs."""
         return Cluster(GpuType(type, gpus, len(hosts)) for (type, gpus), hosts in self.hosts.items())
 
     def target(self, key: str) -> tuple[tuple[str, int], ...]:
-        """Return the nodes that a job is to have, with the GPUs on each of them."""
+        """Return the target nodes of a job, with the GPUs on each of them; empty without a target."""
         job = self.jobs.get(key)
         if job is None or job.target is None:
             return ()
@@ -123,7 +123,7 @@ class World:
     # ---- Slurm's present state ---------------------------------------------------------------------
 
     def update(self, seen: Snapshot) -> None:
-        """Make the world that of a snapshot; places that were decided and are not reached yet stay."""
+        """Adapt the world to a snapshot; keep the places that were decided and are not reached yet."""
         self.timer.time = max(self.timer.time, seen.time - self.epoch)
         self._use_nodes(seen.nodes)
         shown = set[str]()
@@ -166,7 +166,7 @@ class World:
         types = self.types(job.gpu_type)
         try:
             file = declared(job, types)
-        except JobFileError:  # `copter why` says it
+        except JobFileError:  # `copter why` shows the error
             return False
         if not types:
             return False
@@ -187,11 +187,11 @@ class World:
             there.tell()  # its restart is measured from now on
             there.end_run()
         if running and file.elastic and (report := self._reports.next(job)) is not None:
-            there.hear(report, learn=False)  # it is fitted before the policy is asked
+            there.hear(report, learn=False)  # the speed is fitted before the policy is asked
         return True
 
     def _give(self, job: LiveJob, place: Place | None, since: float) -> None:
-        """Give a job the place that it has since a time."""
+        """Give a job a place that it has had since a time."""
         if job.target == place:
             return
         with self._at(max(since, job.submitted)):
@@ -199,7 +199,7 @@ class World:
 
     @contextmanager
     def _at(self, time: float) -> Iterator[None]:
-        """Let the timer of the jobs show an earlier time."""
+        """Return a context in which the timer of the jobs shows an earlier time."""
         now, self.timer.time = self.timer.time, min(max(time, 0.0), self.timer.time)
         try:
             yield
@@ -207,7 +207,7 @@ class World:
             self.timer.time = now
 
     def _take(self, host: str, gpus: int, place: Place) -> str:
-        """Show the GPUs of a node that other jobs have as a job that keeps them; return its name."""
+        """Represent the GPUs of a node that other jobs have by a job that keeps them; return its name."""
         name = f"others-{place[0]}-{place[1][0][0]}"
         there = self.jobs.get(name)
         if there is None or there.gpus != gpus:
@@ -242,21 +242,21 @@ class World:
         return arrived, left
 
     def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job gets its first GPUs."""
+        """Record that a job gets its first GPUs."""
         self.resize(job, new, now)
 
     def resize(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job gets other GPUs."""
+        """Record that a job gets other GPUs."""
         assert isinstance(new, Placement)
         job.give((new.type, new.nodes))
 
     def stop(self, job: LiveJob, now: ClusterState) -> None:
-        """Note that a job loses its GPUs."""
+        """Record that a job loses its GPUs."""
         job.give(None)
 
 
 class Decider:
-    """A policy and its world, both made again when the nodes of the partition are others.
+    """A policy and its world; both are made again when the nodes of the partition change.
 
     Raises
     ------
@@ -297,7 +297,7 @@ class Decider:
         return lambda: rounds.decide(now)
 
     def use(self, decision: Decision) -> None:
-        """Make a decision the targets of the world."""
+        """Use the places of a decision as the targets of the world's jobs."""
         assert self._rounds is not None
         self._rounds.carry_out(decision)
 
@@ -308,7 +308,7 @@ class Decider:
 
 
 def _by_type(nodes: Iterable[SlurmNode]) -> dict[tuple[str, int], tuple[str, ...]]:
-    """Return the hosts by type and number of GPUs; a type with several numbers has several names."""
+    """Return the hosts by name of the type and number of GPUs; each number of a type has its own name."""
     there = sorted(nodes, key=lambda node: node.host)
     sizes = defaultdict[str, set[int]](set)
     for node in there:

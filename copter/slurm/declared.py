@@ -1,9 +1,9 @@
-"""Fields of a job for the policy, from its Slurm request and its comment.
+"""Fields of a job for the policy, read from its request to Slurm and its comment.
 
     sbatch --hold --gres=gpu:1 --comment='copter: gpus=1..8 kind=adaptive work=20000 batch_size=128' train.sh
 
 The words after ``copter:`` are fields of :class:`copter.live.files.JobFile`, and ``gpus`` may be a range.  A
-job without such a comment is rigid: it is started with what it requests, or waits.
+job without this comment is rigid: it starts with the GPUs that it requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DEFAULT_SECONDS = 3600.0
 
 
 class Declared(JobFile):
-    """A job as a policy sees it; `tenant` is its account in Slurm, or its user without accounts."""
+    """A job as a policy sees it; `tenant` is its account in Slurm, or its user if it has no account."""
 
     tenant: str = ""
 
@@ -45,7 +45,7 @@ def is_flexible(job: SlurmJob) -> bool:
 def declared(job: SlurmJob, types: tuple[str, ...] = ()) -> Declared:
     """Return what a job with GPUs declares; raise JobFileError if its comment is invalid.
 
-    `types`: the types of GPUs that can run it, as the policy knows them; all if empty.
+    `types`: the policy's names of the types of GPUs that can run the job; all if empty.
     """
     fields: dict[str, object] = {
         "command": ("sbatch",),

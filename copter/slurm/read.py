@@ -1,7 +1,7 @@
 """Jobs and nodes of Slurm, as `squeue` and `scontrol` report them.
 
-Jobs come from ``squeue --json`` (Slurm 21.08 and later), because names and comments of users may have any
-text.  The JSON of later versions has some numbers in objects, and states in lists; both forms are read.
+Jobs are read from ``squeue --json`` (Slurm 21.08 and later), because users may write any text in names and
+comments.  The JSON of later versions has some numbers in objects, and states in lists; both forms are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STOPPED = frozenset(
 _MARK = re.compile(r" ?\[copter: (\w+)\]")
 _RANGES = re.compile(r"\[([^\]]*)\]")
 _MOST_TASKS = 1000
-"""Largest number of pending tasks of an array that are read at a time."""
+"""Largest number of pending tasks that are read of an array."""
 
 
 class Mark(Enum):
@@ -41,7 +41,7 @@ class Mark(Enum):
 
     NONE = ""
     PLACED = "placed"
-    """Copter has chosen the nodes or the size of the job, and holds or is about to hold it."""
+    """Copter has chosen the nodes or the size of the job, and the job is held or about to be held."""
     STARTED = "started"
     """The job was released."""
 
@@ -53,35 +53,35 @@ class SlurmJob:
     Attributes
     ----------
     key : str
-        Its number, or ``NUMBER_TASK`` for a task of an array; `scontrol` takes it.
+        Number of the job, or ``NUMBER_TASK`` for a task of an array; `scontrol` accepts both.
     state : str
-        Slurm's state, ``COMPLETING`` while its processes end, also if it was requeued.
+        State of the job in Slurm; ``COMPLETING`` while its processes end, even if it was requeued.
     reason : str
-        Slurm's reason why it is pending.
+        Slurm's reason why the job is pending.
     held : bool
-        True if its priority is 0: Slurm does not start it, or would not start it again.
+        True if the priority of the job is 0: Slurm does not start it, or would not start it again.
     folder : str
-        Its working directory.
+        Working directory of the job.
     admin_comment : str
-        Its `AdminComment` without the mark.
+        `AdminComment` of the job without the mark.
     per_node, per_task, per_job : int
-        GPUs that it requests, by the form of its request; 0 for the two other forms.
+        Requested GPUs, by the form of the request; 0 for the other two forms.
     gpu_type : str
-        Type of the GPUs that it requests; empty for any type.
+        Requested type of GPU; empty for any type.
     hosts : tuple of (str, int)
-        Nodes with the GPUs that it has on each of them.
+        Nodes of the job, with the GPUs that it has on each of them.
     pinned : tuple of str
-        Nodes that it must have.
+        Nodes on which the job must run.
     restricted : bool
-        True if it excludes nodes or needs features of nodes, so that Slurm chooses its nodes.
+        True if the job excludes nodes or needs features of nodes, so that Slurm chooses its nodes.
     node_count, tasks, cpus_per_task : int
-        Nodes, tasks and processors for each task that it requests.
+        Requested nodes, tasks, and processors for each task.
     submitted, eligible, began : float
-        Seconds since the epoch; 0 if unknown.
+        Times in seconds since the epoch; 0 if unknown.
     limit : float or None
-        Time limit in seconds.
+        Time limit in seconds; None without a limit.
     requeues : bool
-        True if it may be requeued.
+        True if the job may be requeued.
     """
 
     key: str
@@ -117,17 +117,17 @@ class SlurmJob:
 
     @property
     def gpus(self) -> int:
-        """GPUs that it requests in all."""
+        """Total number of requested GPUs."""
         return self.per_job or self.per_node * self.node_count or self.per_task * self.tasks
 
     def marked(self, mark: Mark) -> str:
-        """Return its `AdminComment` with another mark."""
+        """Return the `AdminComment` of the job with another mark."""
         return f"{self.admin_comment} [copter: {mark.value}]".lstrip()
 
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """A node with GPUs; `down` is the reason why it gets no new jobs, empty if it gets some."""
+    """A node with GPUs; `down` is the reason why it gets no new jobs, empty if it may get jobs."""
 
     host: str
     type: str
@@ -145,7 +145,7 @@ class Snapshot:
         Jobs of the partition that have not ended, in the order of their submission.
     nodes : tuple of SlurmNode
     others : mapping of str to int
-        GPUs of each host that jobs of other partitions have.
+        Number of GPUs that jobs of other partitions have on each host.
     """
 
     time: float
@@ -155,7 +155,7 @@ class Snapshot:
 
     @property
     def used(self) -> Counter[str]:
-        """GPUs of each host that jobs have."""
+        """Number of GPUs that jobs have on each host."""
         used = Counter(self.others)
         for job in self.jobs:
             for host, gpus in job.hosts:
@@ -200,7 +200,7 @@ def nodes_in(text: str, partition: str) -> Iterator[SlurmNode]:
 
 
 def jobs_in(said: Mapping[str, Any]) -> Iterator[SlurmJob]:
-    """Yield the jobs that have not ended from the answer of ``squeue --json``; tasks of arrays are split."""
+    """Yield the jobs in the answer of ``squeue --json`` that have not ended, and each task of an array."""
     for fields in said["jobs"]:
         states = _words(fields["job_state"])
         state = "COMPLETING" if "COMPLETING" in states else states[0]
@@ -252,7 +252,7 @@ def _job(fields: Mapping[str, Any], key: str, state: str) -> SlurmJob:
 def _hosts(fields: Mapping[str, Any], job: SlurmJob) -> tuple[tuple[str, int], ...]:
     """Return the nodes of a job with the GPUs that it has on each of them.
 
-    After a restart of a node, Slurm may not know them; then they are what the job requested.
+    After a restart of a node, Slurm may not know these numbers; then they follow from the request of the job.
     """
     hosts = list(expanded(fields["nodes"]))
     counts = [_gpus(one)[1] for one in fields["gres_detail"]]
@@ -262,7 +262,7 @@ def _hosts(fields: Mapping[str, Any], job: SlurmJob) -> tuple[tuple[str, int], .
 
 
 def _keys(fields: Mapping[str, Any]) -> list[str]:
-    """Return the number of a job; of the pending tasks of an array, the number of each of them."""
+    """Return the key of a job, or those of the pending tasks of an array."""
     array, task = _number(fields["array_job_id"]), _number(fields["array_task_id"])
     tasks = fields["array_task_string"].partition("%")[0]
     if not array:
@@ -296,7 +296,7 @@ def expanded(hosts: str) -> Iterator[str]:
 
 
 def _gpus(request: str) -> tuple[str, int]:
-    """Return type and number of the GPUs in a list of resources such as ``gres:gpu:a100:2``."""
+    """Return the type and the number of the GPUs in a list of resources such as ``gres:gpu:a100:2``."""
     type, count = "", 0
     for one in re.sub(r"\([^)]*\)", "", request or "").split(","):
         words = one.replace("/", ":").replace("=", ":").removeprefix("gres:").split(":")
@@ -309,7 +309,7 @@ def _gpus(request: str) -> tuple[str, int]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number; None for one that is not set or infinite."""
+    """Return a number of Slurm's JSON; None if it is not set or infinite."""
     if isinstance(value, Mapping):
         return None if value.get("infinite") or not value.get("set", True) else float(value["number"])
     return None if value is None else float(value)

@@ -1,11 +1,11 @@
-"""Reports of a job of Slurm to `copter schedule`: its speed and its gradient noise, in a file.
+"""Reports of a Slurm job to `copter schedule`: the job's speed and gradient noise, in a file.
 
     from copter.slurm.reporting import write_report
 
     write_report(progress=1200.0, running_seconds=84.0, local_batch=128, step_seconds=0.07, steps=40)
 
-The first process of a job calls it, every half a minute for example, in the working directory of the job.
-This module needs the standard library only.
+The first process of a job calls this function regularly, for example every 30 seconds, in the working
+directory of the job.  This module needs only the standard library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def report_name(key: str) -> str:
-    """Return the name of the file of a job, in its working directory."""
+    """Return the name of the report file of a job, in its working directory."""
     return f"copter-report-{key}.json"
 
 
@@ -34,12 +34,12 @@ def write_report(
     variance: float | None = None,
     folder: str | Path = ".",
 ) -> Path:
-    """Write the report of the present job, which replaces its last one.
+    """Write a report of the present job, which replaces its last report.
 
     Parameters
     ----------
     progress : float
-        Steps of the whole job at its initial batch size.
+        Progress of the whole job, in steps at its initial batch size.
     running_seconds : float
         Seconds since the first step after the present start.
     local_batch, step_seconds, steps : int, float, int
@@ -49,7 +49,7 @@ def write_report(
     saved_progress : float
         Progress at the last checkpoint.
     squared_norm, variance : float, optional
-        Squared norm and variance of the gradient at the initial batch size, if they are measured.
+        Squared norm and variance of the gradient at the initial batch size, if measured.
     folder : path
         Working directory of the job.
 

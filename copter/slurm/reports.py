@@ -1,4 +1,4 @@
-"""Reports of flexible jobs: files in their working directories, which are read as untrusted."""
+"""Reports of flexible jobs: files in the jobs' working directories, whose content is not trusted."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Reports:
         self._seen: dict[str, tuple[int, int]] = {}
 
     def next(self, job: SlurmJob) -> TrainingReport | None:
-        """Return the report of a job's present run; None without a new one, or if it is invalid."""
+        """Return the report of a job's present run; None if there is no new report, or if it is invalid."""
         try:
             path = Path(os.path.realpath(job.folder)) / report_name(job.key)
             found = path.lstat()
             version = found.st_ino, found.st_mtime_ns
-            if self._seen.get(job.key) == version or found.st_mtime < job.began:  # of an earlier run
+            if self._seen.get(job.key) == version or found.st_mtime < job.began:  # known or of an earlier run
                 return None
             self._seen[job.key] = version
             fields = read_record(path)

@@ -1,7 +1,7 @@
 """The loop of `copter schedule`: read Slurm, ask the policy when a round begins, and act.
 
-One scheduler of a partition acts at a time; a second one waits for the lock, and takes over when the first
-one ends.
+Only one scheduler of a partition acts at a time.  A second scheduler waits for the lock, and takes over when
+the first scheduler ends.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Scheduler:
     every : float
         Seconds between two passes, each of which reads Slurm and acts.
     soon : float
-        Least seconds between the starts of two rounds; jobs that arrive or end, and nodes that change, start
-        one.
+        Least number of seconds between the starts of two rounds if the second one is started by a job that
+        arrives or ends, or by a node that changes.
     say : callable
         Called with a sentence about each action and each problem.
     clock : callable
-        Returns seconds that never go back.
+        Returns a time in seconds that never decreases.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Scheduler:
             await asyncio.sleep(max(self._every - (time.monotonic() - begin), 0.0))
 
     async def step(self, *, dry: bool = False) -> None:
-        """Read Slurm, ask the policy if a round begins, and act; with `dry` only say what would be done.
+        """Read Slurm, ask the policy if a round begins, and act; if `dry`, only report the actions.
 
         Raises
         ------
         SlurmError
             If Slurm does not answer.
         PolicyFailedError
-            If the policy fails; all jobs keep what they have.
+            If the policy fails; all jobs keep their GPUs.
         """
         seen = read(self._partition)
         if self._is_due(seen):
@@ -121,7 +121,7 @@ class Scheduler:
         return False
 
     async def _ask(self, seen: Snapshot) -> None:
-        """Ask the policy, and use its decision."""
+        """Ask the policy, and make its decision the target."""
         self._asked, self._wakes = self._clock(), math.inf
         try:
             call = self._decider.look(seen)
@@ -130,7 +130,7 @@ class Scheduler:
         except PolicyFailedError:
             self._forget()
             raise
-        except Exception as error:  # a place of the decision does not exist
+        except Exception as error:  # for example, the decision has a place that does not exist
             _log.exception("the decision of the policy cannot be used")
             self._forget()
             raise PolicyFailedError(described(error)) from error
@@ -138,12 +138,12 @@ class Scheduler:
         self._wakes = self._asked + max(wakes - decision.now.time, 0.0)
 
     def _forget(self) -> None:
-        """Make a new policy, which is asked soon."""
+        """Make a new policy, and have it asked soon."""
         self._decider.forget()
         self._known = None
 
     def _waiting(self, seen: Snapshot) -> dict[str, float]:
-        """Return for how many seconds Slurm has not started each released job."""
+        """Return, for each released job that Slurm has not started, the seconds for which it has waited."""
         now = self._clock()
         waiting = {
             job.key
@@ -154,22 +154,22 @@ class Scheduler:
         return {key: now - since for key, since in self._released.items()}
 
     def _report(self, trouble: str) -> None:
-        """Say a trouble once, and its end."""
+        """Report a problem once when it begins, and once when it ends."""
         if trouble != self._trouble:
             self._say(trouble or "the trouble is over")
         self._trouble = trouble
 
 
 def lock_path(partition: str) -> Path:
-    """Return the default file of the lock for a partition: one for each machine and user."""
+    """Return the default lock file of a partition: a file for each machine and user."""
     folder = Path("/run") if os.geteuid() == 0 else Path(os.environ.get("XDG_RUNTIME_DIR", "/tmp"))
     return folder / f"copter-schedule-{partition}.lock"
 
 
 async def locked(path: Path, say: Callable[[str], None]) -> int:
-    """Wait for the lock of a partition; return the descriptor, whose end releases it.
+    """Wait for the lock of a partition; return its file descriptor, whose closing releases the lock.
 
-    Raises FileError if the file cannot be opened.
+    Raises FileError if the lock file cannot be opened.
     """
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

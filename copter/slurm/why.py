@@ -1,4 +1,4 @@
-"""Reasons why a job of a partition waits: Slurm's own first, then those of copter and of the policy."""
+"""Reasons why a job of a partition waits: first Slurm's reason, then those of copter and of the policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from copter.slurm.read import Mark, SlurmJob, Snapshot
 def why(seen: Snapshot, key: str, decider: Decider) -> list[str]:
     """Return sentences about a job of a snapshot.
 
-    The policy is asked once, as a scheduler that has just begun asks it; nothing is changed.
+    The policy is asked once, as by a scheduler that has just started, and nothing is changed.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def _more(job: SlurmJob, now: Standing) -> Iterator[str]:
 
 
 def _decided(seen: Snapshot, job: SlurmJob, decider: Decider) -> Iterator[str]:
-    """Yield what the policy would do now."""
+    """Yield sentences about the free GPUs, and about what the policy would give a job now."""
     free = {node.host: node.gpus - seen.used[node.host] for node in seen.nodes if not node.down}
     down = [f"{node.host} ({node.down})" for node in seen.nodes if node.down]
     there = ", ".join(f"{gpus} of {host}" for host, gpus in free.items() if gpus > 0)
