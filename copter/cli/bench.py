@@ -1,4 +1,4 @@
-"""`copter bench X`: run and tables of a benchmark case, the same for every domain."""
+"""`copter bench X`: running a benchmark case and printing its tables, in the same way for every domain."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[So
     If a solver raises an error, the benchmark continues with the next solver.
     """
     measured, failures = [], {}
-    # another machine has another speed, which it measures itself
+    # a machine of a Ray cluster has its own speed, which it measures itself
     best = math.inf if options.ray is not None else Calm().best
     jobs = [
         BenchJob(course, options.solver_settings(name), case.checker, best=best) for name in options.solvers

@@ -1,7 +1,7 @@
 """Commands from frozen dataclasses: the fields are options, and also the settings in JSON documents.
 
-A field with ``typer.Option`` or ``typer.Argument`` in its type is an option of the command. A field without
-one is a setting that always has its default. The docstring and ``examples`` are the help text.
+A field with ``typer.Option`` or ``typer.Argument`` in its type is an option of the command. A field with
+neither is a setting that always has its default. The docstring and ``examples`` are the help text.
 ``__post_init__`` checks options that depend on each other, and ``execute`` is the command.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from copter.tasks.tasks import TaskRunner
 
 _NOT_SETTINGS = ("out", "force", "json_path", "ray", "processes")
-"""Options that do not change the results: the place of the output and of the computation."""
+"""Options that do not change the results: they set the place of the output or of the computation."""
 
 _Out: TypeAlias = Annotated[
     Path | None,
@@ -53,13 +53,13 @@ _Force: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Checked options of a command; the base class of all of them."""
+    """Checked options of a command; base class of all option classes."""
 
     examples: ClassVar[str] = ""
     """Text at the end of the help."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that determine the results, as written to config.json and JSON documents."""
+        """Return the settings that determine the results, as written to config.json and to JSON documents."""
         own = asdict(self)
         return {field.name: _plain(own[field.name]) for field in _ordered(type(self)) if field.name in own}
 
@@ -76,7 +76,7 @@ class CommandOptions(Options):
 
 
 def _ordered(options: type[Options]) -> Iterator[Field[Any]]:
-    """Return the settings of a class, those of its base classes last."""
+    """Return the settings of a class, followed by those of its base classes."""
     return (field for field in _in_order(options) if field.name not in _NOT_SETTINGS)
 
 
@@ -106,7 +106,7 @@ class WithProcesses(CommandOptions):
         Raises
         ------
         MissingExtraError
-            Ray is not installed.
+            If Ray is not installed.
         """
         if self.ray is not None and self.processes is not None:
             raise typer.BadParameter("cannot be combined with --ray", param_hint="--processes")
@@ -173,7 +173,7 @@ class OverActors(Solving):
 
 @dataclass(frozen=True, kw_only=True)
 class WithDocument:
-    """Options of a command that prints tables, or a document instead."""
+    """Options of a command that prints tables or a JSON document."""
 
     json_path: Json = None
 
@@ -191,7 +191,7 @@ class RunOptions(WithDocument, CommandOptions):
     force: _Force = False
 
     def folder(self, domain: str) -> Path | None:
-        """Return the folder of the run: --out, or None with --json, or a folder named after the time."""
+        """Return the folder of the run: --out if given, None with --json, else a folder named by the time."""
         if self.out or self.json_path:
             return self.out
         return Path("runs") / f"{domain}-{datetime.now():%Y%m%d-%H%M%S}"
@@ -241,7 +241,7 @@ def add(app: typer.Typer, name: str, options: type[Options], **fixed: Any) -> No
 
 
 def command_of(name: str, options: type[Options], **fixed: Any) -> Any:
-    """Return a command for a group that finds its commands itself; arguments as in :func:`add`."""
+    """Return a command for a group that finds its commands itself; the arguments are as in :func:`add`."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     add(app, name, options, **fixed)
     return typer.main.get_command(app)

@@ -19,7 +19,7 @@ Examples:
 def compile_kernels() -> None:
     """Compile the kernels of ordinary rounds, and cache them for later processes.
 
-    Kernels of large programs, of copter-exact and of domains are compiled when they are first used.
+    The kernels for large programs, copter-exact and domains are compiled when they are first used.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _WIDTH_OF_A_PIPE = 160
 STANDARD_OUTPUT = Path("-")
-"""Path of a document that is printed."""
+"""Path of a document that is printed to standard output."""
 
 
 def output() -> Console:
-    """Return a console on standard output; if it is not a terminal, 160 columns wide for whole tables."""
+    """Return a console on standard output; if that is not a terminal, 160 columns wide to fit the tables."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE)
@@ -42,7 +42,7 @@ def command_line() -> list[str]:
 
 
 def save_json(document: Mapping[str, Any] | Sequence[Any], path: Path) -> None:
-    """Write a JSON document to a file, and create its folder; the path - means standard output."""
+    """Write a JSON document to a file, and create its folder; the path - is standard output."""
     text = json.dumps(plain(document), indent=2, allow_nan=False)
     if path == STANDARD_OUTPUT:
         print(text)
@@ -52,7 +52,7 @@ def save_json(document: Mapping[str, Any] | Sequence[Any], path: Path) -> None:
 
 
 def publish(document: Mapping[str, Any] | Sequence[Any], path: Path | None, show: Callable[[], None]) -> None:
-    """Write a document to `path`, if given, and call `show` unless the document went to standard output."""
+    """Write a document to `path`, if given; call `show` unless the document went to standard output."""
     if path is not None:
         save_json(document, path)
     if path != STANDARD_OUTPUT:
@@ -60,7 +60,7 @@ def publish(document: Mapping[str, Any] | Sequence[Any], path: Path | None, show
 
 
 def say(text: str) -> None:
-    """Print text on standard error, without markup or wrapping."""
+    """Print text to standard error, without markup or wrapping."""
     errors().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -86,7 +86,7 @@ def show_tables(tables: Iterable[ReportTable]) -> None:
 
 
 def progress(*columns: str, quiet: bool = False) -> Progress:
-    """Return a progress bar on standard error; `columns` are format strings over ``task.fields``."""
+    """Return a progress bar on standard error; `columns` are format strings for values of ``task.fields``."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(

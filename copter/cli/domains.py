@@ -1,8 +1,8 @@
 """Commands of domains, found through entry points.
 
 The entry points of the group ``copter.commands`` map the words of a command, such as "run sia", to its
-options (:class:`copter.cli.command.Options`). A domain of :class:`copter.Rounds` that has no such command
-gets the general one. A domain is found by its name, or as ``module:Name``.
+options (:class:`copter.cli.command.Options`). A domain of :class:`copter.Rounds` without its own command
+gets the general command. A domain is found by its name, or as ``module:Name``.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def service_commands() -> dict[str, Any]:
 
 
 def _loaded(group: str) -> Iterator[tuple[EntryPoint, Any]]:
-    """Yield the entry points of a group with their objects; name those that cannot be imported."""
+    """Yield the entry points of a group with their objects; report those that cannot be imported."""
     for entry in installed(group).values():
         try:
             found = entry.load()

@@ -14,7 +14,7 @@ from copter.cli.console import output, progress
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(CommandOptions):
-    """Write a sequence of LPs as an MPS file, edits of each round, and certified optima."""
+    """Write a sequence of LPs: an MPS file, the edits of each round, and certified optima."""
 
     examples: ClassVar[str] = """\b
 Examples:
@@ -32,7 +32,7 @@ Examples:
     ]
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="New or empty folder.")]
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Largest number of rounds. Default: all, of a domain 50.")
+        int | None, typer.Option(min=1, help="Largest number of rounds. Default: 50 for a domain, else all.")
     ] = None
 
     def execute(self) -> None:

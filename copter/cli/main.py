@@ -64,7 +64,7 @@ app = typer.Typer(
     epilog=_EXAMPLES,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,  # plain help and usage errors, because importing rich makes help 50% slower
+    rich_markup_mode=None,  # help and usage errors are plain, because importing rich makes help 50% slower
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -118,7 +118,7 @@ def main() -> None:
         said = "; ".join((str(error), *getattr(error, "__notes__", ())))
         errors().print(said, markup=False, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, DomainNameError) else 1)
-    except SystemError as error:  # a compiled function turns Ctrl-C into this error
+    except SystemError as error:  # a compiled function raises this error after Ctrl-C
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise
         sys.exit(130)

@@ -16,7 +16,7 @@ from copter.cli.solvers import Names, check_known, check_names, check_solver
 
 
 def positive(value: float | None) -> float | None:
-    """Return the number; raise a usage error unless it is None or greater than 0."""
+    """Return the value; raise a usage error unless it is None or greater than 0."""
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value:g} must be greater than 0")
     return value
@@ -32,24 +32,24 @@ _LOCAL_RAY = "local"
 
 
 def _is_address(text: str) -> bool:
-    """Return whether a word is an address of Ray, and not the next argument of the command."""
+    """Return whether a word is an address of Ray, rather than the next argument of the command."""
     return text in (_LOCAL_RAY, "auto") or ":" in text
 
 
 def _is_document(text: str) -> bool:
-    """Return whether a word is a path for ``--json``, and not the next argument of the command."""
+    """Return whether a word is a path for ``--json``, rather than the next argument of the command."""
     return text == str(STANDARD_OUTPUT) or text.endswith(".json")
 
 
 _WITHOUT_VALUE = {"--ray": (_LOCAL_RAY, _is_address), "--json": (str(STANDARD_OUTPUT), _is_document)}
-"""Values of options that are given without one, and functions that recognise the values."""
+"""By option that may be given without a value: the default, and a function that recognises a value."""
 
 
 class Command(TyperCommand):
-    """A command in which ``--ray`` and ``--json`` may have no value: a new local Ray, standard output."""
+    """A command in which ``--ray`` and ``--json`` need no value: a new local Ray, and standard output."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Add the value to an option that has none, because typer requires one."""
+        """Add the value of an option that is given without a value, because typer requires a value."""
         own = {name for param in self.params for name in param.opts}
         end = args.index("--") if "--" in args else len(args)
         full = []
@@ -68,7 +68,7 @@ def _address(value: str | None) -> str | None:
 
 
 def _document(path: Path | None) -> Path | None:
-    """Return the path of a document; raise a usage error if it cannot be written."""
+    """Return the path of a document; raise a usage error if the document cannot be written there."""
     if path is not None and path != STANDARD_OUTPUT:
         there = next(one for one in (path, *path.absolute().parents) if one.exists())
         if there.is_dir() == (there == path) or not os.access(there, os.W_OK):
@@ -88,7 +88,7 @@ def existing_file(hint: str) -> Callable[[Path | None], Path | None]:
 
 
 def _traces(path: Path | None) -> Path | None:
-    """Return the folder of the cluster traces: the subfolder ``cluster`` if it exists, else `path`."""
+    """Return the folder of the cluster traces: the subfolder ``cluster`` if `path` has it, else `path`."""
     inside = None if path is None else path / "cluster"
     return inside if inside is not None and inside.is_dir() else path
 
@@ -103,7 +103,7 @@ def one_of(known: Sequence[str], what: str) -> Callable[[str | None], str | None
 
 
 def some_of(known: Sequence[str], what: str) -> Callable[[str], Names]:
-    """Return a parser of comma-separated names that checks that all are in `known`."""
+    """Return a parser of comma-separated names that checks that all names are in `known`."""
     return lambda text: check_names(text, what, lambda name: check_known(name, known, what))
 
 

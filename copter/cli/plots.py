@@ -1,4 +1,4 @@
-"""Pictures for the pages of all runs; without pyplot, so without a display or global state."""
+"""Pictures for the pages of all runs, drawn without pyplot and so without a display or global state."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def over_time(
     logarithmic: bool = False,
     axis: str = "simulated time (hours)",
 ) -> Picture:
-    """Return a picture with one line per series over simulated time, or over another horizontal axis.
+    """Return a picture with a line for each series over simulated time, or over another horizontal axis.
 
     Parameters
     ----------
     name : str
         Name of the picture on its page.
     across : array-like, shape (n,), or mapping of str to array-like
-        Horizontal positions, for all lines or by line, in hours unless `axis` says otherwise.
+        Horizontal positions for all lines, or by the name of the line; in hours unless `axis` is given.
     series : mapping of str to array-like, shape (n,)
-        Vertical positions by the name of the line.
+        Vertical positions, by the name of the line.
     label, caption : str
-        Label of the vertical axis, caption of the picture.
+        Label of the vertical axis, and caption of the picture.
     logarithmic : bool
         True for a logarithmic vertical axis.
     axis : str
@@ -58,7 +58,7 @@ def round_times(across: ArrayLike, of: Callable[[str], NDArray[np.float64]]) -> 
     across : array-like, shape (n,)
         Numbers of the rounds.
     of : callable
-        Function of the name of a field of the rounds that returns its values, shape (n,).
+        Function that returns the values of a field of the rounds, shape (n,), given the field's name.
     """
     # a logarithmic axis has no place for a time of 0
     times = {part: 1e3 * np.maximum(of(f"{part}_seconds"), 1e-9) for part in ("edit", "solve", "rounding")}
@@ -73,7 +73,7 @@ def cumulative(name: str, samples: Mapping[str, Sequence[float]], label: str, ca
     name, caption : str
         Name and caption of the picture.
     samples : mapping of str to sequence of float
-        Samples by the name of the line.
+        Samples, by the name of the line.
     label : str
         Label of the horizontal axis.
     """

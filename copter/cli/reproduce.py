@@ -39,23 +39,23 @@ Examples:
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Name of a table or figure, or the first letters of several names; --list prints all names."
+            help="Name of a table or figure, or the beginning of several names; --list prints all names."
         ),
     ] = None
     listed: Annotated[
-        bool, typer.Option("--list", help="List the tables and figures, and their differences to the paper.")
+        bool, typer.Option("--list", help="List tables and figures, with their differences from the paper.")
     ] = False
     folder: Annotated[
         Path | None,
         typer.Option(
             "--all",
             metavar="FOLDER",
-            help="Write a JSON document of each into FOLDER, except those that it has.",
+            help="Write a JSON document of each into FOLDER, unless FOLDER has that document.",
         ),
     ] = None
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="Largest number of seeds to average over. Default: that of each figure."),
+        typer.Option(min=1, help="Largest number of seeds to average over. Default: by table or figure."),
     ] = None
     data: Traces = None
     quick: Annotated[bool, typer.Option(help="Measure a smaller instance of the same kind.")] = False
@@ -66,12 +66,12 @@ Examples:
             raise typer.BadParameter(f"cannot be combined with {wrong}", param_hint="--all")
 
     def execute(self) -> None:
-        """Measure, list or write the tables and figures that the options choose."""
+        """Measure, list or write the tables and figures that the options select."""
         from copter.bench.reproduction import reproductions
 
         known = reproductions()
         name = self.name or ""
-        # a whole name, or the beginning of several names
+        # the name is complete, or the beginning of several names
         chosen = [one for key, one in known.items() if key.startswith(name)]
         if name in known and self.folder is None:
             chosen = [known[name]]
@@ -91,7 +91,7 @@ Examples:
 
 
 def _each(options: ReproduceOptions, chosen: Sequence[Reproduction]) -> None:
-    """Measure the chosen tables and figures, and show each."""
+    """Measure and show each of the chosen tables and figures."""
     if len(chosen) > 1 and options.json_path is not None:
         names = ", ".join(one.name for one in chosen)
         raise typer.BadParameter(
@@ -120,7 +120,7 @@ def _measure(
 
 
 def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path) -> None:
-    """Write the documents that the folder lacks; after an error, continue with the next."""
+    """Write the documents that the folder lacks; after an error, continue with the next document."""
     missing = [one for one in chosen if not (folder / f"{one.name}.json").is_file()]
     without = [one.name for one in missing if one.needs_data and options.data is None]
     if without:
@@ -146,7 +146,7 @@ def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path
 def _document(
     one: Reproduction, figures: Sequence[PaperFigure], wall: float, options: ReproduceOptions, commit: str
 ) -> dict[str, Any]:
-    """Return the document for the JSON file."""
+    """Return the JSON document of a measurement."""
     from copter.bench.machine import machine, versions
 
     return {

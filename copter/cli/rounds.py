@@ -1,4 +1,4 @@
-"""`copter check`, and `copter run` and `copter bench` for a domain without options of its own."""
+"""`copter check`, and the `copter run` and `copter bench` of a domain that declares no commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Rounds: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(WithDocument, CommandOptions):
-    """Check a domain: play random rounds with failures, and test that it keeps the protocol of domains."""
+    """Check a domain: play random rounds with failures, and test that it follows the protocol of domains."""
 
     examples: ClassVar[str] = """\b
 Examples:
@@ -34,10 +34,10 @@ Examples:
   copter check docs/examples/rides.py:Rides --rounds 500 --seed 3
 """
 
-    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="module:Name, file.py:Name, or its name.")]
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="Its name, module:Name or file.py:Name.")]
     rounds: _Rounds = 100
     seconds: Annotated[
-        float, typer.Option(min=0.0, help="Time limit; no round begins later, and the first one always ends.")
+        float, typer.Option(min=0.0, help="Time limit; no round begins later, except the first one.")
     ] = 45.0
     solver: SolverName = "copter"
 
@@ -47,7 +47,7 @@ Examples:
         Raises
         ------
         CheckError
-            A check failed. The message is the smallest failing sequence of events.
+            If a check failed. The message contains the smallest failing sequence of events.
         """
         from copter.rounds.check import KINDS, check_domain
         from copter.rounds.named import domain_named
@@ -83,7 +83,7 @@ class DomainRunOptions(RunOptions):
     solver: SolverName = "copter"
     time_limit: TimeLimit = None
     journal: Annotated[
-        Path | None, typer.Option(help="SQLite file of the rounds; the next run continues from it.")
+        Path | None, typer.Option(help="SQLite file for the rounds, from which the next run continues.")
     ] = None
 
     def execute(self) -> None:
@@ -139,4 +139,4 @@ class DomainBenchOptions(BenchOptions):
 
 
 GENERAL = {"run": DomainRunOptions, "bench": DomainBenchOptions}
-"""Options of the commands of a domain that declares none."""
+"""Options of the commands of a domain that declares no commands."""

@@ -46,11 +46,11 @@ COLUMNS: Mapping[str, str] = {
     "churn": "share of the nonzeros that changed since the last round",
     "warm_started": "true if the solver started from the last round",
 }
-"""Meanings of the fields of a record that every course has."""
+"""Meanings of the fields that the records of every course have."""
 
 
 class Run:
-    """A run: a context manager that writes the run folder, also if the run ends early.
+    """A run: a context manager that writes the run folder, even if the run ends early.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Run:
     domain : str
         Name of the domain, for the default folder.
     title : str
-        Title of the tables and of the page, and first line of README.txt.
+        Title of the tables and the page, and first line of README.txt.
     files : mapping of str to Rows
         CSV files, by name, for :meth:`write`.
     config : mapping, optional
@@ -84,7 +84,7 @@ class Run:
             )
 
     def write(self, name: str, row: Mapping[str, Any]) -> None:
-        """Write a row of a CSV file at once, so that an interrupted run keeps it."""
+        """Write a row to a CSV file at once, so that an interrupted run keeps it."""
         if self._folder is not None:
             self._folder.write(name, row)
 
@@ -107,11 +107,11 @@ class Run:
         summary : mapping
             Figures for summary.json.
         tables : sequence of ReportTable
-            Tables to print, which are also on the page.
+            Tables to print and to show on the page.
         sections : callable
-            Function that returns the further sections of the page report.html.
+            Function that returns further sections of the page report.html.
         **first
-            Further items at the beginning of the document of ``--json``.
+            Further items at the beginning of the ``--json`` document.
         """
         summary = {**summary, "wall_seconds": self.wall_seconds}
         if self._folder is not None:
@@ -138,9 +138,9 @@ class PlayedRounds:
     Parameters
     ----------
     figures : sequence of Figure, optional
-        Figures of the table; by default the means of the figures of a domain of :class:`copter.Rounds`.
+        Figures of the table; by default, the means of the figures of a :class:`copter.Rounds` domain.
     left_out : int
-        Number of first rounds that the statistics leave out.
+        Number of rounds at the start that the statistics exclude.
     """
 
     def __init__(self, figures: Sequence[Figure] | None = None, left_out: int = 0) -> None:
@@ -148,13 +148,13 @@ class PlayedRounds:
         self._figures, self._left_out = figures, left_out
 
     def of(self, name: str, *, later: bool = False) -> NDArray[np.float64]:
-        """Return a field of all records, NaN where it is missing, or with `later` of those that count."""
+        """Return a field of all records, or with `later` of the counted ones; NaN where it is missing."""
         chosen = (self.records[self._left_out :] or self.records) if later else self.records
         return np.array([record.get(name, np.nan) for record in chosen], float)
 
     @property
     def figures(self) -> list[Figure]:
-        """The figures that the records have."""
+        """Figures that the records have."""
         if self._figures is None:
             return [Figure(name, name, "mean") for name in self.records[0] if name not in ROW_MEANS]
         return [figure for figure in self._figures if figure.name in self.records[0]]
@@ -204,7 +204,7 @@ class PlayedRounds:
         return simple_table(title, ("figure", "value"), rows)
 
     def pictures(self) -> tuple[Picture, ...]:
-        """Return a picture of each figure, and one of the times of the rounds."""
+        """Return a picture of each figure, and a picture of the times of the rounds."""
         from copter.cli.plots import over_time, round_times
 
         rounds, headings = self.of("round"), {each.name: each.heading for each in self.figures}
@@ -223,18 +223,18 @@ def run_course(
     show: Callable[[Record], str],
     total: int,
 ) -> None:
-    """Play the rounds of a course with a solver or a method, and end the run with their figures.
+    """Play the rounds of a course with a solver or a method, and end the run with the rounds' figures.
 
     Parameters
     ----------
     run : Run
-        The run; its file rounds.csv has the columns `columns`.
+        The run, with `columns` as the columns of its file rounds.csv.
     course, chosen : Course, SolverSettings
-        The rounds, and what plays them.
+        The rounds, and the settings of the solver or method.
     columns : mapping of str to str
-        Meanings of the fields of a record that are columns of rounds.csv.
+        Fields of a record to write to rounds.csv, with their meanings.
     show : callable
-        Function of a record that returns the text next to the progress bar.
+        Function that returns the text next to the progress bar, given a record.
     total : int
         Number of rounds.
     """
@@ -275,15 +275,15 @@ def follow(
     Parameters
     ----------
     rounds : iterable
-        The rounds; the iterator plays them.
+        Results of the rounds; iterating plays the rounds.
     what : str
         Noun for the items that the bar counts.
     total : int
         Number of items.
     show : callable
-        Function of the result of a round that returns the text next to the bar.
+        Function that returns the text next to the bar, given the result of a round.
     done : callable, optional
-        Function that returns the number of items done; by default the bar counts rounds.
+        Function that returns the number of finished items; by default, the bar counts rounds.
     quiet : bool
         True for no progress bar.
     """

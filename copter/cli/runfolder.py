@@ -1,6 +1,6 @@
-"""Run folders: the results of a run, with the settings to repeat it and a description of every file.
+"""Run folders: the results of a run, the settings that repeat it, and a description of every file.
 
-They are the same for all domains. A domain describes its columns and files, and README.txt lists them.
+All domains have the same kind of folder. A domain describes its columns and files, and README.txt lists them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _PAGE = "report.html"
 
 
 class RunFolderError(CopterError):
-    """The run folder cannot be used: it is a file, or contains other files or an earlier run."""
+    """The run folder cannot be used, because it is a file, or contains other files or an earlier run."""
 
 
 class Rows(NamedTuple):
-    """Description of a CSV file, and of each of its columns; a column that is not described has `other`."""
+    """Descriptions of a CSV file and of its columns; `other` describes every column that is not listed."""
 
     meaning: str
     columns: Mapping[str, str]
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
 
 
 class RunFolder:
-    """The folder that a run writes to, with config.json and versions.json at once.
+    """The folder to which a run writes; config.json and versions.json are written at once.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class RunFolder:
     Raises
     ------
     RunFolderError
-        `path` is a file, or a folder with other content, or contains a run and `force` is false.
+        If `path` is a file or a folder with other content, or if it contains a run and `force` is false.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class RunFolder:
         self.write_json("versions.json", versions(), "versions of Python and of the numerical packages")
 
     def write_json(self, name: str, document: Mapping[str, Any], meaning: str) -> None:
-        """Write one JSON object; `meaning` is its description in README.txt."""
+        """Write a JSON file; `meaning` is its description in README.txt."""
         save_json(document, self.path / name)
         self._contents[name] = meaning
 
     def write(self, name: str, row: Mapping[str, Any]) -> None:
-        """Append a row to a CSV file at once; the first row determines the columns, others are left out."""
+        """Append a row to a CSV file at once; fields that the first row does not have are left out."""
         if name not in self._open:
             rows, new = self._files[name], (self.path / name).open("w", newline="")
             explained = (f"    {column}: {rows.columns.get(column, rows.other)}" for column in row)
@@ -109,14 +109,14 @@ class RunFolder:
         file.flush()
 
     def write_page(self, title: str, sections: Sequence[Claim]) -> None:
-        """Write report.html, a page of tables and pictures that needs no other file."""
+        """Write report.html, a page of tables and pictures that refers to no other file."""
         from copter.bench.report.page import write_page
 
         write_page(self.path / _PAGE, title, sections)
         self._contents[_PAGE] = "tables and pictures of this run in one page, which needs no other file"
 
     def close(self, error: BaseException | None = None) -> None:
-        """Close the files and write README.txt, with a note if the run ended early."""
+        """Close the files and write README.txt, with a remark if the run ended early."""
         for file, _ in self._open.values():
             file.close()
         lines = [self.title, "", f"The command in {_CONFIG} repeats this run.", ""]

@@ -1,4 +1,4 @@
-"""`copter solve`: solves one linear or mixed-integer program from a file; `copter solvers`."""
+"""`copter solve`, which solves a linear or mixed-integer program from a file, and `copter solvers`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Examples:
 
 _EXIT_CODES = {"optimal": 0, "infeasible": 3, "unbounded": 4}
 _FOUND, _NOTHING = 5, 6
-"""Exit codes of answers without a proof: with a solution, and without one."""
+"""Exit codes of answers without a proof: with a solution, and without a solution."""
 _OWN = "copter"
 _ENDINGS = (".csv", ".json")
 _IN_SOLUTION = ("status", "reason", "sense", "objective", "bound", "gap", "certified")
-"""Figures in the file --solution."""
+"""Figures that the file of --solution contains."""
 
 
 def _solution_path(path: Path | None) -> Path | None:
@@ -72,10 +72,10 @@ def solve(
 ) -> None:
     """Solve a linear or mixed-integer program from an MPS or LP file.
 
-    The program is kept in its own numbers, and the answer is checked against them. A program with integral
-    columns is solved by branch and bound, to a relative gap of the tolerance; with --relax, integrality is
-    ignored. Objective and bound are in the sense of the file, so that a maximisation has an upper bound.
-    "certified" says whether the bound, or the proof that there is no optimum, holds in exact arithmetic.
+    The answer is checked against the numbers of the file. A program with integral columns is solved by
+    branch and bound, to a relative gap of the tolerance; with --relax, integrality is ignored. Objective and
+    bound are in the sense of the file, so that a maximisation has an upper bound. "certified" states whether
+    the bound, or the proof that there is no optimum, holds in exact arithmetic.
 
     \b
     Exit codes:
@@ -92,14 +92,14 @@ def solve(
     Parameters
     ----------
     time_limit : float, optional
-        Seconds.
+        Largest number of seconds.
 
     Raises
     ------
     typer.Exit
-        The exit code is not 0.
+        If the exit code is not 0.
     UnsupportedError
-        The file has integral columns, and the solver does not support integrality.
+        If the file has integral columns, and the solver does not support integrality.
     """  # noqa: D301
     import numpy as np
 
@@ -128,7 +128,7 @@ def solve(
 def _solved(
     model: Model, solver: str, tolerance: float, time_limit: float | None, threads: int | None
 ) -> ModelSolution:
-    """Solve the model by itself, or by the named solver."""
+    """Return the model's solution, by copter's own choice of method or by another solver."""
     if solver == _OWN:
         return model.solve(tolerance=tolerance, time_limit=time_limit)
     from copter.bench.settings import SolverSettings
@@ -191,7 +191,7 @@ def _print(name: str, one: dict[str, Any]) -> None:
 
 
 def _write_solution(path: Path, model: Model, found: ModelSolution, figures: dict[str, Any]) -> None:
-    """Write columns and rows by name to a ``.csv`` file, or with the figures to a ``.json`` file."""
+    """Write columns and rows by name to a ``.csv`` file, or to a ``.json`` file together with the figures."""
     lp = model.lp
     m, n = lp.A.shape
     columns: list[tuple[str, float]] = []
@@ -216,7 +216,7 @@ def _write_solution(path: Path, model: Model, found: ModelSolution, figures: dic
 
 
 def list_solvers(json_path: Json = None) -> None:
-    """List the solvers, by the names for --solver and --solvers."""
+    """List the solvers, with their names for --solver and --solvers."""
     lines = {name: entry.summary for name, entry in SOLVERS.items()}
     rows = list(lines.items())
     publish(lines, json_path, lambda: table("Solvers", ("name", "description"), rows, text_columns=2))

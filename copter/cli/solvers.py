@@ -1,4 +1,4 @@
-"""Names of solvers and of other things on the command line, checked without importing a solver."""
+"""Checks of names on the command line, such as those of solvers, without importing a solver."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def check_solver(name: str, methods: Sequence[str] = ()) -> str:
     name : str
         Name of a registered solver or of a method.
     methods : sequence of str
-        Methods of a domain that are not registered solvers. ``-K`` in a name means any number: ``pop-K``
-        allows ``pop-16``.
+        Methods of a domain that are not registered solvers. ``-K`` in a name means any number:
+        ``pop-K`` allows ``pop-16``.
     """
     if name in SOLVERS or any(_is(method, name) for method in methods):
         return name
@@ -47,14 +47,14 @@ class Names(tuple[str, ...]):
 
 
 def check_known(name: str, known: Iterable[str], what: str) -> str:
-    """Return `name`, or raise a usage error with the known names and the most similar one.
+    """Return `name`, or raise a usage error with the known names and the most similar name.
 
     Parameters
     ----------
     name : str
         The name to check.
     known : iterable of str
-        Names that are allowed.
+        The allowed names.
     what : str
         Noun for the error, for example "solver".
     """

@@ -34,7 +34,7 @@ _Folder: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteOptions(CommandOptions):
-    """Measure every family of programs with every solver: the same rounds, checker and tolerances.
+    """Measure solvers on every family of programs, with the same rounds, checker and tolerances.
 
     A line is a program with its rounds. Each solver of a line runs in its own process. Results that the
     folder already has are kept, so that the same command resumes an interrupted suite.
@@ -59,7 +59,7 @@ Examples:
         str, typer.Option(help="Names of solvers, separated by commas. Default: all solvers of each line.")
     ] = ""
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Largest number of rounds of a line. Default: that of the line.")
+        int | None, typer.Option(min=1, help="Largest number of rounds of a line. Default: all its rounds.")
     ] = None
     limit: Annotated[
         float | None,
@@ -88,7 +88,7 @@ Examples:
     listed: Annotated[bool, typer.Option("--list", help="List the lines without running them.")] = False
 
     def suite_settings(self) -> SuiteSettings:
-        """Return the settings of the profile, changed by the options that were given."""
+        """Return the settings of the profile, changed by the given options."""
         from copter.bench.suite import DEFAULTS
         from copter.parallel import available_threads
 
@@ -142,7 +142,7 @@ def _list(suite: Suite) -> None:
 
 
 class _Bar:
-    """Progress on standard error: current line and solver, number of finished solvers, estimated time."""
+    """Progress on standard error: current line and solver, number of finished solvers, time left."""
 
     def __init__(self) -> None:
         self._progress: Progress = progress("{task.fields[left]}")
@@ -177,7 +177,7 @@ class _Bar:
 
 
 def _show(suite: SuiteResult) -> None:
-    """Print copter's time and the fastest other solver's time on each line."""
+    """Print, for each line, the times of copter and of the fastest other solver."""
     from copter.bench.statistics import verdicts
 
     found = verdicts(suite)
@@ -224,7 +224,7 @@ Examples:
         typer.Option(
             exists=True,
             file_okay=False,
-            help="Folder of documents of `copter reproduce --all`, which are added to the report.",
+            help="Folder with documents of `copter reproduce --all` to add to the report.",
         ),
     ] = None
 
@@ -259,12 +259,12 @@ def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
 
 
 def notes_of(folder: Path) -> dict[str, str]:
-    """Return the texts of notes.json by name of line; empty if the folder does not have the file.
+    """Return the texts of notes.json by name of line; empty if the folder has no such file.
 
     Raises
     ------
     FileError
-        The file is not a JSON object of texts.
+        If the file is not a JSON object of texts.
     """
     path = folder / _NOTES
     if not path.is_file():
@@ -280,7 +280,7 @@ def notes_of(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(WithDocument, Options):
-    """Compare two folders of results: ratio of copter's round times, new to old, and lost certificates."""
+    """Compare two folders of results: the ratio of copter's round times, new / old, and lost certificates."""
 
     examples: ClassVar[str] = """\b
 Examples:
@@ -292,7 +292,7 @@ Examples:
     new: _Folder
     threshold: Annotated[
         float,
-        typer.Option(min=1.0, help="Report a regression if the lower end of the ratio exceeds this."),
+        typer.Option(min=1.0, help="Report a regression if the ratio's whole interval exceeds this."),
     ] = 1.1
     fail: Annotated[
         bool, typer.Option("--fail-on-regression", help="Exit with 1 if there is a regression.")
