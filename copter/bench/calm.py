@@ -1,12 +1,12 @@
-"""Wait until the machine runs at full speed before a round is timed.
+"""Waiting until the machine runs at full speed, before a round is timed.
 
-The two processors of a virtual machine are often two threads of one core. While another process uses the
-second thread, on this virtual machine or on another one, a fixed piece of work takes up to 1.7 times as long,
-for up to several seconds.  The rounds of a solver on a line take one or two seconds together, so one solver
-could be measured at low speed and another at full speed (docs/how-to/suite.md has the figures).  Therefore a
-fixed piece of work, the calibration loop, is timed before each round, outside the solver's time. While it
-takes longer than its best time, the round waits, up to a limit.  The measured time is stored with the round
-as ``calibration_seconds``.
+Two processors of a virtual machine are often two threads of one core. While another process uses the second
+thread, in this virtual machine or in another one, a fixed piece of work takes up to 1.7 times as long, for up
+to several seconds.  All rounds of a solver on a line take one or two seconds together, so one solver could be
+measured at low speed and another at full speed (docs/how-to/suite.md has the figures).  Therefore a fixed
+piece of work, the calibration loop, is timed before each round, outside the solver's time. While it takes
+clearly longer than its best time, the round waits, up to a limit.  The time of the loop is stored with the
+round as ``calibration_seconds``.
 
 Python's garbage collector runs between rounds and never during one: a full collection of numba's objects
 takes 70 ms and would slow down rounds at random.
@@ -21,11 +21,11 @@ from typing import Self
 
 FIELD = "calibration_seconds"
 SLOWER = 1.15
-"""Ratio to the best calibration time above which the machine counts as not at full speed."""
+"""Ratio of a calibration time to the best, above which the machine does not count as at full speed."""
 PATIENCE = 2.0
-"""Largest total of seconds that the rounds of one solver wait."""
+"""Largest total number of seconds for which the rounds of one solver wait."""
 _ONE_ROUND = 1.0
-"""Largest number of seconds that one round waits."""
+"""Largest number of seconds for which one round waits."""
 _NAP = 0.005
 _READINGS = 50
 _STEPS = 10_000
@@ -42,8 +42,8 @@ def calibration_loop() -> float:
 class Calm:
     """Calibration before rounds, with the garbage collector disabled during rounds.
 
-    `best`: best known seconds of the calibration loop. `patience`: largest total of seconds to wait; 0 if
-    times do not matter. `waited`: seconds spent on waiting so far.
+    `best`: least known seconds of the calibration loop. `patience`: largest total number of seconds to wait;
+    0 if times do not matter. `waited`: seconds spent on waiting so far.
     """
 
     def __init__(self, best: float = math.inf, patience: float | None = None) -> None:
@@ -70,7 +70,7 @@ class Calm:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._thaw:  # objects that were frozen before remain frozen
+        if self._thaw:  # objects that were frozen earlier remain frozen
             gc.unfreeze()
         if self._collects:
             gc.enable()

@@ -1,9 +1,9 @@
-"""Case of a benchmark: a course with its options, its solvers, and its checker.
+"""Case of a benchmark: a course with its options, its solvers and its checker.
 
 `copter bench X` makes a case from its options and runs it; the suite runs the cases that the installed
-packages list.  A domain lists its cases in a module that is registered in the entry-point group
-``copter.lines``, for example ``sia = "copter.problems.sia.lines:lines"``. The entry point is a function from
-:class:`Inputs` to a sequence of :class:`Case`.  copter's own lines are the rows of suite.toml.
+packages list.  A domain lists its cases through an entry point of the group ``copter.lines``, for example
+``sia = "copter.problems.sia.lines:lines"``: a function that returns a sequence of :class:`Case`, given
+:class:`Inputs`.  The cases of copter's own domains are the rows of suite.toml.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Inputs:
     seed : int
         Seed of generated inputs.
     data : Path, optional
-        Folder with real inputs; without it all inputs are generated.
+        Folder with real inputs; by default, all inputs are generated.
     lps : Path, optional
-        Folder of linear programs (MPS, LP); without it they are generated.
+        Folder with linear programs (MPS, LP); by default, they are generated.
     """
 
     seed: int = 0
@@ -52,14 +52,14 @@ class Case:
     name, family, title
         As in :class:`copter.bench.result_files.LineResult`.
     make : callable
-        Function from a scratch folder to the course. It must be picklable, because the suite calls it in
-        another process.
+        Function that returns the course, given a folder for temporary files. It must be picklable, because
+        the suite calls it in another process.
     solvers : tuple of str
-        Names of the solvers. The first is copter's, with which the others are compared.
+        Names of the solvers. The first solver is copter's; all other solvers are compared with it.
     rounds : int
         Number of rounds; 0 for all rounds of the course.
     x : mapping of str to float
-        Coordinates on the axes of figures; ``columns`` also determines which solvers run on the case.
+        Coordinates on the axes of figures; the suite also uses ``columns`` to decide which solvers to run.
     tolerance : float
         Relative tolerance of residuals and gap.
     left_out : int
@@ -71,12 +71,12 @@ class Case:
     patience : float
         Factor on the suite's limits for a solve and for all rounds of a solver; larger for the largest cases.
     ladder : str
-        Name of a sequence of cases with increasing numbers of columns: a solver that misses its limit on one
-        case does not run on larger ones. By default the family.
+        Name of a sequence of cases with increasing numbers of columns, by default the family. A solver that
+        misses its limit on a case does not run on larger cases of the sequence.
     profiles : sequence of "quick" or "full"
         Profiles of the suite that include the case.
     own_rounds : bool
-        True if a round depends on the solver's own last answer, so that solvers may have different programs.
+        True if a round depends on the solver's own last answer, so that solvers may get different programs.
     """
 
     name: str
@@ -102,11 +102,11 @@ class Case:
 
     @property
     def step_of(self) -> str:
-        """Name of the case's size sequence."""
+        """Name of the sequence of sizes to which the case belongs."""
         return self.ladder or self.family
 
     def line(self, command: str, solvers: Sequence[str], threads: int | None, limit: float) -> LineResult:
-        """Return the line of results without any solver's result."""
+        """Return the line of results, without a solver's result."""
         return LineResult(
             self.name,
             self.family,
@@ -125,14 +125,14 @@ class Case:
 
 
 def as_it_is(course: Course, scratch: Path) -> Course:
-    """Return a course that needs no files, for :attr:`Case.make`."""
+    """Return a course, for the :attr:`Case.make` of a course that needs no files."""
     return course
 
 
 def listed(domain: str, make: Callable[..., Case], inputs: Inputs) -> list[Case]:
     """Return the cases of a domain's rows in suite.toml.
 
-    `make`: function from the inputs, the name and the size of a row to its case.
+    `make`: function that returns the case of a row, given the inputs, and the name and size in the row.
     """
     table = tomllib.loads(Path(__file__).with_name("suite.toml").read_text(encoding="utf-8"))
     return [
@@ -144,7 +144,7 @@ def listed(domain: str, make: Callable[..., Case], inputs: Inputs) -> list[Case]
 
 
 def all_cases(profile: Profile, inputs: Inputs) -> list[Case]:
-    """Return the cases of a profile from all installed packages, sorted by family and size."""
+    """Return the cases of a profile in all installed packages, sorted by family and size."""
     found: list[Case] = []
     for entry in installed(_GROUP).values():
         found.extend(case for case in entry.load()(inputs) if profile in case.profiles)

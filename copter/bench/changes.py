@@ -1,9 +1,9 @@
-"""Course in which a few of many requests change, to measure if round times depend on the changes only.
+"""Course in which a few of many requests change, to measure whether round times depend only on the changes.
 
 A request chooses one of ``_WIDTH`` columns, each of which uses one to three of ``_ROWS`` resources.  Requests
 of a kind share their coefficients, or each request has its own; every column has its own cost.  A round draws
-new costs for some requests and makes no other edits.  In a scarce program there are many resources, and each
-column uses one of them.
+new costs for some requests and makes no other edits.  A scarce program has many resources, and each column
+uses one of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WIDTH, _ROWS, _KINDS = 20, 16, 8
 _AT_ONCE = 200_000
 """Largest number of requests that one edit adds."""
 _SMALL = 60_000
-"""Columns of the warm-up's program: more than 50,000, so that passes use threads."""
+"""Number of columns of the warm-up's program: more than 50,000, so that passes use threads."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class ChangesCourse(EditedCourse):
     """Rounds in which `changed` requests get new costs, in a program of `columns` columns.
 
     `own`: True if each request has its own coefficients. `scarce`: number of resources of a scarce program,
-    whose coefficients are each request's own, or 0. `left_out`: number of rounds at the start that are
-    excluded, because the first is cold and the next ones find the requests that do not change.
+    for which `own` must be true; 0 for an ordinary program. `left_out`: number of rounds at the start that
+    are excluded, because the first round is cold, and the next rounds find the requests that do not change.
     """
 
     columns: int
@@ -57,7 +57,7 @@ class ChangesCourse(EditedCourse):
         )
 
     def edits(self, program: ContinualProgram) -> Iterator[Iterable[Callable[[], object]]]:
-        """Yield the edits that fill the program, then those that change its costs."""
+        """Yield the edits that fill the program, and those that change costs in each further round."""
         rng = np.random.default_rng(self.seed)
         kinds = [_coefficients(rng) for _ in range(_KINDS)]
         typical = np.mean([kind.mean(axis=1) for kind in kinds], axis=0)
@@ -85,7 +85,7 @@ class ChangesCourse(EditedCourse):
                 yield partial(program.add_requests, mine.tolist(), costs, sizes, usage, totals=1.0)
 
     def _own(self, rng: np.random.Generator, requests: int) -> csc_array:
-        """Return coefficients of the columns of `requests` requests, one after the other."""
+        """Return random coefficients for the columns of `requests` requests, in the order of the requests."""
         columns, rows = requests * _WIDTH, self.scarce
         if rows:
             once = rng.uniform(0.5, 2.0, columns), rng.integers(0, rows, columns), np.arange(columns + 1)
@@ -103,7 +103,7 @@ def _costs(rng: np.random.Generator, requests: int) -> NDArray[np.float64]:
 
 
 def _coefficients(rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the coefficients of the columns of a kind, (rows, columns)."""
+    """Return random coefficients for the columns of a kind, (rows, columns)."""
     coefficients = np.zeros((_ROWS, _WIDTH))
     for column in range(_WIDTH):
         rows = rng.choice(_ROWS, rng.integers(1, 4), replace=False)

@@ -1,21 +1,21 @@
-"""Checks of the solvers' claims, equal for every solver; running times do not matter here.
+"""Checks of the solvers' claims, the same for every solver; running times do not matter here.
 
 After each solve, outside the measured time, the certificate of the allocation and the prices is computed
-again from the program (:mod:`copter.proof.certificate`). Figures of the solver and results of copter's own
-pricing passes are not used.  A course without a program of this kind has its own check, equal for all its
+again from the program (:mod:`copter.proof.certificate`), without any figure of the solver or any result of
+copter's own pricing passes.  A course without a program of this kind has its own check, the same for all its
 solvers.
 
 A solver with the status ``optimal`` makes one of two claims.  For a linear program, it claims that residuals
 and gap are within the line's tolerance. The certificate checks this claim.  Branch and bound claims that its
-answer is feasible and integral, and within its own gap of a bound on all such answers. A check of the
+answer is feasible and integral, and within its own gap of a bound on all integral answers. A check of the
 relaxation cannot confirm this.  The domain computes the objective of the allocation, and rejects an invalid
-one. The claim holds if
+allocation. The claim holds if
 
     bound <= integral objective <= bound + gap * scale        in the domain's scale (``answer_gap``)
 
-and if the record is ``feasible``, if the domain computes that.  Such an answer does not count as `certified`,
-because it may be further from the optimum than the line's tolerance.  Bounds are also compared with the
-answers of other solvers (:func:`problems`).
+and, where the domain computes ``feasible``, if the record is ``feasible``.  The answer does not count as
+`certified`, because it may be further from the optimum than the line's tolerance.  Bounds are also compared
+with the answers of other solvers (:func:`problems`).
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ if TYPE_CHECKING:
 _GAP = "mip_rel_gap"
 """Name of branch and bound's gap among a solver's stopping criteria."""
 _ROUNDING = 1e-9
-"""Relative excess of a recomputed figure over the tolerance that is permitted for rounding errors."""
+"""Relative excess over the tolerance that a recomputed figure may have because of rounding errors."""
 _INTEGER_ROUNDING = 1e-6
-"""Tolerance of branch and bound for feasibility, and for a gap that counts as closed."""
+"""Tolerance of branch and bound for feasibility, and largest gap that counts as closed."""
 _FIGURES = ("checked_primal", "checked_gap")
 
 
 class CheckedSolver(Wrapper):
-    """A solver whose answers are checked after each solve.
+    """A solver whose answer is checked after each solve.
 
-    `found`: the checker's figures for the last answer; empty without one. `checking`: seconds of the check.
+    `found`: the checker's figures for the last answer; empty without an answer. `checking`: seconds of the
+    last check.
     """
 
     def __init__(self, inner: Solver) -> None:
@@ -61,7 +62,7 @@ class CheckedSolver(Wrapper):
     def solve(
         self, program: ContinualProgram, *, time_limit: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """Return the wrapped solver's answer and store the checker's figures."""
+        """Return the wrapped solver's answer, and store the checker's figures."""
         solution = super().solve(program, time_limit=time_limit, raise_error=raise_error)
         begin = perf_counter()
         self.found = {}
@@ -76,18 +77,18 @@ class CheckedSolver(Wrapper):
         return solution
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Return the wrapped solver's seconds, of ``wall`` seconds minus those of the check."""
+        """Return the wrapped solver's seconds, given ``wall`` seconds that include the check."""
         return super().seconds(solution, wall - self.checking)
 
 
 class Checks:
-    """Checks of all solvers that pass through :meth:`watch`, with the figures of the last answer."""
+    """Checks of the solvers given to :meth:`watch`, with the figures of the last answer."""
 
     def __init__(self) -> None:
         self._last: CheckedSolver | None = None
 
     def watch(self, solver: Solver) -> Solver:
-        """Return a solver that checks its answers (:attr:`copter.bench.settings.SolverSettings.wrap`)."""
+        """Return a solver whose answers are checked (:attr:`copter.bench.settings.SolverSettings.wrap`)."""
         self._last = CheckedSolver(solver)
         return self._last
 
@@ -104,10 +105,10 @@ class Checks:
 
 @dataclass(frozen=True)
 class _Checker:
-    """Rule by which the answers of a case are judged.
+    """Rule that judges the answers of a case.
 
-    `sentence`: meaning of `certified`. `within`: function of a record with the checker's figures and a
-    tolerance; True if the record is within the tolerance.
+    `sentence`: meaning of `certified`. `within`: function that returns whether a record is within a
+    tolerance, given both; the record has the checker's figures.
     """
 
     sentence: str
@@ -122,7 +123,7 @@ class _Checker:
 
 
 def _all_within(*names: str) -> Callable[[Record, float], bool]:
-    """Return a function that checks that all named figures are within a tolerance; NaN is not."""
+    """Return a function that checks that all named figures are at most a tolerance; NaN fails."""
     return lambda record, tolerance: all(bool(record[name] <= tolerance) for name in names)
 
 
@@ -155,7 +156,7 @@ CHECKERS = {
 
 
 def _of_integers(record: Record) -> bool:
-    """Return whether a record claims an optimum of the integral program, not of the relaxation."""
+    """Return whether a record claims an optimum of the integral program rather than of the relaxation."""
     integral = math.isfinite(record.get("answer_objective", math.nan))
     relaxed = math.isfinite(record.get("objective", math.nan))
     return bool(record["status"] == "optimal" and not record["missed"] and integral and not relaxed)
@@ -209,7 +210,7 @@ def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
 
 
 def _disagreements(line: LineResult) -> Iterator[str]:
-    """Yield different programs in a round, and answers below another solver's bound."""
+    """Yield sentences about different programs in a round, and about answers below another solver's bound."""
     if line.own_rounds:
         return
     yield from _programs(line)
@@ -238,7 +239,7 @@ def _disagreements(line: LineResult) -> Iterator[str]:
 
 
 def _programs(line: LineResult) -> Iterator[str]:
-    """Yield rounds in which two solvers of the line had programs of different sizes."""
+    """Yield sentences about rounds in which solvers of the line had programs of different sizes."""
     for number in range(line.rounds):
         sizes: dict[tuple[float, float], str] = {}
         for one in line.solvers.values():

@@ -1,4 +1,4 @@
-"""Conditions of a folder of results: which ones must agree to continue it, and how to measure a line again.
+"""Conditions of a folder of results: those that must agree to continue it, and commands for its lines.
 
 Results are published, so no paths are stored.  For a folder of inputs the number of files and a hash of their
 names and contents are stored; in commands a word in capitals replaces the path.
@@ -27,7 +27,7 @@ _HASH_DIGITS = 12
 
 
 def contents(folder: Path) -> str:
-    """Return a short description of a folder's content, equal for equal files in any place."""
+    """Return a short description of a folder's content, which does not depend on the folder's place."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in files:
@@ -38,7 +38,7 @@ def contents(folder: Path) -> str:
 
 
 def differences(there: SuiteResult, now: SuiteResult) -> list[str]:
-    """Return texts that say why the present conditions `now` do not fit the folder of `there`."""
+    """Return, in words, the differences of the present conditions `now` from those of the folder `there`."""
     pairs = (
         (there.settings, now.settings),
         ({"version": there.version}, {"version": now.version}),
@@ -53,14 +53,14 @@ def differences(there: SuiteResult, now: SuiteResult) -> list[str]:
 
 
 def flat(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a machine's description with its versions at the same level."""
+    """Return a machine's description, with its versions at the same level as its other entries."""
     return {name: value for name, value in machine.items() if name != "versions"} | {
         **machine.get("versions", {})
     }
 
 
 def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return (name, old value, new value) for each difference; "none" stands in for a missing value."""
+    """Return (name, old value, new value) for each difference; "none" replaces a missing value."""
     return [
         (name, old.get(name, "none"), new.get(name, "none"))
         for name in dict.fromkeys([*old, *new])
@@ -69,7 +69,7 @@ def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str,
 
 
 def rerun(suite: SuiteResult, line: str) -> str:
-    """Return the command that measures a line again, under the same conditions."""
+    """Return the command that measures a line again under the same conditions."""
     words = [f"copter bench all --profile {suite.profile} --only {line}"]
     for name, option in _OPTIONS.items():
         value = suite.settings.get(name)
@@ -86,6 +86,6 @@ def _word(value: Any) -> str:
 
 
 def with_commands(suite: SuiteResult) -> SuiteResult:
-    """Return the suite with the commands that its settings determine, because older folders lack options."""
+    """Return the suite with commands made from its settings, because those in older folders lack options."""
     lines = {name: replace(line, command=rerun(suite, name)) for name, line in suite.lines.items()}
     return replace(suite, lines=lines)

@@ -1,10 +1,10 @@
 """Course: a benchmark scenario of rounds that any solver can run.
 
 A course plays its rounds with one solver and yields a record for each round.  Some courses are open loops:
-all solvers get the same edits, recorded once (:class:`copter.bench.recording.Recorded`).  Others are closed
-loops: a round depends on the solver's own last allocation, and every solver has its own model with the same
-events. Methods that do not solve a linear program (heuristics, decompositions) are names of their course, not
-of :data:`copter.solvers.registry.SOLVERS`.
+all solvers get the same edits, for example recorded ones (:class:`copter.bench.recording.Recorded`).  Other
+courses are closed loops: a round depends on the solver's own last allocation, and every solver has its own
+model, with the same events.  Methods that do not solve a linear program (heuristics, decompositions) belong
+to a course, and are not in :data:`copter.solvers.registry.SOLVERS`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 COMPLETE = "complete"
-"""Status of a method that ended normally; it says nothing about the quality of the answer."""
+"""Status of a method that ended normally, which implies nothing about the quality of the answer."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Figure:
     Attributes
     ----------
     name : str
-        Name of the field; its value is a number (or a Boolean, whose mean is a share).
+        Name of the field; its value is a number, or a Boolean, whose mean is a share.
     heading : str
         Heading of the column.
     shown : str
@@ -54,7 +54,7 @@ class Figure:
     form: str = ".3g"
 
     def show(self, figures: Mapping[str, Any]) -> str:
-        """Return the figure as in the table, with the number of rounds without a value."""
+        """Return the text of the figure for the table, with the number of rounds without a value."""
         value, missing = figures[self.shown], figures["not_finite"]
         text = format(value, self.form) if math.isfinite(value) else "-"
         return f"{text}, {missing} without" if missing else text
@@ -67,11 +67,11 @@ class Play:
     Attributes
     ----------
     records : iterator of Record
-        Records, one a round, made on demand.
+        A record for each round; the round is played when its record is requested.
     stopping : dict
         The solver's stopping tolerances (:meth:`copter.solvers.base.Solver.stopping`).
     program : ContinualProgram, optional
-        Linear program of the rounds, if there is one; the warm-up also solves it by coordinate descent.
+        Linear program of the rounds, if there is one; the warm-up prepares the solver for it.
     """
 
     records: Iterator[Record]
@@ -79,7 +79,7 @@ class Play:
     program: ContinualProgram | None = None
 
     def close(self) -> None:
-        """Release the program's data in other processes."""
+        """Release the program's data in other processes, if it has any."""
         if isinstance(self.program, DistributedProgram):
             self.program.close()
 
@@ -92,7 +92,7 @@ class Course(ABC):
     figures : sequence of Figure
         Fields of the records in addition to those of :func:`solved_record`.
     left_out : int
-        Number of rounds at the start that the summary excludes: 1 (the cold one) or more.
+        Number of rounds at the start that the summary excludes, usually 1: the cold round.
     """
 
     figures: ClassVar[Sequence[Figure]] = ()
@@ -102,8 +102,8 @@ class Course(ABC):
     def small(self) -> Course:
         """Return a small course of the same kind, for an untimed warm-up.
 
-        It must be so large that every kernel is compiled, including passes that use threads (more than 50,000
-        columns).
+        It must be so large that every kernel is compiled, including the passes that use threads, which need
+        more than 50,000 columns.
         """
 
     @abstractmethod
@@ -111,18 +111,18 @@ class Course(ABC):
         """Begin the rounds with the solver ``settings.make()``, or with a method of the course."""
 
     def compare(self, measured: Sequence[SolverResult]) -> None:  # noqa: B027 - most courses compare nothing
-        """Add fields to the records that need those of all solvers, such as the best known objective."""
+        """Add fields that depend on the records of all solvers, such as the loss against the best one."""
 
 
 class Rounding:
-    """Rounding after the solve of a round; by default nothing is done."""
+    """Rounding after the solve of a round; by default, nothing is done."""
 
     def __call__(self, solution: Solution) -> Record:
-        """Make the allocation from a solution, by a shim or a repair; the time is `rounding_seconds`.
+        """Make the allocation from a solution, by a shim or a repair; its time is `rounding_seconds`.
 
         Return `answer_objective`, `answer_gap` (NaN without an allocation) and the course's own figures. For
-        a solution without an allocation, return only fields that need none: the round is `missed`, and the
-        last allocation remains.
+        a solution without an allocation, return only fields that do not need one: the round is `missed`, and
+        the last allocation remains.
         """
         return {}
 
@@ -132,11 +132,11 @@ class Rounding:
 
 
 class EditedCourse(Course):
-    """Rounds that are edits of one program, the same for every solver."""
+    """Rounds that consist of edits of one program, the same for every solver."""
 
     @abstractmethod
     def edits(self, program: ContinualProgram) -> Iterator[Iterable[Callable[[], object]]]:
-        """Yield the edits of each round of an empty program; only the time of their calls counts."""
+        """Yield the edits of each round, for an empty program; only the time of their calls is measured."""
 
     def rounding(self, program: ContinualProgram) -> Rounding:
         """Return the rounding after each solve of a program."""
@@ -169,7 +169,7 @@ class EditedCourse(Course):
 
 
 class RoundTimes(NamedTuple):
-    """Seconds of the parts of a round, see :mod:`copter.bench.rounds`."""
+    """Seconds of the parts of a round (:mod:`copter.bench.rounds`)."""
 
     edit: float
     solve: float
@@ -179,7 +179,7 @@ class RoundTimes(NamedTuple):
 
     @classmethod
     def of(cls, played: RoundRecord, solver: Solver) -> RoundTimes:
-        """Return the seconds of a round of :class:`copter.Rounds` that count for its solver."""
+        """Return the seconds of a :class:`copter.Rounds` round that count for its solver."""
         assert isinstance(played.solution, Solution)
         seconds = played.seconds
         model, solve = solver.seconds(played.solution, seconds.solve)
@@ -220,12 +220,12 @@ def method_round(
     rounding_seconds: float = 0.0,
     **fields: Any,
 ) -> Record:
-    """Return the record of a round by a method without a linear program; unknown figures are 0 or NaN.
+    """Return the record of a round that a method plays without a linear program.
 
     Parameters
     ----------
     **fields
-        Known figures, including the course's own.
+        Known figures, including the course's own; all other figures are 0 or NaN.
     """
     nothing = ("primal_residual", "gap", "objective", "bound")
     return {

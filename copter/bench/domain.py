@@ -1,4 +1,4 @@
-"""Rounds of a domain as a course: every solver plays the domain's random events from its own answers.
+"""Rounds of a domain as a course: every solver plays random events of the domain, from its own answers.
 
 The events of a round may depend on the state of the domain. With the same seed, solvers with equal answers
 get equal events.
@@ -28,24 +28,24 @@ _SMALL = 3
 """Number of rounds of the warm-up."""
 _ANSWER = ("answer_objective", "answer_gap", "answer_bound")
 _KEPT = (*_ANSWER, "edited", "path", "late", "reason", "accept_seconds")
-"""Fields of :meth:`copter.RoundRecord.row` in which a record of a benchmark says the same."""
+"""Fields that a record of a benchmark takes from :meth:`copter.RoundRecord.row`."""
 _CLOSED = 1e-9
-"""Gap at which an answer without a program counts as proven."""
+"""Largest gap at which an answer without a program counts as optimal."""
 
 
 @dataclass(frozen=True)
 class DomainCourse(Course):
     """Rounds of a domain.
 
-    `name`: argument of :func:`copter.rounds.named.domain_named`. `rounds`, `seed`: number and seed of the
-    random events.
+    `name`: argument of :func:`copter.rounds.named.domain_named`. `rounds`, `seed`: number of rounds, and seed
+    of the random events.
     """
 
     name: str
     rounds: int
     seed: int = 0
 
-    @cached_property  # cached, because it plays a round
+    @cached_property  # because it plays a round
     def figures(self) -> Sequence[Figure]:  # type: ignore[override]
         """Figures of the domain's records."""
         domain = fresh(domain_named(self.name))
@@ -57,7 +57,7 @@ class DomainCourse(Course):
         return DomainCourse(self.name, min(self.rounds, _SMALL), self.seed)
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a new solver and a new domain."""
+        """Begin the rounds, with a new solver and a new domain."""
         solver, domain = settings.make(), fresh(domain_named(self.name))
         events = events_of(domain, self.rounds, self.seed)
         records = records_of(domain, solver, events)
@@ -65,14 +65,14 @@ class DomainCourse(Course):
 
 
 def events_of(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
-    """Draw the events of each round from the domain in its present state."""
+    """Yield the events of each round, drawn from the domain in its present state."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         yield drawn_events(domain, rng)
 
 
 def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> Iterator[Record]:
-    """Play a round for each sequence of events, and yield the records in the form of the benchmarks."""
+    """Play a round for each sequence of events, and yield its record in the form of the benchmarks."""
     rounds = Rounds(domain, solver)
     for own in events:
         yield record_round(rounds, *own)
@@ -81,9 +81,10 @@ def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> 
 def record_round(rounds: Rounds, *events: Any) -> Record:
     """Play a round and return its record.
 
-    The record has the fields of :meth:`copter.RoundRecord.row` and those of the benchmarks
-    (:func:`copter.bench.course.solved_record`). The seconds of a round with a program are those of
-    :class:`copter.bench.course.RoundTimes`. A round that fell back has no objective, bound or gap.
+    The record has the fields of the benchmarks (:func:`copter.bench.course.solved_record`), the figures of
+    the domain, and some fields of :meth:`copter.RoundRecord.row`. The seconds of a round with a program are
+    those of :class:`copter.bench.course.RoundTimes`. The answer of a round that fell back has no objective,
+    bound or gap.
     """
     played, solver = rounds.play(*events), rounds.solver
     seconds, missed = played.seconds, played.path == "fallback"

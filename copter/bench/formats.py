@@ -1,4 +1,4 @@
-"""Format of numbers: three digits and a unit for readers, and strict JSON for programs."""
+"""Formats of numbers: three digits and a unit for readers, and strict JSON for programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tick(value: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Format a number with three digits, or with all digits before the point, without an exponent."""
+    """Format a number with three digits, or with all digits before the point if more, without an exponent."""
     if not math.isfinite(value):
         return NOTHING
     if value == 0.0:
@@ -41,7 +41,7 @@ def digits(value: float) -> str:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """Format a number and its unit; a share close to 100% has the digits of its distance from it."""
+    """Format a number and its unit; a percentage close to 100% gets the digits of its distance from 100%."""
     text = digits(value)
     if unit == "%" and 99.0 <= value < 99.9995:
         text = f"{value:.{1 - math.floor(math.log10(100.0 - value))}f}".rstrip("0")
@@ -49,7 +49,7 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def with_deviation(mean: float, deviation: float = math.nan) -> str:
-    """Format a mean and its standard deviation, if it exists."""
+    """Format a mean, and its standard deviation if there is one."""
     if not math.isfinite(mean):
         return "-"
     return f"{mean:.3g}" + (f" ± {deviation:.2g}" if math.isfinite(deviation) else "")
@@ -61,7 +61,7 @@ def times(ratio: float) -> str:
 
 
 def small(value: float) -> str:
-    """Format a residual or a gap, by its order of magnitude."""
+    """Format a residual or a gap with two digits and an exponent."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:.1e}" if value else "0"

@@ -1,4 +1,4 @@
-"""Grid of reproduced figures: one row for every combination of some axes, and ratios of the rows.
+"""Grid of reproduced figures: a row for every combination of the values of some axes, and ratios of rows.
 
 A section of a table of reproductions (:mod:`copter.bench.reproduction`) describes a grid by these settings::
 
@@ -11,9 +11,9 @@ A section of a table of reproductions (:mod:`copter.bench.reproduction`) describ
         field = "average JCT", how = "below" },
     ]
 
-An axis is a list of values of the setting with the axis' name, or a mapping of labels to several settings.  A
-domain provides a function that plays a sample of one combination and returns its outcome, a value for each
-column.
+An axis is a list of values of the setting with the name of the axis, or a mapping from labels to several
+settings.  A domain provides a function that plays a sample of a combination and returns its outcome: a value
+for each column.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Derived:
-    """Figures computed from the outcomes of several rows, one for each combination of the axes in the texts.
+    """Figures computed from the outcomes of rows, one for each combination of the axes in the texts.
 
-    `column`, `row`: name of the figure; the row is `of` by default. Combinations with the same name are
-    pooled. `of`: row of the outcomes, or rows to average sample by sample. `over`: row or rows to compare
-    with; empty for the outcomes themselves. `field`: column of the outcomes, by default `column` or their
-    first one. `how`: "ratio", or the percentage by which
-    `of` is "below" or "above" `over`. `paired`: True to compare samples one by one, False to compare means.
-    `pick`: "mean" of the pooled samples, or "least" or "most" of the combinations. `itself`: True to compare
-    rows with themselves too.
+    `column`, `row`: column and row of the figure, by default the row `of`. Combinations with the same column
+    and row are pooled. `of`: a row, or several rows to average sample by sample. `over`: the row or rows with
+    which `of` is compared; empty for the outcomes of `of` themselves. `field`: the compared column of the
+    outcomes, by default `column` if they have it, else their first column. `how`: "ratio", or "below" or
+    "above" for the percentage by which `of` is below or above `over`. `paired`: True to compare samples one
+    by one, False to compare means. `pick`: "mean" of the pooled samples, or "least" or "most" of the means of
+    the combinations. `itself`: True to compare a row also with itself.
     """
 
     column: str
@@ -65,7 +65,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class _Row:
-    """Outcomes of one combination, and the paper's values for it."""
+    """Outcomes of a combination, and the paper's values for it."""
 
     labels: Mapping[str, Any]
     outcomes: Sequence[_Outcome]
@@ -73,7 +73,7 @@ class _Row:
 
 
 def choices(axes: _Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield (values for texts, settings) for every combination of the axes; texts also get the labels."""
+    """Yield (values for texts, settings) for every combination; the values are settings and labels."""
     listed = [
         [(name, label, settings) for label, settings in axis.items()]
         if isinstance(axis, Mapping)
@@ -101,10 +101,11 @@ def grid(
     """Play all combinations and return their rows and the derived figures.
 
     `play`: function of a module that takes an effort, the row, the number of the sample and the settings.
-    `units`: by column; the empty column name is the default. `columns`: columns to show for each row, by
-    default all, unless figures are derived. `samples`: largest number; a combination may have a setting of
-    this name as well. `paper`: function of an effort and the settings of a row that returns the paper's
-    values. `shared`: settings of all combinations. Raise ValueError if two combinations have the same row.
+    `units`: units by column; that of the empty name is the default. `columns`: columns to show for each row,
+    by default all, or none if figures are derived. `samples`: largest number of samples; a combination may
+    have its own setting of this name. `paper`: function that returns the paper's values, given an effort and
+    the settings of a row. `shared`: settings of all combinations. Raise ValueError if two combinations have
+    the same row.
     """
     rows, cases = {}, []
     for labels, settings in choices(axes):
@@ -137,7 +138,7 @@ def _play(
 
 
 def _derived(played: Mapping[str, _Row], units: Mapping[str, str], one: Derived) -> list[PaperFigure]:
-    """Return the figures of all combinations."""
+    """Return the derived figures of all combinations."""
     pools: dict[tuple[str, str], dict[tuple[tuple[str, ...], tuple[str, ...]], None]] = {}
     for labels in (played_row.labels for played_row in played.values()):
         of, over = (
@@ -158,7 +159,7 @@ def _pooled(
     column: str,
     pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
 ) -> PaperFigure:
-    """Return the figure of one row and column."""
+    """Return a derived figure, from the rows and compared rows (`pairs`) of its combinations."""
     known = played[pairs[0][0][0]].outcomes[0]
     field = one.field or (column if column in known else next(iter(known)))
     values = [_samples(played, rows, field) for rows, _ in pairs]
@@ -176,7 +177,7 @@ def _pooled(
 
 
 def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDArray[np.float64]:
-    """Return a field of each sample, averaged over rows; 1 without rows."""
+    """Return a field of each sample, averaged over the rows; 1 without rows."""
     if not rows:
         return np.ones(1)
     return np.mean([[outcome[field] for outcome in played[row].outcomes] for row in rows], axis=0)
@@ -185,7 +186,7 @@ def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDA
 def _paper(
     played: Mapping[str, _Row], one: Derived, field: str, pair: tuple[Sequence[str], Sequence[str]]
 ) -> float:
-    """Return the paper's value of a derived figure; NaN without one."""
+    """Return a derived figure of the paper's values; NaN if a value is missing."""
     value, base = (
         [played[row].paper.get(field, math.nan) for row in rows] if rows else [1.0] for rows in pair
     )

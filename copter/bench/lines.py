@@ -40,7 +40,7 @@ def _programs(inputs: Inputs, name: str, *, small: bool = False) -> Case:
 def _synthetic(
     inputs: Inputs, name: str, *, requests: int, width: int = 300, churn: float = 0.01, rounds: int = 6
 ) -> Case:
-    """Return a case of the family with which its name begins: ``columns`` or ``churn``."""
+    """Return a case; its name begins with its family, ``columns`` or ``churn``."""
     family, columns = name.partition("-")[0], requests * width
     return Case(
         name,
@@ -64,7 +64,7 @@ def _changes(
     own: bool = False,
     scarce: int = 0,
 ) -> Case:
-    """Return the case of rounds in which a few requests of many change."""
+    """Return a case whose rounds change a few of many requests."""
     course = ChangesCourse(columns, changed, rounds, inputs.seed, own, scarce=scarce)
     kind = ", coefficients of their own" if own else ""
     rows = f" on {scarce} scarce rows" if scarce else ""

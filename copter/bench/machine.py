@@ -1,4 +1,4 @@
-"""Description of the machine of a measurement: processor, memory, versions; no names of hosts or users."""
+"""Description of the machine of a measurement: processor, memory and versions, but no host or user names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PACKAGES = ("copter-opt", "numpy", "scipy", "numba", "llvmlite", "highspy", "or
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a result depends on."""
+    """Return the versions of Python and of the packages on which a result depends."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -28,9 +28,9 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Return the last commit that changed the program, with "+" if it was changed since.
+    """Return the last commit that changed the program, with "+" if the working tree differs from it.
 
-    Documents and tests do not count; empty without a repository.
+    Changes of documents, tests and results do not count. The text is empty without a repository.
     """
     there = ("--", ":/", *(f":(top,exclude){each}" for each in ("bench/results", "docs", "tests", "*.md")))
     here = Path(__file__).resolve()
@@ -57,7 +57,7 @@ def commit() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Return processor, cores, memory and versions."""
+    """Return system, processor, cores, memory and versions."""
     return {
         "system": platform.system(),
         "architecture": platform.machine(),
@@ -69,7 +69,7 @@ def machine() -> dict[str, Any]:
 
 
 def moment() -> dict[str, Any]:
-    """Return the day, and the load of the machine before a measurement begins."""
+    """Return the present day and the present load of the machine, for the beginning of a measurement."""
     return {"on": datetime.now(UTC).strftime("%Y-%m-%d"), "load_before": round(os.getloadavg()[0], 2)}
 
 
@@ -88,9 +88,10 @@ def _processor() -> str:
 
 
 def peak_memory_mb() -> float:
-    """Return the most memory this process has held, in MB.
+    """Return the most memory that this process has held, in MB.
 
-    On Linux from VmHWM, because ru_maxrss of a started process includes what its parent held before the exec.
+    On Linux it is read from VmHWM, because ru_maxrss includes the memory that the parent process held when it
+    started this process.
     """
     status = Path("/proc/self/status")
     if status.exists():

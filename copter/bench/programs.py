@@ -1,8 +1,8 @@
 """General linear programs as a course: each round solves one program, cold, as `copter solve` does.
 
 The programs come from a folder of MPS and LP files, or are generated: transport, multi-commodity flow on
-a ring, staffing by shifts, blending. Each is sparse, and simplex solves it in seconds.  Every solver gets a
-:class:`copter.Model`, whose own residuals and bound judge its answer.
+a ring, staffing by shifts, and blending. The generated programs are sparse, and simplex solves each of them
+in seconds.  Every solver gets a :class:`copter.Model`, whose own residuals and bound judge its answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz")
 
 @dataclass(frozen=True)
 class Programs(Course):
-    """Linear programs, one a round, from a folder or generated; `small_ones` makes generated ones small."""
+    """Linear programs, one a round, from a folder or generated; with `small_ones`, small generated ones."""
 
     folder: Path | None = None
     seed: int = 0
@@ -45,7 +45,7 @@ class Programs(Course):
 
     @cached_property
     def paths(self) -> list[Path]:
-        """Files of the folder, at most 40."""
+        """Files of the folder with programs, at most 40."""
         if self.folder is None:
             return []
         found = (path for path in self.folder.rglob("*") if path.name.endswith(_ENDINGS))
@@ -57,7 +57,7 @@ class Programs(Course):
         return len(self.paths) or len(_MODELS)
 
     def small(self) -> Programs:
-        """Return a course of generated programs; the larger ones load copter's solver."""
+        """Return a course of generated programs, some of which are large enough to load copter's solver."""
         return replace(self, folder=None)
 
     def play(self, settings: SolverSettings) -> Play:
@@ -119,7 +119,7 @@ def _lp(
 
 
 def transport(rng: np.random.Generator, scale: int) -> LinearProgram:
-    """Return a transport problem: ship from plants to customers at least cost."""
+    """Return a transport problem: ship goods from plants to customers at the least cost."""
     plants, customers = 10 * scale, 30 * scale
     demand = rng.uniform(1.0, 10.0, customers)
     supply = rng.uniform(0.5, 1.5, plants)
@@ -166,7 +166,7 @@ def staffing(rng: np.random.Generator, scale: int) -> LinearProgram:
 
 
 def blending(rng: np.random.Generator, scale: int) -> LinearProgram:
-    """Return a blending problem: products from limited ingredients, with the largest margin."""
+    """Return a blending problem: make products from limited ingredients, with the largest margin."""
     rows, columns = 60 * scale, 200 * scale
     A = random_array((rows, columns), density=4.0 / rows, rng=rng, format="csc")
     return _lp(

@@ -1,11 +1,11 @@
 """Recording of rounds as edits, so that every solver gets exactly the same rounds.
 
-A recording is the file of a journal (:mod:`copter.durable.program_file`) without a solver.  A replay reads
-one edit at a time, so its peak memory is that of the program and the solver.  Reading a recording does not
+A recording is a journal's file (:mod:`copter.durable.program_file`) without a solver.  A replay reads one
+edit at a time, so it needs no more memory than the program and the solver.  Reading a recording does not
 execute code from the file.
 
-Costs in a recording are to be minimised, whatever the sense of the recorded program.  A replay into a program
-of the same sense has the figures of that program.
+The costs in a recording are those of a minimisation, whatever the sense of the recorded program.  A replay
+into a program of the same sense has the objective and the bound of the recorded program.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 class Recorder(WrittenProgram):
     """An empty program whose edits are written to a file, round by round; an existing file is replaced.
 
-    The file is that of a :class:`copter.Journal` without a solver.
+    The file is like that of a :class:`copter.Journal`, without a solver.
     """
 
     def __init__(self, path: Path, *, sense: Sense = "min") -> None:
         super().__init__(sense=sense)
-        for suffix in ("", "-wal", "-shm"):  # SQLite's files of one that was read
+        for suffix in ("", "-wal", "-shm"):  # SQLite's files of a recording that was read
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         self._file, self._edits, self._rounds = ProgramFile(path), list[bytes](), 0
         self._file.begin_after(pack(self), 0, {})
@@ -58,7 +58,7 @@ class Recorder(WrittenProgram):
         self._edits.append(edit)
 
     def end_round(self) -> None:
-        """End the present round, in which the program is solved next."""
+        """End the edits of the present round; a replay solves the program at this point."""
         self._rounds += 1
         self._file.add_round(self._rounds, self._edits, {})
         self._edits = []
@@ -71,12 +71,12 @@ class Recorder(WrittenProgram):
 
 
 def read_rounds(path: Path, program: ContinualProgram) -> Iterator[Iterator[Callable[[], object]]]:
-    """Yield the rounds of a recording, each as an iterator over functions that edit an empty program.
+    """Yield the rounds of a recording, each as an iterator over functions that edit the empty `program`.
 
     Raises
     ------
     FileError
-        The file is not a recording, or it is damaged.
+        If the file is not a recording, or is damaged.
     """
     with closing(ProgramFile(path, read_only=True)) as file:
         for _, edits in file.rounds(0, file.facts("last")["round"]):
@@ -91,7 +91,7 @@ def _edit(file: ProgramFile, program: ContinualProgram, content: bytes) -> Calla
 
 
 class _ChooseOne(Rounding):
-    """Allocations by a shim, with their integral churn."""
+    """Rounding by a shim, with the integral churn of its allocations."""
 
     def __init__(self, program: ContinualProgram, shim: Any) -> None:
         self._program, self._shim, self._churn = program, shim, IntegralChurn()
@@ -103,7 +103,7 @@ class _ChooseOne(Rounding):
             return {}
         try:
             rounded = self._shim.round(self._program, solution)
-        except UnplacedError as error:  # objective and gap are infinite
+        except UnplacedError as error:  # its allocation has an infinite objective and gap
             rounded = error.rounded
         self._choice = rounded.choice
         return {
@@ -113,7 +113,7 @@ class _ChooseOne(Rounding):
         }
 
     def figures(self) -> Record:
-        """Return the integral churn, NaN without an allocation."""
+        """Return the integral churn; NaN without an allocation."""
         choice = self._choice
         return {"integral_churn": math.nan if choice is None else self._churn.measure(self._program, choice)}
 
@@ -122,8 +122,8 @@ class _ChooseOne(Rounding):
 class Recorded(EditedCourse):
     """Recorded rounds to measure.
 
-    `warm_up`: small recording of the same kind that is played first, untimed. `shim`: ``module:name`` of a
-    class without arguments whose ``round(program, solution)`` returns a
+    `rounds`: the recording. `warm_up`: small recording of the same kind that is played first, untimed.
+    `shim`: ``module:name`` of a class without arguments, whose method ``round(program, solution)`` returns a
     :class:`copter.shims.choose_one.Rounded`.
     """
 
@@ -133,7 +133,7 @@ class Recorded(EditedCourse):
     shim: str
 
     def small(self) -> Recorded:
-        """Return the recording of the warm-up."""
+        """Return a course of the warm-up's recording."""
         return replace(self, rounds=self.warm_up)
 
     def edits(self, program: ContinualProgram) -> Iterator[Iterator[Callable[[], object]]]:
@@ -150,7 +150,7 @@ class Recorded(EditedCourse):
 class ProvenRounds(Recorded):
     """A recording whose allocations are to be proven optimal, with figures about the proofs.
 
-    The objectives of all solvers in a round are compared: if a proof is correct, none is below it.
+    The objectives of all solvers in a round are compared: no objective may be below a proven optimum.
     """
 
     figures: ClassVar[Sequence[Figure]] = (
@@ -179,18 +179,18 @@ class ProvenRounds(Recorded):
 class IntegralChurn:
     """Share of requests whose integral allocation changes from one round to the next.
 
-    A request that is in both rounds changed if its usage of the resources changed, entry by entry. The number
-    of the chosen column is not sufficient: another column may have the same usage (a pinned job has one
-    column instead of many), and if a request's columns were replaced, the same number may have another usage.
+    A request that is in both rounds changed if an entry of its usage of the resources changed. The number of
+    the chosen column would not suffice: another column may have the same usage (a pinned job has one column
+    instead of many), and after a request's columns are replaced, the same number may mean another usage.
     """
 
     def __init__(self) -> None:
         self._last: dict[Hashable, bytes] = {}
 
     def measure(self, program: ContinualProgram, choice: Choice) -> float:
-        """Return the share of the requests in both rounds that changed; NaN without any.
+        """Return the share of changed requests among those in both rounds; NaN without any.
 
-        `program`: in the state in which it was rounded. `choice`: column of each request.
+        `program`: the program, in the state in which it was rounded. `choice`: column of each request.
         """
         now = _usages(program, choice)
         both = [(used, now[id]) for id, used in self._last.items() if id in now]

@@ -1,8 +1,8 @@
 """Reproductions: tables and figures of papers, measured again by `copter reproduce`.
 
 A domain lists its reproductions in a table, `reproductions.toml`.  The module next to the table contains the
-functions that measure, and the entry-point group ``copter.reproductions`` names that module.  The table has a
-section for each name of `copter reproduce NAME`::
+functions that measure, and an entry point of the group ``copter.reproductions`` names the module.  The table
+has a section for each NAME of `copter reproduce NAME`::
 
     ["sia-figure-3.13"]
     title = "Oracle, Bootstrap and no profiling"
@@ -16,15 +16,15 @@ section for each name of `copter reproduce NAME`::
     quick.workload = { jobs = 40 }
 
 `measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
-takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `takes` has the
-minutes and the seeds of a document, whether it needs `data`, and `workloads` and `deviations` of
-:class:`Reproduction`.  `printed` is a table with a head; "<", ">", "≤" or "≥" before a value means that
+takes an :class:`Effort` and, as keywords, the settings: all keys of the section that are not described here.
+`takes` has the minutes and the seeds of a document, whether it needs `data`, and `workloads` and `deviations`
+of :class:`Reproduction`.  `printed` is a table with a head; "<", ">", "≤" or "≥" before a value means that
 the paper prints a bound, and an empty text means that it prints no value.  `claims` has the fields of
-:class:`PaperClaim`; their place is `claimed_in` or the source.  `quick` contains settings for a quick run;
-``compared = false`` in it omits the printed values.  `like` names an earlier section, whose keys are taken
-over.  The section `defaults` has keys of all sections, and the section `texts` has texts that others quote in
-braces.  The sections `not-reproduced` have the `name` and the `claims` of tables and figures that are not
-measured.
+:class:`PaperClaim`; by default, the place of a claim is `claimed_in` or else the source.  `quick` contains
+settings for a quick run; ``compared = false`` in it omits the printed values.  `like` names an earlier
+section, whose keys are the defaults of this section.  The section `defaults` has the defaults of all
+sections, and the section `texts` has texts that other sections quote in braces.  The sections
+`not-reproduced` have the `name` and the `claims` of tables and figures that are not measured.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _BOUNDS = "<>≤≥"
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """One figure of a table: the mean over the seeds and their standard deviation, which is NaN for one seed.
+    """A figure of a table: the mean over samples, and their standard deviation, which is NaN for one sample.
 
     It has a row and a column, such as "sia" and "average JCT", and a unit such as "h", "x" (a ratio) or "".
     `ours`: the measured value. `paper`: the published value; NaN if the paper prints none.
@@ -69,7 +69,7 @@ class PaperFigure:
 def mean_figure(
     row: str, column: str, unit: str, values: Iterable[float], paper: float = math.nan
 ) -> PaperFigure:
-    """Return the mean over seeds, with the standard deviation of the samples, as a figure."""
+    """Return a figure with the mean of samples and their standard deviation."""
     listed = np.array(list(values), np.float64)
     std = float(listed.std(ddof=1)) if listed.size > 1 else math.nan
     return PaperFigure(row, column, unit, float(listed.mean()), paper, std)
@@ -79,11 +79,11 @@ def mean_figure(
 class Effort:
     """Extent of an experiment.
 
-    `seeds`: largest number of samples; a reproduction states in `differs` if the paper has more. `data`:
+    `seeds`: largest number of samples; `differs` of a reproduction states if the paper has more. `data`:
     folder of the real traces, if needed. `seed`: the first seed. `quick`: True for a smaller instance of the
-    same kind, whose figures are not comparable with the paper's. `say`: function that gets a progress
-    message. `spread`: runner of experiments that are not timed; timed ones run in this process, one after the
-    other.
+    same kind, whose figures are not comparable with the paper's. `say`: function that is called with progress
+    messages. `spread`: runner of experiments that are not timed; timed experiments run in this process, in
+    sequence.
     """
 
     seeds: int = 3
@@ -94,9 +94,9 @@ class Effort:
     spread: TaskRunner = field(default_factory=Here)
 
     def each(self, play: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Play some cases, in parallel if the runner permits it, and return their results in order.
+        """Play cases, in parallel if the runner permits it, and return their results in order.
 
-        `play` is a function of a module. It takes an effort, whose `say` reports to this process, and the
+        `play` is a function of a module. It takes an effort, whose messages reach this process, and the
         values of a case.
         """
         plain = Effort(self.seeds, self.data, self.seed, self.quick, _silent)
@@ -106,7 +106,7 @@ class Effort:
 
 
 def _silent(line: str) -> None:
-    """Ignore the message, for an effort that is sent to another process."""
+    """Ignore a message, in an effort that is sent to another process."""
 
 
 def _play(effort: Effort, play: Callable[..., Any], case: tuple[Any, ...], *, tell: Tell) -> Any:
@@ -114,23 +114,24 @@ def _play(effort: Effort, play: Callable[..., Any], case: tuple[Any, ...], *, te
 
 
 def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
-    """Return a short text for a case, for error messages."""
+    """Return a short text that names a case in error messages."""
     words = (str(part) for part in case if isinstance(part, str | int | float))
     return ", ".join((play.__name__.strip("_"), *words))
 
 
 @dataclass(frozen=True)
 class PaperClaim:
-    """A claim of a paper, and the figure of a document that it is compared with.
+    """A claim of a paper, and the figure of a document with which it is compared.
 
-    `says`: the claim, in the paper's terms. `printed`: its value as the paper prints it, a number, a range or
-    a bound with its unit, such as "30-53%", "> 99%" or "24x". `read`: the value that is compared, if the
-    paper prints words. `place`: section, table or figure. `row`, `column`: the measured figure; empty if
-    there is none. `below`, `above`, `over`: another row; the measured value is then the percentage by which
-    the figure is below or above the figure of that row, or its ratio to it. `other_column`: column of that
+    `says`: the claim, in the paper's terms. `printed`: its value as the paper prints it: a number, a range or
+    a bound with its unit, such as "30-53%", "> 99%" or "24x". `read`: the compared value, if the paper prints
+    words. `place`: section, table or figure. `row`, `column`: the measured figure; empty if there is none.
+    `below`, `above`, `over`: another row; the measured value is then the percentage by which the figure is
+    below or above the figure of that row, or its ratio to that figure. `other_column`: column of the other
     row, by default `column`. `better`: "more", "less", or "near" if a difference in either direction is
-    worse. `share`: True for a percentage of a whole, whose distance from 100% is compared. `why`: reason if
-    the claim is missed. `unlike`: reason why it cannot be met or beaten, and is not comparable unless missed.
+    worse. `share`: True for a percentage of a whole, whose distance from 100% is compared. `why`: reason to
+    state if the claim is missed. `unlike`: reason why the values are not comparable; with it, the verdict is
+    "not comparable", unless the claim is missed.
     """
 
     says: str
@@ -156,12 +157,12 @@ class Reproduction:
     `name`: paper, kind and number, such as "sia-table-3.3", as in `copter reproduce NAME`. `title`: subject.
     `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: function from an
     :class:`Effort` to figures, in the order of the table.
-    `needs_data`: True if it needs a folder of real traces. `minutes`: approximate, with three seeds. `seeds`:
-    seeds of the document in this repository.
-    `printed`: the paper's figures by row and column; the data of some papers contain more. `bounds`: "<",
-    ">", "≤" or "≥" for those that are bounds. `claims`: claims that the page of papers judges. `workloads`:
-    largest number of distinct workloads. `deviations`: what the standard deviations are over, "samples" or
-    "rounds".
+    `needs_data`: True if it needs a folder of real traces. `minutes`: approximate minutes with three seeds.
+    `seeds`: number of seeds of the document in this repository.
+    `printed`: the paper's figures by row and column; the data of some papers contain further figures.
+    `bounds`: "<", ">", "≤" or "≥" for figures that are bounds. `claims`: claims that the page of papers
+    judges. `workloads`: largest number of distinct workloads. `deviations`: "samples" or "rounds", over which
+    the standard deviations are taken.
     """
 
     name: str
@@ -185,7 +186,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class _Measurement:
-    """Function of a module with the settings of a table; the module is imported when it is called."""
+    """Function of a module, with the settings of a table; a call imports the module."""
 
     module: str
     function: str
@@ -201,13 +202,13 @@ class _Measurement:
 
 
 def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings updated by new ones; settings that are mappings are merged."""
+    """Return settings, updated by new settings; those that are mappings are merged."""
     both = {key: old[key] | new[key] for key in new if isinstance(old.get(key), dict)}
     return {**old, **new, **both}
 
 
 def _cells(table: Sequence[Sequence[Any]]) -> dict[tuple[str, str], str]:
-    """Return the cells of a table with a head that are not empty, by row and column."""
+    """Return the cells that are not empty of a table with a head, by row and column."""
     return {
         (row, column): str(value)
         for row, *values in table[1:]
@@ -279,7 +280,7 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
 def _claims(
     listed: Iterable[Mapping[str, Any]], place: str, texts: Mapping[str, str]
 ) -> tuple[PaperClaim, ...]:
-    """Return the claims of a section, whose place is by default `place`."""
+    """Return the claims of a section; `place` is the default of their places."""
     return tuple(
         PaperClaim(**{"place": place, **{key: _filled(value, texts) for key, value in claim.items()}})
         for claim in listed
@@ -287,20 +288,20 @@ def _claims(
 
 
 def _filled(value: Any, texts: Mapping[str, str]) -> Any:
-    """Return a text with the quoted texts filled in; other values as they are."""
+    """Return a text with the texts that it quotes filled in, or any other value unchanged."""
     return value.format_map(texts) if isinstance(value, str) else value
 
 
 def reproductions() -> dict[str, Reproduction]:
     """Return all reproductions of the installed packages, by name.
 
-    A package whose reproductions cannot be loaded causes a warning and does not affect the others.
+    A package whose reproductions cannot be loaded causes a warning and does not affect other packages.
     """
     listed: list[Reproduction] = []
     for entry in installed(GROUP).values():
         try:
             listed.extend(read_table(entry.value))
-        except Exception as error:  # another package's table may raise anything
+        except Exception as error:  # another package's table may cause any error
             what = f"{type(error).__name__}: {error}"
             warnings.warn(f"no reproductions of {entry.name!r} ({entry.value}): {what}", stacklevel=2)
     return {one.name: one for one in sorted(listed, key=lambda one: one.name)}

@@ -1,12 +1,12 @@
-"""Results of benchmarks: records of rounds, by solver and line, and the folder of `copter bench all`.
+"""Results of benchmarks: records of rounds by solver and line, and the folder of `copter bench all`.
 
     DIR/suite.json              profile, version, machine, settings, start time, seconds, order of lines
     DIR/lines/LINE/line.json    description of a line: the program, its rounds, tolerance, limit, checker
     DIR/lines/LINE/SOLVER.json  result of a solver on the line
 
 Files are written atomically, so that a folder is valid at any time and an interrupted suite can continue.
-The JSON is strict: NaN and infinities are null, and are read as NaN.  Rounds are stored by field, one list
-for each field.  Seconds and relative figures have four significant digits, objectives and bounds all digits.
+The JSON is strict: NaN and infinities are null, and are read as NaN.  Rounds are stored as a list for each
+field.  Objectives and bounds have all digits, and all other fractions have four significant digits.
 The document of `copter bench X --json` has the keys of ``line.json`` too.
 """
 
@@ -25,8 +25,8 @@ from copter.bench.settings import Record
 from copter.errors import FileError
 
 Status: TypeAlias = Literal["measured", "missed", "failed", "not run"]
-"""`measured`: every round has an answer in time. `missed`: a round has none. `failed`: the solver ended with
-an error. `not run`: the solver was not run, for the stated reason.
+"""`measured`: every round has an answer in time. `missed`: a round has no answer in time. `failed`: the
+solver ended with an error. `not run`: the solver was not run, for the stated reason.
 """
 _STATUSES: tuple[Status, ...] = get_args(Status)
 SUITE, _LINE = "suite.json", "line.json"
@@ -39,9 +39,9 @@ _MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
 class Family:
     """Lines of one kind, with their presentation in a report.
 
-    `axis`: name in `LineResult.x`, with its label `across` and the function `shown` that formats a value.
-    `grows`: True if the lines are one program in several sizes, so that a picture may connect them.
-    `integral`: True if bounds are on the integral allocation.
+    `axis`: key of `LineResult.x` with the position of a line; `across` is the label of the axis, and `shown`
+    the function that formats its values. `grows`: True if the lines are the same program in several sizes, so
+    that a picture may connect them. `integral`: True if bounds hold for the integral allocation.
     """
 
     title: str
@@ -102,18 +102,19 @@ FAMILIES: Mapping[str, Family] = {
 
 @dataclass(frozen=True)
 class SolverResult:
-    """Result of one solver on one line.
+    """Result of a solver on a line.
 
-    `solver`, `label`: name of the file, and name in reports. `threads`: the given number, or the number used
-    if there is no such setting. `reason`: explanation of the status; empty if measured. `records`: as of
-    :func:`copter.bench.course.solved_record`, one a round, with these fields in addition. ``certified`` is
-    True if the line's checker found the answer within the tolerance, and ``disagrees`` if only the solver
-    claimed so (:mod:`copter.bench.checks`). ``checked_primal`` and ``checked_gap`` are the
-    checker's figures, and ``calibration_seconds`` shows the speed of the machine before the round.
-    `peak_memory_mb`: of the solver's process; NaN without one. `compile_seconds`: time before the first
-    round, which no round includes. `seconds`: time of the whole run, including warm-up. `stopping`: the
-    solver's own stopping criteria, by its names. `machine`: machine of its process
-    (:func:`copter.bench.machine.machine`).
+    `solver`, `label`: name of the file, and name in reports. `threads`: number of threads given to every
+    solver of the suite; 0 outside a suite. `reason`: explanation of the status; empty if every round was
+    measured. `records`: a record of each round, as of :func:`copter.bench.course.solved_record`, with further
+    fields. ``certified`` is True if the line's checker found the answer within the tolerance, and
+    ``disagrees`` is True if the solver claimed this but the checker did not find it
+    (:mod:`copter.bench.checks`). ``checked_primal`` and ``checked_gap`` are the checker's figures, and
+    ``calibration_seconds`` shows the speed of the machine before the round.
+    `peak_memory_mb`: peak memory of the solver's process; NaN if it had no separate process.
+    `compile_seconds`: time before the first round, which no round includes. `seconds`: time of the whole run,
+    including the warm-up. `stopping`: the solver's own stopping criteria, by the solver's names for them.
+    `machine`: machine of its process (:func:`copter.bench.machine.machine`).
     """
 
     solver: str
@@ -133,13 +134,13 @@ class SolverResult:
 class LineResult:
     """Result of a case, as a line of the report: the program and its rounds, and its solvers.
 
-    `name`: name of its folder. `title`: name in reports. `command`: command that runs this line again, alone
-    (:func:`copter.bench.conditions.rerun`). `tolerance`: relative tolerance of residuals and gap;
+    `name`: name of the line's folder. `title`: name in reports. `command`: command that measures only this
+    line again (:func:`copter.bench.conditions.rerun`). `tolerance`: relative tolerance of residuals and gap;
     `tolerance`, `threads` and `rounds` are the same for every solver. `left_out`: number of rounds at the
-    start that are excluded from statistics. `limit`: seconds of a solve. `x`: coordinates on the axes
-    ``columns``, ``churn``, ``gpus``, ... `checker`: meaning of `certified` in a record, as a sentence.
-    `order`: names of the solvers to show. `solvers`: results, in this order. `own_rounds`: True if a round
-    depends on the solver's own last answer, so that programs and objectives differ.
+    start that are excluded from statistics. `limit`: largest number of seconds of a solve. `x`: coordinates
+    on the axes ``columns``, ``churn``, ``gpus``, ... `checker`: meaning of `certified` in a record, as a
+    sentence. `order`: names of the solvers to show. `solvers`: results, in this order. `own_rounds`: True if
+    a round depends on the solver's own last answer, so that solvers have different programs and objectives.
     """
 
     name: str
@@ -160,16 +161,17 @@ class LineResult:
     def measured_rounds(self, solver: str) -> list[Record]:
         """Return the counted records: those after the excluded rounds.
 
-        If a solver ended within the excluded rounds, its rounds after the first count, and if there are none,
-        the first one.
+        If a solver ended within the excluded rounds, its rounds after the first round count; if there are
+        none, the first round counts.
         """
         records = self.solvers[solver].records
         return records[self.left_out :] or records[1:] or records
 
     def certified(self, solver: str) -> bool:
-        """Return whether a solver answered all rounds that it played, with a certificate for each answer.
+        """Return whether a solver has a certified answer to every round that it played.
 
-        A solver that used up its time on the line played fewer rounds than the others; its reason says so.
+        A solver that used up its time on the line has played fewer rounds than other solvers; its `reason`
+        states this.
         """
         one = self.solvers.get(solver)
         if one is None or one.status != "measured" or not one.records:
@@ -181,9 +183,9 @@ class LineResult:
 class SuiteResult:
     """A folder of results.
 
-    `profile`: ``quick`` or ``full``. `version`: version of copter. `machine`: see
-    :func:`copter.bench.machine.machine`. `settings`: settings of the suite; a folder is continued only with
-    the same settings, version and machine. `begun`: start time, UTC, ISO 8601. `seconds`: time of all
+    `profile`: ``quick`` or ``full``. `version`: version of copter. `machine`: description of the machine
+    (:func:`copter.bench.machine.machine`). `settings`: settings of the suite; a folder is continued only with
+    the same settings, version and machine. `begun`: start time in UTC, ISO 8601. `seconds`: total time of all
     solvers, without interruptions. `order`: names of the lines to show. `lines`: lines that were begun, in
     this order.
     """
@@ -210,7 +212,7 @@ Loaded = TypeVar("Loaded", SolverResult, LineResult, SuiteResult)
 
 
 def load_suite(folder: Path) -> SuiteResult:
-    """Read a folder of results, finished or not; raise FileError if it or one of its files is invalid."""
+    """Read a folder of results, complete or not; raise FileError if it or one of its files is invalid."""
     if not (folder / SUITE).is_file():
         raise FileError(folder, f"must contain {SUITE}, which copter bench all makes")
     suite = _read(SuiteResult, folder / SUITE)
@@ -219,31 +221,31 @@ def load_suite(folder: Path) -> SuiteResult:
 
 
 def _load_line(folder: Path) -> LineResult:
-    """Read one line with the results of its solvers."""
+    """Read the folder of a line, with the results of its solvers."""
     line = _read(LineResult, folder / _LINE)
     there = [name for name in line.order if _solver_file(folder, name).is_file()]
     return replace(line, solvers={name: _load_solver(folder, name) for name in there})
 
 
 def _load_solver(folder: Path, solver: str) -> SolverResult:
-    """Read the result of a solver on the line of a folder."""
+    """Read the result of a solver from the folder of a line."""
     return _read(SolverResult, _solver_file(folder, solver))
 
 
 def save_suite(folder: Path, suite: SuiteResult) -> None:
-    """Write ``suite.json``; lines have their own files."""
+    """Write ``suite.json``, without the lines, which have their own files."""
     _write(folder / SUITE, _without(suite, "lines"))
 
 
 def save_line(folder: Path, line: LineResult) -> None:
-    """Write ``line.json`` of a line in the folder of the suite; solvers have their own files."""
+    """Write ``line.json`` of a line in the folder of the suite, without the solvers, which have their own."""
     _write(_line_folder(folder, line.name) / _LINE, described(line))
 
 
 def save_solver(folder: Path, line: str, result: SolverResult) -> None:
     """Write the result of a solver on a line to the folder of the suite."""
     document = _without(result, "records") | {"records": _by_field(result.records)}
-    document.pop("machine")  # the suite's
+    document.pop("machine")  # the same as the suite's
     _write(_solver_file(_line_folder(folder, line), result.solver), document)
 
 
@@ -267,13 +269,13 @@ def _without(value: Any, name: str) -> dict[str, Any]:
 
 
 def _by_field(records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Return a list for each field, with None for rounds without it."""
+    """Return a list of values for each field, with None for rounds without the field."""
     names = dict.fromkeys(name for record in records for name in record if name != "solver")
     return {name: [_short(name, record.get(name)) for record in records] for name in names}
 
 
 def _short(name: str, value: Any) -> Any:
-    """Return the value, rounded to the number of digits that is stored."""
+    """Return the value, rounded to the stored number of digits."""
     value = plain(value)
     if isinstance(value, float) and name not in _EXACT:
         return float(f"{value:.{_DIGITS}g}")
@@ -293,7 +295,7 @@ def _number(value: Any) -> Any:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a file atomically: readers see the whole file or the previous one."""
+    """Write a file atomically: readers see the complete file or the previous file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.write_text(json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n")

@@ -1,23 +1,23 @@
-"""Runner of benchmarks: it plays one course with one solver and returns a record for each round.
+"""Runner of benchmarks, which plays a course with one solver and returns a record for each round.
 
 `copter bench X`, the suite and the papers' figures all call :func:`play`.  Each solver gets its own program
 and the same events.  The time of a round is the sum of edit, solve and shim.
 
 - `edit_seconds` is the time until the solver has the problem of the round.  For copter's solvers it is the
-  time of the recorded edits, including their validation, and of the domain's start.  For the others it is the
-  time of updating their own model: solvers that keep a model, such as `highs-dual`, find the differences by
-  the program's revisions and apply them; all others build flat arrays and a model again.  The edits in
-  copter's program are not part of their time: for every solver these seconds are in `store_seconds`, but not
-  in the others' `edit_seconds` and `seconds`.
-- `solve_seconds` is, for copter's solvers, the time of `solve`, including the certificate. For the others it
-  is the time in the solver itself (in the first round of HiGHS with a kept basis also the time in which
-  copter computes a basis). Reading their answer and certifying it is the work of this package; its time is
-  `certify_seconds`.
+  time of the edits, including their validation, and of the domain's start.  For other solvers it is the time
+  of updating their own model: solvers that keep a model, such as `highs-dual`, find the differences from the
+  program's revisions and apply them, and all other solvers build flat arrays and a new model.  The edits of
+  copter's program are not part of their time: for every solver, the seconds of these edits are in
+  `store_seconds`, but for other solvers they are in neither `edit_seconds` nor `seconds`.
+- `solve_seconds` is, for copter's solvers, the time of `solve`, including the certificate. For other solvers
+  it is the time in the solver itself; in the first round of HiGHS with a kept basis, it includes the time in
+  which copter computes a basis. Reading and certifying another solver's answer is the work of this package,
+  and its time is `certify_seconds`.
 
-Compilation is never timed. A small course of the same kind runs through the same code first; it is large
-enough for passes that use threads. copter's solvers that choose their inner solver also run coordinate
-descent. Rounds wait until the machine runs at full speed (:mod:`copter.bench.calm`), and every answer is
-checked outside the measured time (:mod:`copter.bench.checks`).
+Compilation is never timed, because a small course of the same kind runs through the same code first; it is
+large enough for the passes that use threads. copter's solvers that choose their inner solver also run
+coordinate descent at this time. Rounds wait until the machine runs at full speed (:mod:`copter.bench.calm`),
+and every answer is checked outside the measured time (:mod:`copter.bench.checks`).
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from copter.tasks.tasks import FinishedTask, StoppedTaskError, Task, TaskRunner,
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
 _LEAST_ROUNDS = 3
-"""Number of rounds that are played whatever they take, while each is within the limit."""
+"""Number of rounds that are played even if the time for all rounds is over, unless a round is late."""
 _HOPELESS = 20.0
-"""A mode of a solver ends after two rounds if the second one takes more than this multiple of the seconds of
-another mode of the same solver.
+"""A mode of a solver ends after two rounds if its second round takes more than this multiple of the seconds
+of another mode of the same solver.
 """
 _LATE, _CUT = 1.1, 0.9
-"""Multiples of the limit: the longest permitted edit or solve, and the time from which on an answer without a
+"""Multiples of the limit: the longest permitted edit or solve, and the time above which an answer without a
 certificate counts as cut off.
 """
 _WARM_UP_PATIENCE = 300.0
-"""Seconds in which a process may compile, which takes minutes without a cache and next to other processes."""
+"""Seconds in which a process may compile; without a cache and next to other processes, this takes minutes."""
 _PATIENCE, _PATIENCE_SECONDS = 3.0, 90.0
-"""A process without a message is killed after this multiple of the limit plus this number of seconds."""
+"""A process that sends no message for this multiple of the limit plus this number of seconds is killed."""
 _REASON_LENGTH = 300
 
 
@@ -67,12 +67,12 @@ class BenchJob:
     """A course to play with one solver.
 
     `checker`: a key of :data:`copter.bench.checks.CHECKERS`. `rounds`: largest number of rounds; None for
-    all. `seconds`: time for all rounds after the first, of which two are always played. `limit`: seconds of
-    an edit or a solve; a round that takes longer is missed and is the last one. `warm_up_seconds`: time of
-    the only warm-up round of solvers without compilation; None for several rounds. `brief`: True if two
-    rounds of the course itself suffice as warm-up, because it is tiny and times do not matter. `best`: best
-    known seconds of the calibration loop on this machine. `rival`: name of the fastest mode so far of the
-    same solver, and its seconds of the second round.
+    all. `seconds`: time for all rounds after the first; two of them are played in any case. `limit`: largest
+    number of seconds of an edit or a solve; a round that takes longer is missed and is the last round.
+    `warm_up_seconds`: time of the only warm-up round of solvers without compilation; None for several rounds.
+    `brief`: True if two rounds of the course itself suffice as warm-up, because the course is tiny and times
+    do not matter. `best`: least known seconds of the calibration loop on this machine. `rival`: name of the
+    fastest mode so far of the same solver, and the seconds of its second round.
     """
 
     course: Course
@@ -88,14 +88,14 @@ class BenchJob:
 
 
 class _Ready(NamedTuple):
-    """Message at the end of the warm-up: its seconds, and the solver's stopping criteria."""
+    """Message at the end of the warm-up: seconds of the warm-up, and the solver's stopping criteria."""
 
     seconds: float
     stopping: dict[str, float]
 
 
 def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
-    """Warm up and play a job in this process; `tell` gets a :class:`_Ready`, then each record."""
+    """Warm up and play a job in this process; `tell` is called with a :class:`_Ready`, then each record."""
     begin = perf_counter()
     _prepare(job)
     checks, checker = Checks(), CHECKERS[job.checker]
@@ -129,9 +129,9 @@ def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
 def run(
     jobs: Iterable[BenchJob], spread: TaskRunner, hear: Callable[[str, Any], None] = lambda name, said: None
 ) -> Iterator[tuple[SolverResult, Exception | None]]:
-    """Play jobs, one at a time on a machine, and yield each result in order, with its error or None.
+    """Play jobs, one at a time on each machine, and yield each result in order, with its error or None.
 
-    If a job raises an error or its process is lost, its result has the records reported until then. `hear` is
+    If a job raises an error or its process is lost, its result has the records reported so far. `hear` is
     called with the name of a solver and a message: first the name itself, then the messages of :func:`play`.
     """
     jobs = list(jobs)
@@ -166,8 +166,9 @@ def run_watched(job: BenchJob, memory_mb: float) -> SolverResult:
 def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float | None = None) -> None:
     """Run the small version of a course, to compile and load every kernel and to start the threads.
 
-    The solver's :meth:`warm_up` prepares code that only later rounds need. The deadline of the settings does
-    not apply. Solvers that compile nothing play one round only, for `seconds_of_others`.
+    The solver's :meth:`warm_up` prepares code that only later rounds need. The time limit of the settings
+    does not apply. If `seconds_of_others` is given, solvers that compile nothing play only one round, with
+    this time limit.
     """
     compile_at_once()  # so that no measured round compiles
     # a method of the course is not a registered solver
@@ -184,7 +185,7 @@ def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float |
 
 
 def _prepare(job: BenchJob) -> None:
-    """Warm up; a tiny course plays rounds of its own, because times do not matter."""
+    """Warm up; a brief job plays two rounds of the course itself, unless its solver is a baseline."""
     if not job.brief:
         warm_up(job.course, job.settings, job.warm_up_seconds)
     elif job.settings.name not in BASELINES:
@@ -194,7 +195,7 @@ def _prepare(job: BenchJob) -> None:
 
 
 def _play(job: BenchJob, caller: int, *, tell: Tell) -> SolverResult:
-    """Play a job in its task's process; a separate process adds its peak memory and machine."""
+    """Play a job in its task's process; a separate process adds its peak memory and its machine."""
     tell(job.settings.name)
     result = play(job, tell)
     if os.getpid() == caller:
@@ -235,7 +236,7 @@ def _result(job: BenchJob, heard: _Heard, ended: FinishedTask) -> SolverResult:
 
 
 def _judged(job: BenchJob, result: SolverResult) -> SolverResult:
-    """Return the result with its status: missed if a round was late; with a reason if rounds are lacking."""
+    """Return the result with its status, missed if a round was late, and a reason if rounds are missing."""
     late = [record for record in result.records if _is_late(record, job.limit)]
     if late:
         number, took = late[0]["round"], max(late[0]["edit_seconds"], late[0]["solve_seconds"])
@@ -253,7 +254,7 @@ def _judged(job: BenchJob, result: SolverResult) -> SolverResult:
 
 
 def _is_hopeless(job: BenchJob, record: Record) -> bool:
-    """Return whether a record is of a second round that took too long to be the fastest mode of a solver."""
+    """Return whether a record is of a second round so slow that the mode cannot be its solver's fastest."""
     return bool(record["round"] == 1 and record["seconds"] > _HOPELESS * job.rival[1])
 
 

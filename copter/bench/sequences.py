@@ -1,4 +1,4 @@
-"""Sequences of LPs as files that need no copter: an MPS file, and edits and a certified optimum a round.
+"""Sequences of LPs as files for use without copter: an MPS file, and edits and certified optima of rounds.
 
 The page docs/reference/lp-sequences.md specifies the files.  The rounds are those of a recording, of a
 domain, or of a line of the suite.
@@ -38,30 +38,30 @@ _FORMAT = 2
 """Version of the format."""
 _TOLERANCE = 1e-9
 _FREE = 1e30
-"""Right-hand side in MPS of a row without sides; it is not of kind N, because readers drop these rows."""
+"""Right-hand side in MPS of a row without sides; the row is not of kind N, because readers drop such rows."""
 
 
 class Round(NamedTuple):
-    """Program of a round with names, and the edits that lead to it from the round before."""
+    """Program of a round with names, and the edits that lead to it from the previous round."""
 
     lp: LinearProgram
     edits: dict[str, Any]
 
 
 def rounds_of(name: str, rounds: int | None = None, seed: int = 0) -> Iterator[Round]:
-    """Return the rounds of a recording, of a domain as ``module:Name``, or of a line of the suite.
+    """Return the rounds of a recording, of a domain (``module:Name``), or of a line of the suite.
 
     Parameters
     ----------
     rounds : int, optional
-        Largest number of rounds; by default all of them, and 50 of a domain.
+        Largest number of rounds; by default, 50 for a domain, else all.
 
     Raises
     ------
     UnsupportedError
-        There is no such line; the message has the most similar name.
+        If there is no such line; the message has the most similar name.
     DomainNameError
-        There is no such domain.
+        If there is no such domain.
     """
     if Path(name).is_file():
         return itertools.islice(_replayed(Path(name)), rounds)
@@ -80,7 +80,7 @@ def rounds_of(name: str, rounds: int | None = None, seed: int = 0) -> Iterator[R
 
 
 def _replayed(path: Path) -> Iterator[Round]:
-    """Yield the rounds of a file of :class:`copter.bench.recording.Recorder`."""
+    """Yield the rounds in a file of :class:`copter.bench.recording.Recorder`."""
     program, names = ContinualProgram(), NamedRounds()
     for edits in read_rounds(path, program):
         for edit in edits:
@@ -97,7 +97,7 @@ def _played(course: Course, solver: str, tolerance: float) -> Iterator[Round]:
 
 
 class _Follower(Wrapper):
-    """A solver that keeps the rounds that it solves."""
+    """A solver that stores the rounds that it solves."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
@@ -112,7 +112,7 @@ class _Follower(Wrapper):
 
 
 class NamedRounds:
-    """Names of the columns and rows of one program, and the numbers of its last round by name."""
+    """Names of a program's columns and rows, and the costs, bounds and sides of its last round by name."""
 
     def __init__(self) -> None:
         self._program: ContinualProgram | None = None
@@ -120,14 +120,14 @@ class NamedRounds:
         self._last: dict[str, dict[str, Any]] = {"costs": {}, "bounds": {}, "sides": {}}
 
     def take(self, program: ContinualProgram) -> Round:
-        """Return the program in its present state, with the edits since the last call."""
+        """Return the program in its present state, and the edits since the last call."""
         if not isinstance(program, ContinualProgram) or self._program not in (None, program):
             raise UnsupportedError(
                 "an export needs one program of requests that is edited from round to round"
             )
         self._program, it = program, compile_program(program)
         both, upper = np.isfinite(it.row_lower) & np.isfinite(it.row_upper), it.row_upper.copy()
-        upper[both] = it.row_lower[both] + (upper[both] - it.row_lower[both])  # as MPS expresses a range
+        upper[both] = it.row_lower[both] + (upper[both] - it.row_lower[both])  # as MPS rounds a range
         totals = (("total", id) for id, row in zip(it.request_ids, it.sum_row, strict=True) if row >= 0)
         rows, old_rows, new_rows = self._rows.take(
             dict.fromkeys([*(("", id) for id in it.resource_ids), *totals])
@@ -165,16 +165,16 @@ class NamedRounds:
 
 
 class _Names:
-    """Names of columns or rows; a number is never used again."""
+    """Names of columns or rows; a name is never used twice."""
 
     def __init__(self, letter: str) -> None:
         self._letter, self._count = letter, itertools.count()
         self._known: dict[Hashable, tuple[str, Any]] = {}
 
     def take(self, now: Mapping[Any, Any]) -> tuple[list[str], list[str], dict[str, Any]]:
-        """Return the present names, those that are gone, and new ones with their content.
+        """Return the present names, the removed names, and the new names with their content.
 
-        `now`: the content by place; a place with another content than in the last round gets a new name.
+        `now`: the content by place; a place whose content is not that of the last round gets a new name.
         """
         known, new = self._known, dict[str, Any]()
         gone = [place for place, (_, content) in known.items() if place not in now or now[place] != content]
@@ -187,7 +187,7 @@ class _Names:
 
 
 def _pairs(lower: Floats, upper: Floats) -> list[list[float | None]]:
-    """Return pairs of bounds with None for an infinite one."""
+    """Return pairs of bounds, with None for an infinite bound."""
     both = np.column_stack((lower, upper)).tolist()
     return [[bound if np.isfinite(bound) else None for bound in pair] for pair in both]
 
@@ -204,7 +204,7 @@ def write_sequence(
     Parameters
     ----------
     folder : Path
-        Folder to create. The header is written last: a folder without a header is incomplete.
+        Folder to create. The header is written last, so a folder without a header is incomplete.
     name, seed : str and int
         Name and seed of the sequence, for the header.
     follow : callable
@@ -213,9 +213,9 @@ def write_sequence(
     Raises
     ------
     SolverError
-        The optimum of a round cannot be certified; the message names the round.
+        If the optimum of a round cannot be certified; the message names the round.
     CopterError
-        The sequence has no rounds.
+        If the sequence has no rounds.
     """
     folder.mkdir(parents=True, exist_ok=True)
     optima = []

@@ -15,7 +15,7 @@ from copter.solvers.settings import setting_defaults
 Record: TypeAlias = dict[str, Any]
 """One round of one solver."""
 _MIP_GAP = 1e-3
-"""Default gap of branch and bound; with this gap and 10 s a round it is compared with copter."""
+"""Default gap of branch and bound in comparisons with copter."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Solvers of the benchmarks: their labels, their origin, and baselines that are only measured.
+"""Solvers of the benchmarks: their labels, their origins, and baselines that are only measured.
 
-A solver is copter's own if the module of its class is (:mod:`copter.solvers.registry`); its name does not
-matter.  Methods of one course, such as POP or a heuristic, are listed here.
+A solver is copter's own if the module of its class is listed as copter's below; its name does not matter
+(:mod:`copter.solvers.registry`).  Methods of a course, such as a heuristic, are also listed here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from copter.solvers.registry import SOLVERS, SolverEntry, solver_entry
 
 _House: TypeAlias = Literal["copter", "variant", "highs", "ortools", "cvxpy", "parts", "other"]
-"""Origin of a solver; a variant is copter with another setting than the default."""
+"""Origin of a solver; a variant is copter with settings other than the defaults."""
 
 COPTER = ("copter", "copter-cold")
 HIGHS = (
@@ -23,10 +23,10 @@ HIGHS = (
     "highs-crossover",
     "highs-pdlp",
 )
-"""Modes of HiGHS, in the order in which they are measured: the first ones are the fastest on most lines."""
+"""Modes of HiGHS, in the order of their measurement: the first modes are the fastest on most lines."""
 ORTOOLS = ("glop", "pdlp")
 MODES = {"highs": "HiGHS", "ortools": "OR-Tools", "cvxpy": "cvxpy"}
-"""Labels of the solvers that are measured in several modes; on each line the fastest mode counts."""
+"""Labels of the solvers that are measured in several modes; on each line, the fastest mode counts."""
 EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS)
 """Solvers for any linear program."""
 
@@ -68,7 +68,7 @@ _LABELS = {
     "glop": "OR-Tools GLOP",
     "pdlp": "OR-Tools PDLP",
 }
-"""Labels of solvers; a solver that is not listed is shown by its name."""
+"""Labels of solvers; the label of any other solver is its name."""
 _METHODS: dict[str, _Entrant] = {
     "cvxpy": _Entrant("cvxpy", "cvxpy"),
     "lp-top": _Entrant("demand pinning", "other"),
@@ -81,7 +81,7 @@ _HOUSES: dict[str, _House] = {
     "copter.solvers.baselines.highs_hot": "highs",
     "copter.solvers.baselines.ortools_lp": "ortools",
 }
-"""Origins by the module of the class."""
+"""Origins of solvers, by the module of the class."""
 _PAST: dict[str, _House] = {
     "copter-rebuild": "variant",
     "highs-hipo": "highs",
@@ -90,16 +90,16 @@ _PAST: dict[str, _House] = {
     **dict.fromkeys(("dede", "dede-ours"), "parts"),
     **dict.fromkeys(("rebalancer", "rebalancer-swap"), "other"),
 }
-"""Origins of solvers that only published results have."""
+"""Origins of past solvers, which only published results contain."""
 
 
 def entry_of(name: str) -> SolverEntry:
-    """Return the entry of a registered solver or a baseline; raise an error that lists the names."""
+    """Return the entry of a baseline or a registered solver; raise an error that lists the known names."""
     return BASELINES.get(name) or solver_entry(name)
 
 
 def entrant(name: str) -> _Entrant:
-    """Return label and origin of a solver or a method."""
+    """Return the label and the origin of a solver or a method."""
     entry = BASELINES.get(name) or SOLVERS.get(name)
     if entry is None:
         if parts := re.fullmatch(r"pop-(.+)", name):

@@ -1,20 +1,20 @@
-"""Statistics of records: medians and tails, ratios, means over lines, the verdict.
+"""Statistics of records: medians and tails, ratios, means over lines, and the verdict.
 
 The seconds of a round are the sum of edit, solve and shim (:mod:`copter.bench.rounds`).  :func:`spread`
 summarises one solver's rounds.  A round that was cut off (deadline, iteration limit, numerical error) would
-have taken longer. It is included in all figures and counted in `not_optimal`; times that depend on how much
-longer it would have taken are listed in `at_least`.  Values that are NaN or infinite, such as the gap of a
-round without an answer, are excluded from medians; `not_finite` counts them.
+have taken longer. It is included in all figures and counted in `not_optimal`; `at_least` lists the figures
+that would be larger if it had taken longer.  Values that are NaN or infinite, such as the gap of a round
+without an answer, are excluded from the figures; `not_finite` counts them.
 
-Over lines only answers of equal quality are compared. A solver counts on a line if it answered every round
+Across lines, only answers of equal quality are compared. A solver counts on a line if it answered every round
 that it played in time, and the line's checker found each answer within the tolerance
 (:meth:`copter.bench.result_files.LineResult.certified`).
 
-- Shifted geometric mean of seconds t over lines, exp(mean log(t + s)) - s, as in Mittelmann's benchmarks of
-  LP solvers. The shift s limits the influence of lines of a few microseconds.  If a solver has no certified
-  answer to a line, the line's limit counts: the mean is then a lower bound.
-- Verdict on a line: copter's seconds against those of the fastest other solver, round by round, because all
-  have the same rounds, with the smallest and the largest ratio of a round.
+- The shifted geometric mean of seconds t over lines is exp(mean log(t + s)) - s, as in Mittelmann's
+  benchmarks of LP solvers. The shift s limits the influence of lines of a few microseconds.  If a solver has
+  no certified answer to a line, the line's limit counts: the mean is then a lower bound.
+- The verdict on a line compares copter's seconds with those of the fastest other solver, round by round,
+  because all solvers have the same rounds. It also states the smallest and the largest ratio of a round.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
 
 
 def keeps_edits(solver: str) -> bool | None:
-    """Return whether a solver applies a round's edits to its model; None if it is not registered."""
+    """Return whether a solver applies a round's edits to its own model; None if it is not registered."""
     return Feature.DIFFERENTIAL_EDITS in make_solver(solver).features if solver in SOLVERS else None
 
 
@@ -51,7 +51,7 @@ def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> 
     """Return ``median, mean, p99, min, max`` of the finite numbers (NaN if there are none).
 
     Also return ``not_finite``, the number of NaN or infinite values, and ``at_least``, the names of figures
-    that are only lower bounds, because values that are `truncated` would be larger without the limit.
+    that are only lower bounds, because the `truncated` values would be larger without a limit.
     """
     array = np.fromiter(values, float)
     finite = np.isfinite(array)
@@ -66,7 +66,7 @@ def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> 
 
 
 def five_statistics(array: np.ndarray) -> dict[str, float]:
-    """Return median, mean, p99, min and max of an array by name, NaN for an empty one."""
+    """Return median, mean, p99, min and max of an array by name; NaN if the array is empty."""
     if not array.size:
         return dict.fromkeys(("median", "mean", "p99", "min", "max"), float("nan"))
     return {
@@ -84,11 +84,12 @@ def summarise(
     """Summarise the rounds of each solver.
 
     `figures`: further fields of the records. `left_out`: number of rounds at the start that are excluded,
-    unless there are no others. Return, by solver, the first (cold) round separately, the spread of the other
-    rounds, and how many of them are not optimal or were missed (no answer).
-    ``over_copter`` is the median of edit plus solve over copter's median round (edit, solve, shim). If copter
-    was not measured, ``copter-exact`` takes its place. It is None without either, or if that median is only a
-    lower bound. ``over_copter_at_least`` is True if the ratio is only a lower bound.
+    unless no round follows them. Return, by solver, the figures of the first (cold) round, the spread of the
+    counted rounds, and how many of these are not optimal or were missed (no answer).
+    ``over_copter`` is the median of edit plus solve, divided by copter's median round (edit, solve, shim). If
+    copter was not measured, ``copter-exact`` takes its place. ``over_copter`` is None if neither was
+    measured, or if copter's median is only a lower bound. ``over_copter_at_least`` is True if the ratio is
+    only a lower bound.
     """
     summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
     copter = summary.get("copter", summary.get("copter-exact"))
@@ -130,7 +131,7 @@ def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) ->
 
 
 def _loss(record: Record) -> float:
-    """Return the relative loss of a round's integral allocation; for most domains it is the gap."""
+    """Return the relative loss of a round's integral allocation; for most domains, it is the gap."""
     loss: float = record["integrality_loss"] if "integrality_loss" in record else record["answer_gap"]
     return loss
 
@@ -140,8 +141,8 @@ def document(
 ) -> dict[str, Any]:
     """Return the JSON document of a benchmark: machine, settings, records and summary.
 
-    The stopping criteria of each solver are added to the settings. The course compares the records first.
-    ``machines`` describes the machines of solvers that ran on another one.
+    The settings include the stopping criteria of each solver. The course first compares the records.
+    ``machines`` describes the machines of solvers that ran on another machine.
     """
     course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
@@ -162,11 +163,11 @@ def document(
 class Verdict:
     """The fastest solver on a line at equal certified quality.
 
-    `ours`: the line's first solver, copter's. `baseline`: the fastest of the others with a certified answer,
-    or empty. `ratio`, `low`, `high`: seconds of the baseline over those of `ours`, median, smallest and
-    largest over the rounds; above 1 copter is faster. They are infinite without a baseline, and NaN without a
-    certified answer of `ours`. `fastest`: fastest of all solvers, including copter's variants; empty without
-    a certified answer.
+    `ours`: the line's first solver, copter's. `baseline`: the fastest other solver with certified answers, or
+    empty. `ratio`, `low`, `high`: median, smallest and largest ratio, over the rounds, of the baseline's
+    seconds to those of `ours`; above 1, copter is faster. They are infinite without a baseline, and NaN if
+    the answers of `ours` are not certified. `fastest`: the fastest of all solvers with certified answers,
+    including copter's variants; empty if there is none.
     """
 
     line: str
@@ -196,7 +197,7 @@ def median_seconds(line: LineResult, solver: str) -> float:
 
 
 def _typical(line: LineResult, solver: str) -> float:
-    """Return the median seconds of a round; infinite without certified answers to all."""
+    """Return the median seconds of a round; infinite unless all answers are certified."""
     return median_seconds(line, solver) if line.certified(solver) else math.inf
 
 
@@ -210,8 +211,8 @@ def _shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> fl
 def means(lines: Sequence[LineResult], shift: float = SHIFT) -> dict[str, tuple[float, int, int]]:
     """Return, by solver, the shifted geometric mean of its medians over the lines on which it was measured.
 
-    Also return the number of lines with certified answers, and the number of lines. A line without a
-    certified answer counts with its limit.
+    Also return the number of those lines with certified answers, and the number of those lines. A line
+    without certified answers counts with its limit.
     """
     found = {}
     for solver in takes_part(lines):
@@ -247,7 +248,7 @@ def verdict(line: LineResult) -> Verdict:
 
 
 def fastest_mode(line: LineResult, house: str) -> str:
-    """Return the mode of a solver with the least median seconds of a round, among those that are certified.
+    """Return the mode of a solver with the least median seconds, among the modes with certified answers.
 
     Parameters
     ----------
@@ -259,7 +260,7 @@ def fastest_mode(line: LineResult, house: str) -> str:
     Returns
     -------
     str
-        Name of the mode; empty if no mode has certified answers to all its rounds.
+        Name of the mode; empty if no mode has a certified answer to each of its rounds.
 
     """
     times = {name: _typical(line, name) for name in line.solvers if entrant(name).house == house}
@@ -268,7 +269,7 @@ def fastest_mode(line: LineResult, house: str) -> str:
 
 
 def why_no_mode(line: LineResult, house: str) -> str:
-    """Return in words why no mode of a solver is certified; empty if none was to be measured."""
+    """Return, in words, why no mode of a solver has certified answers; empty if no mode is on the line."""
     tried = [one for name, one in line.solvers.items() if entrant(name).house == house]
     ran = [one for one in tried if one.status != "not run"]
     if not tried:
@@ -282,10 +283,10 @@ def why_no_mode(line: LineResult, house: str) -> str:
 
 
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:
-    """Return seconds of a solver over those of another in the same rounds: median, least and largest.
+    """Return the median, least and largest ratio of a solver's seconds to those of `to` in the same rounds.
 
-    If the solver played fewer rounds, the first two are at most the ratio of the medians, because the other
-    solver's later rounds may have taken longer.
+    If the solver played fewer rounds than `to`, the median and the least ratio are at most the ratio of the
+    median seconds, because the later rounds of `to` may have taken longer.
     """
     base = {record["round"]: record["seconds"] for record in line.solvers[to].records}
     counted = [record for record in line.measured_rounds(solver) if record["round"] in base]
@@ -303,7 +304,7 @@ def verdicts(suite: SuiteResult) -> list[Verdict]:
 
 
 def not_fastest(suite: SuiteResult) -> list[Verdict]:
-    """Return verdicts of the lines on which copter is not the fastest, or has no certified answer."""
+    """Return the verdicts on lines on which copter is not the fastest solver or lacks a certified answer."""
     return [one for one in verdicts(suite) if not one.won]
 
 

@@ -1,8 +1,8 @@
-"""Suite of benchmarks: every case of a profile with every of its solvers, with results in a folder.
+"""Suite of benchmarks: every case of a profile with each of its solvers, with results in a folder.
 
-Results in the folder are kept, solver by solver, so that an interrupted suite can continue; settings,
-versions and machine must be the same.  A solver that misses its limit does not run on larger cases of the
-same size sequence.
+The result of each solver is kept in the folder, so that an interrupted suite can continue, with the same
+settings, versions and machine.  A solver that misses its limit does not run on larger cases of the same
+sequence of sizes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from copter.tasks.processes import Processes
 from copter.tasks.tasks import Task
 
 _BYTES_A_COLUMN = 250.0
-"""Least bytes a column of a solver with its own matrix, for two or three nonzeros a column."""
+"""Least bytes that a solver with its own matrix needs for a column, with two or three nonzeros a column."""
 _MEMORY_SHARE = 0.85
 """Share of the machine's memory that a process may use."""
 _WARM_UP_SECONDS = 2.0
-"""Warm-up seconds of a solver that compiles nothing."""
+"""Time limit of the warm-up of a solver that compiles nothing, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ DEFAULTS: dict[Profile, SuiteSettings] = {"quick": _QUICK, "full": _FULL}
 
 @dataclass(frozen=True)
 class SuiteStep:
-    """A solver on a line, number `number` of `of`, before or after its run.
+    """A solver on a line, before or after its run; it is run number `number` of `of`.
 
     `result`: None before the run. `left`: estimated seconds until the end of the suite; NaN if unknown.
     """
@@ -97,7 +97,7 @@ _Follow = Callable[[SuiteStep], None]
 
 
 class Suite:
-    """A suite and its folder, which is made, or continued if it exists.
+    """A suite and its folder, which is created, or continued if it exists.
 
     `only`: names of lines or families; all if empty. Raise CopterError if the folder was begun with other
     settings, with another version or on another machine, or if a name is unknown.
@@ -114,9 +114,9 @@ class Suite:
         self._best = _fastest(done, math.inf)
 
     def run(self, follow: _Follow = lambda step: None) -> SuiteResult:
-        """Run the solvers without a result, and return the result with every line in the folder.
+        """Run each solver that has no result on a line yet; return the results of all lines in the folder.
 
-        `follow` is called before and after each solver of a line.
+        `follow` is called before and after each run.
         """
         waiting = [(line, solver) for line in self.lines for solver in self._waiting(line)]
         save_suite(self.folder, self.result)
@@ -143,7 +143,7 @@ class Suite:
         return load_suite(self.folder)
 
     def _begun(self, order: list[str]) -> SuiteResult:
-        """Return the folder's results, or new ones without lines."""
+        """Return the folder's results, or new results without lines."""
         mine = {line.name for line in self.lines}
         beginning = SuiteResult(
             self.settings.profile,
@@ -214,7 +214,7 @@ class Suite:
                 best=self._best,
                 rival=rival,
             )
-        except Exception as error:  # the course of a domain may raise anything
+        except Exception as error:  # the course of a domain may raise any error
             said = " ".join(f"{type(error).__name__}: {error}".split())
             result = SolverResult(solver, label, threads, "failed", said)
         else:
@@ -229,7 +229,7 @@ class Suite:
         return result
 
     def _why_not(self, line: Case, solver: str) -> str:
-        """Return the reason why a solver is not run on a line; empty if it is."""
+        """Return the reason why a solver is not run on a line; empty if it is run."""
         columns, missed = self._missed.get((line.step_of, solver), (math.inf, ""))
         if columns <= line.columns and missed != line.name:
             return f"missed at {missed}"
@@ -246,14 +246,14 @@ class Suite:
         return ""
 
     def _left(self, waiting: Sequence[tuple[Case, str]]) -> float:
-        """Return the estimated seconds that remain, if solvers take as long as those before."""
+        """Return the estimated remaining seconds, if a run takes as long as the mean of the previous runs."""
         runs = sum(not self._why_not(line, solver) for line, solver in waiting)
         return runs * self._spent / self._ran if self._ran else math.nan
 
 
 @contextmanager
 def _course(line: Case) -> Iterator[Callable[[], Course]]:
-    """Yield a function that makes the line's course at the first call; its files exist within the block."""
+    """Yield a function that makes the line's course when first called; its files exist within the block."""
     made: list[Course] = []
     with TemporaryDirectory(prefix="copter-suite-") as scratch:
 
@@ -267,9 +267,9 @@ def _course(line: Case) -> Iterator[Callable[[], Course]]:
 
 
 def _rival(solver: str, played: Mapping[str, SolverResult]) -> tuple[str, float]:
-    """Return the fastest mode of the same solver so far, and its seconds of the second round.
+    """Return the fastest mode so far of the same solver, and the seconds of its second round.
 
-    Modes are compared for HiGHS, OR-Tools and cvxpy.  Only modes count whose answers are all certified.
+    Modes are compared for HiGHS, OR-Tools and cvxpy.  Only modes with certified answers count.
     """
     house = entrant(solver).house
     found = [
@@ -286,7 +286,7 @@ def _rival(solver: str, played: Mapping[str, SolverResult]) -> tuple[str, float]
 
 
 def _fastest(results: Sequence[SolverResult], best: float) -> float:
-    """Return the best time of the calibration loop so far."""
+    """Return the least time of the calibration loop so far."""
     return min(best, *(record.get(FIELD, math.inf) for one in results for record in one.records), math.inf)
 
 

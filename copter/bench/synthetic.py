@@ -1,10 +1,10 @@
-"""Synthetic rounds of any size and churn: requests with shared columns, with data determined by a seed.
+"""Synthetic rounds of any size and churn: requests with shared columns, and data determined by a seed.
 
-A request chooses one of ``width`` columns: each column uses 1 to 64 units of one of a few resources, as a
+A request chooses one of ``width`` columns. Each column uses 1 to 64 units of one of a few resources, as a
 job's configurations use GPUs of one type.  Requests of a kind share columns, because the coefficients depend
-on the kind only. Every column of a request has its own cost.  In each round a share
-of the requests leaves and the same number arrives, and the same number of other requests change their weight.
-All solvers get the same edits, because these do not depend on answers.
+only on the kind; every column of a request has its own cost.  In each round, a share of the requests leaves,
+the same number arrives, and the same number of the remaining requests change their weight.  All solvers get
+the same edits, because these do not depend on answers.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from copter.program.program import ContinualProgram, SharedColumns
 
 _RESOURCES, _KINDS = 7, 16
 _BUSY = 0.3
-"""Capacity, as a share of the usage if all requests took their largest columns; approximate."""
+"""Approximate total capacity, as a share of the usage if each request took a column of mean usage."""
 _AT_ONCE = 4_000_000
 """Largest number of columns that one edit adds."""
 _SMALL = 60_000
-"""Columns of the warm-up's program: more than 50,000, so that passes use threads."""
+"""Number of columns of the warm-up's program: more than 50,000, so that passes use threads."""
 
 
 @dataclass(frozen=True)
 class Synthetic(EditedCourse):
     """Rounds of a synthetic program of ``requests * width`` columns.
 
-    `churn`: share of the requests that leave, arrive, and change, in a round.
+    `churn`: share of the requests that leave, that arrive, and that change, in each round.
     """
 
     requests: int
@@ -46,7 +46,7 @@ class Synthetic(EditedCourse):
         return replace(self, requests=max(2, _SMALL // self.width), rounds=3)
 
     def edits(self, program: ContinualProgram) -> Iterator[Iterable[Callable[[], object]]]:
-        """Yield the edits of the arrivals of all requests, then those of each further round."""
+        """Yield the edits of the first round, in which all requests arrive, and of each further round."""
         requests = _Requests(self, program)
         yield requests.arrive(self.requests)
         for _ in range(self.rounds - 1):
@@ -54,7 +54,7 @@ class Synthetic(EditedCourse):
 
 
 class _Requests:
-    """The requests that are present in a program, and edits of them."""
+    """The requests that are present in a program, and edits that change them."""
 
     def __init__(self, course: Synthetic, program: ContinualProgram) -> None:
         self.rng = rng = np.random.default_rng(course.seed)
@@ -67,7 +67,7 @@ class _Requests:
         self.next_id = 0
 
     def _kind(self) -> tuple[SharedColumns, NDArray[np.float64]]:
-        """Return shared columns and gains of a kind; gains are concave in the units used."""
+        """Return the shared columns and the gains of a kind; gains are roughly concave in the used units."""
         width, rng = self.course.width, self.rng
         row, units = rng.integers(0, _RESOURCES, width), rng.integers(1, 65, width).astype(float)
         usage: dict[Hashable, Any] = {
@@ -78,7 +78,7 @@ class _Requests:
         return self.program.share_columns(usage, width), gains
 
     def arrive(self, count: int) -> Iterator[Callable[[], object]]:
-        """Yield edits that add requests, kind by kind, with a limited number of columns each."""
+        """Yield edits that add requests, kind by kind; each edit adds a limited number of columns."""
         ids = np.arange(self.next_id, self.next_id + count)
         self.next_id += count
         self.present = np.concatenate((self.present, ids))

@@ -17,11 +17,11 @@ _CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
     {},
     {"max_step_fraction": 0.95, "linesearch_backtrack_step": 0.5, "min_switch_step_length": 0.01},
 )
-"""Settings of Clarabel: first steps may stall on logarithms near their poles; one of these works."""
+"""Settings of Clarabel, tried in order, because its first steps may stall on logarithms near their poles."""
 
 
 def by_clarabel(window: Any) -> tuple[Floats, float, float, Floats, float]:
-    """Return the rounds of each job, the prices mu, alpha_0 and alpha_j, and cvxpy's seconds for the model.
+    """Return the rounds of each job, the prices mu, alpha_0 and alpha_j, and the seconds to make the model.
 
     `window`: a :class:`copter.problems.shockwave.Window` with jobs of positive weight that have segments.
     """
@@ -31,8 +31,8 @@ def by_clarabel(window: Any) -> tuple[Floats, float, float, Floats, float]:
     begin = time.perf_counter()
     count, segments = len(window), len(window.segment_rounds)
     owner = np.repeat(np.arange(count), np.diff(window.segment_start))
-    # Everything is scaled by its own range: shares of segments, utilities over the largest, run times over
-    # the longest, weights over the largest.  Without scaling, Clarabel fails on some windows.
+    # Each quantity is scaled by its own range: segments are shares, and utilities, run times and weights are
+    # divided by the largest.  Without scaling, Clarabel fails on some windows.
     share, h = cp.Variable(segments, nonneg=True), cp.Variable()
     top = window.relaxed_utility(window.most_rounds)
     gain = sparse.csr_array(

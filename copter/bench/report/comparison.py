@@ -1,9 +1,10 @@
 """Comparison of two folders of results, line by line: the ratio of round times, and its uncertainty.
 
-Each round is compared with itself.  The ratio is the median of new over old seconds, round by round, and its
-interval the central 95% of that median over resampled rounds (bootstrap, with a fixed seed).  A regression is
-a ratio whose lower end is above the threshold, or a lost certificate.  Resampling cannot distinguish a slower
-solver from a slower machine, so differences of machine and settings are listed first.
+Each round is compared with the same round of the other folder.  The ratio is the median over the rounds of
+new seconds divided by old seconds, and its interval contains the central 95% of this median over resampled
+rounds (bootstrap, with a fixed seed).  A regression is a ratio whose whole interval is above the threshold,
+or a lost certificate.  Resampling cannot distinguish a slower solver from a slower machine, so differences of
+machine and settings are listed first.
 
 Source: B. Efron and R. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13.
 """
@@ -24,16 +25,16 @@ from copter.bench.statistics import median_seconds, seconds_of
 _RESAMPLES = 2000
 _ENDS = (2.5, 97.5)
 _CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "checker")
-"""Conditions of a line; if one of them differs, times cannot be compared."""
+"""Conditions of a line; if one of them differs, the times are not comparable."""
 
 
 @dataclass(frozen=True)
 class Change:
     """Change of a solver on a line from the old to the new results.
 
-    `old`, `new`: median seconds of a round. `ratio`, `low`, `high`: new over old, with the ends of its
-    interval; NaN unless both sides have equally many rounds. `outcome`: "certificate lost", "slower" or
-    "faster" if the whole interval is beyond the threshold, else "same".
+    `old`, `new`: median seconds of a round. `ratio`, `low`, `high`: ratio of new to old seconds, and the ends
+    of its interval; NaN unless both folders have the same number of rounds. `outcome`: "certificate lost",
+    "slower" or "faster" if the whole interval is beyond the threshold, or "same".
     """
 
     line: str
@@ -47,12 +48,12 @@ class Change:
 
     @property
     def regressed(self) -> bool:
-        """True if the new result is worse."""
+        """True if the new result is slower or has lost its certificate."""
         return self.outcome in ("certificate lost", "slower")
 
 
 def compare(old: SuiteResult, new: SuiteResult, threshold: float = 1.1) -> tuple[list[str], list[Change]]:
-    """Return the differences of two folders' conditions in words, and the changes of copter's solvers.
+    """Return, in words, the differences of two folders' conditions, and the changes of copter's solvers.
 
     `threshold`: ratio, above 1, that counts as slower; its inverse counts as faster.
     """
@@ -70,7 +71,7 @@ def compare(old: SuiteResult, new: SuiteResult, threshold: float = 1.1) -> tuple
 
 
 def ratio_with_interval(old: Floats, new: Floats) -> tuple[float, float, float]:
-    """Return the ratio of new to old seconds (rounds,), with the ends of its interval."""
+    """Return the ratio of new to old seconds (rounds,), and the ends of its interval."""
     if not old.size or old.size != new.size:
         return math.nan, math.nan, math.nan
     logs = np.log(new / old)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a table; `ours`: True for a row of copter, which is highlighted."""
+    """Row of a table; `ours`: True for a highlighted row of copter."""
 
     cells: tuple[str, ...]
     ours: bool = False
@@ -26,13 +26,13 @@ class ReportTable:
 
 
 def simple_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> ReportTable:
-    """Return a table; its first column contains text."""
+    """Return a table whose first column contains text."""
     return ReportTable(title, tuple(heads), tuple(Row(tuple(row)) for row in rows))
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Picture (:func:`copter.bench.report.pictures.as_svg`); its name is that of its file."""
+    """Picture (:func:`copter.bench.report.pictures.as_svg`); its file has the same name."""
 
     name: str
     caption: str
@@ -41,7 +41,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Command:
-    """Command that runs something again, with a description."""
+    """Command that repeats a measurement; `what` is its description."""
 
     what: str
     text: str
@@ -49,7 +49,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Claim:
-    """Section with a claim and its evidence; links refer to the key."""
+    """Section with a claim and its evidence; `key` is the target of links to it."""
 
     key: str
     title: str
@@ -63,7 +63,7 @@ class Claim:
 class Lost:
     """Line on which copter is not the fastest solver with a certified answer.
 
-    `text`: the faster solver and its ratio. `note`: the reason, if one is known.
+    `text`: copter's seconds against those of the fastest solver. `note`: the reason, if it is known.
     """
 
     line: str
@@ -76,7 +76,7 @@ class Lost:
 class FirstScreen:
     """Summary at the top of the report.
 
-    `remarks`: unfinished lines, answers that the checker rejected, and other facts that affect the reading.
+    `remarks`: unfinished lines, answers that the checker rejected, and other facts that a reader must know.
     """
 
     title: str
@@ -90,7 +90,7 @@ class FirstScreen:
 
 @dataclass(frozen=True)
 class SuiteReport:
-    """The report: claims over all lines, one for each family, and one for each table of a paper."""
+    """The report: claims about all lines, about each family, and about each table of a paper."""
 
     first: FirstScreen
     overall: Claim
@@ -101,11 +101,11 @@ class SuiteReport:
 
     @property
     def sections(self) -> list[Claim]:
-        """All claims in the order of the page."""
+        """All claims, in the order of the page."""
         return [self.overall, *self.claims, *self.papers]
 
     @property
     def pictures(self) -> list[Picture]:
-        """All pictures, that of the first screen first."""
+        """All pictures, beginning with that of the first screen."""
         first = [self.first.picture] if self.first.picture is not None else []
         return [*first, *(picture for claim in self.sections for picture in claim.pictures)]

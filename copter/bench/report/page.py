@@ -26,9 +26,9 @@ _TEMPLATES = Path(__file__).parent / "templates"
 def make_report(
     suite: SuiteResult, notes: Mapping[str, str] | None = None, documents: Path | None = None
 ) -> SuiteReport:
-    """Make the report of a folder of results.
+    """Return the report of a folder of results.
 
-    `notes`: reasons why copter is not the fastest, by line. `documents`: folder of documents of
+    `notes`: reasons why copter is not the fastest solver, by line. `documents`: folder with documents of
     ``copter reproduce``, for the papers' figures.
     """
     suite = with_commands(suite)
@@ -50,7 +50,7 @@ def as_html(report: SuiteReport) -> str:
 
 
 def write_page(path: Path, title: str, sections: Sequence[Claim]) -> None:
-    """Write an HTML page with some sections, which refers to no other file."""
+    """Write an HTML page with sections, which refers to no other file."""
     path.write_text(_html("run.html.j2", title=title, sections=sections), encoding="utf-8")
 
 
@@ -71,7 +71,7 @@ def sections_as_markdown(claims: Sequence[Claim], pictures: str) -> str:
 
 
 def write_pictures(pictures: Iterable[Picture], folder: Path) -> None:
-    """Write an SVG file for each picture, for pages in Markdown; other SVG files there are removed."""
+    """Write an SVG file of each picture, for Markdown pages, and remove all other SVG files of the folder."""
     light, dark = (";".join(f"--{name}:{pair[k]}" for name, pair in HUES.items()) for k in (0, 1))
     style = (
         f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -112,5 +112,5 @@ def _environment(*, escape: bool) -> Environment:
 
 
 def _words(text: str) -> str:
-    """Return a text with escaped HTML characters, and with spaces instead of line breaks."""
+    """Return a text with its HTML characters escaped, and with spaces instead of line breaks."""
     return " ".join(html.escape(str(text), quote=False).split())

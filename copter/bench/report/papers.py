@@ -1,8 +1,8 @@
-"""Published figures of papers and measured ones, from documents of ``copter reproduce NAME --json``.
+"""Figures of papers, published and measured, from documents of ``copter reproduce NAME --json``.
 
-The suite measures solvers on programs; most tables of the papers are about whole schedulers. Their
+The suite measures solvers on programs, but most tables of the papers are about whole schedulers. Their
 reproductions are separate runs, whose documents are in a separate folder.  A table without a document is
-listed with its command.
+listed with the command that measures it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WANTED = "thesis-"
 
 
 def claims(folder: Path | None) -> list[Claim]:
-    """Return the section about papers: one claim for each table or figure that the report shows.
+    """Return the claims of the section about papers: one for each table or figure that the report shows.
 
     Raise FileError if a file is not a document of ``copter reproduce``.
     """
@@ -37,13 +37,13 @@ def claims(folder: Path | None) -> list[Claim]:
 
 
 def _order(name: str) -> tuple[bool, list[int], str]:
-    """Return a sort key: the thesis first, its figures by number."""
+    """Return a key that sorts names by their numbers, with those of the thesis first."""
     numbers = [int(part) for part in name.replace("-", ".").split(".") if part.isdigit()]
     return not name.startswith("thesis"), numbers, name
 
 
 def read_documents(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the documents of a folder by name; raise FileError if a file is not such a document."""
+    """Return the documents of a folder by name; raise FileError if a JSON file is not a document."""
     found = {}
     for file in sorted(folder.glob("*.json")):
         try:
@@ -65,7 +65,7 @@ def command_of(document: Mapping[str, Any]) -> str:
 
 
 def claim_of(document: Mapping[str, Any], one: Reproduction | None) -> Claim:
-    """Return the section of a document; `one` is its reproduction, None if there is no such reproduction."""
+    """Return the section of a document; `one` is its reproduction, or None if it is unknown."""
     bounds = one.bounds if one is not None else {}
     rows = tuple(_row(figure, bounds) for figure in document["figures"])
     quick = (
@@ -105,7 +105,7 @@ def _row(figure: Mapping[str, Any], bounds: Mapping[tuple[str, str], str]) -> Ro
 
 
 def ratio_of(figure: Mapping[str, Any]) -> float:
-    """Return the measured over the published value of a figure; NaN if one of them is missing."""
+    """Return the ratio of a figure's measured to its published value; NaN if it does not exist."""
     value, paper = _number(figure["ours"]), _number(figure["paper"])
     return value / paper if paper else math.nan
 

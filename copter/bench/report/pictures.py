@@ -1,12 +1,13 @@
-"""Pictures of the report: lines over the size of a program, and one dot a solver.
+"""Pictures of the report: lines over the size of a program, and rows with a mark for each solver.
 
-A filled mark is an answer that the checker found to be within the tolerance, a hollow mark is another answer.
-A cross is a solver without an answer in time; it is drawn at the time limit, and the true time is above it.
+A filled mark is an answer that the checker found to be within the tolerance, and a hollow mark is any other
+answer.  A cross is a solver without an answer in time; it is drawn at the time limit, and the true time is
+above it.
 
-A solver has the same style in every picture: the colour shows its origin, mark and dash the solver.  The hues
-are those of Okabe and Ito, which colour-blind readers can distinguish; each has a lighter version for dark
-pages.  Pictures are SVG elements of a page: text remains text, and every hue is a variable of the page's
-style.  They need no display, no global state, and no other files.
+A solver has the same style in every picture: the colour shows its origin, and mark and dash show the solver.
+The hues are those of Okabe and Ito, which colour-blind readers can distinguish, and each hue has a lighter
+version for dark pages.  Pictures are SVG elements of a page: text remains text, and every hue is a variable
+of the page's style.  They need no display, no global state, and no other files.
 
 Source: M. Okabe and K. Ito, *Color Universal Design*, 2008.
 """
@@ -37,7 +38,7 @@ _Dash: TypeAlias = Literal["-", "--", ":", "-.", ""]
 Kind: TypeAlias = Literal["certified", "uncertified", "missed"]
 _Shown: TypeAlias = Callable[[float], str]
 
-#: For each variable its colour on light and on dark pages.
+#: For each variable of the style, its colour on light and on dark pages.
 HUES: dict[str, tuple[str, str]] = {
     "ink": ("#1c1c22", "#ececf1"),
     "muted": ("#63636e", "#a2a2ad"),
@@ -56,7 +57,7 @@ _MARKS = ("o", "^", "s", "D", "v", "P")
 
 @dataclass(frozen=True)
 class Look:
-    """Style of a solver's curve: a hue of :data:`HUES`, matplotlib's mark and dash, the width in points."""
+    """Style of a solver's curve: a hue of :data:`HUES`, matplotlib's mark and dash, and a width in points."""
 
     hue: str
     mark: str
@@ -70,7 +71,7 @@ class Look:
 
 
 def looks(solvers: list[str]) -> dict[str, Look]:
-    """Return the style of each solver of a report; solvers of one hue differ by mark and dash."""
+    """Return the style of each solver of a report; solvers of the same hue differ by mark and dash."""
     taken: dict[str, int] = {}
     found = {}
     for solver in sorted(set(solvers)):
@@ -115,7 +116,7 @@ def themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
 
 
 def as_svg(figure: Figure, title: str) -> str:
-    """Return a figure as an SVG element, equal for equal figures.
+    """Return a figure as an SVG element; equal figures give equal elements.
 
     `title`: description for screen readers. It is also the base of internal names, so it must be unique on a
     page.
@@ -141,12 +142,12 @@ def _variable(hue: str) -> str:
 
 _SIZE = 5.0
 _HEAD = 22
-"""Number of letters in the label of a row before a line break."""
+"""Largest number of letters in a line of a row's label."""
 
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A median with its tail; `high`: end of the whisker, NaN without a whisker."""
+    """A median with its tail; `high`: end of the whisker, or NaN without a whisker."""
 
     x: float
     y: float
@@ -165,14 +166,14 @@ class Edge:
 def over(
     title: str, series: Mapping[str, Sequence[PlotPoint]], styles: Mapping[str, Look], across: Edge, up: Edge
 ) -> str:
-    """Draw a line for each solver over the size, with two logarithmic axes; return SVG.
+    """Return, as SVG, a picture with a line for each solver over the size, on two logarithmic axes.
 
     The title is not drawn; it is for screen readers.
     """
     figure, axes = themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
     axes.set_xscale("log")
     axes.set_yscale("log")
-    # copter's lines are drawn last, above the others
+    # wider lines, copter's, are drawn last, above all other lines
     for rank, (solver, points) in enumerate(sorted(series.items(), key=lambda one: styles[one[0]].width)):
         look = styles[solver]
         there = [point for point in points if point.kind != "missed"]
@@ -203,13 +204,13 @@ def dots(
     *,
     mark: float | None = None,
 ) -> str:
-    """Draw a row for each line of the suite, with a mark for each solver; return SVG.
+    """Return, as SVG, a picture with a row for each label, and marks in the row on a logarithmic axis.
 
-    `rows`: labels, and the solvers with their values as `x`, on a logarithmic axis; `high` is the end of the
-    whisker. `mark`: position of a vertical line. The title is not drawn; it is for screen readers.
+    `rows`: labels, each with the names and points of its marks; `x` is the position of a mark, and `high` the
+    end of its whisker. `mark`: position of a vertical line. The title is not drawn; it is for screen readers.
     """
     solvers = list(dict.fromkeys(name for _, marks in rows for name, _ in marks))
-    # the marks of a row are drawn one below the other, so that they can be distinguished
+    # marks of a row are drawn below each other, so that they can be distinguished
     lanes = max(len(marks) for _, marks in rows) if mark is None else 1
     broken = sum(len(head) > _HEAD for head, _ in rows)
     tall = len(rows) * max(0.27, 0.05 * lanes) + 0.12 * broken

@@ -1,7 +1,8 @@
-"""Sections of a report, from the results of a suite: the first screen, all lines together, each family.
+"""Sections of a report on a suite's results: the first screen, all lines together, and each family.
 
-The first screen states what was measured, on how many lines copter is the fastest, and on which it is not.  A
-section has pictures, a table with a row for each solver of each line, and the commands of the measurements.
+The first screen states what was measured, on how many lines copter is the fastest solver, and on which lines
+it is not.  The section of a family has a picture, a table with a row for each solver of each line, and the
+commands that measure the lines.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _DEFINITION = (
 
 
 def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
-    """Return the summary at the top; `notes`: reasons why copter is not the fastest, by line."""
+    """Return the summary at the top; `notes`: reasons why copter is not the fastest solver, by line."""
     found = verdicts(suite)
     rounds = sum(len(one.records) for line in suite.lines.values() for one in line.solvers.values())
     solvers = takes_part(list(suite.lines.values()))
@@ -81,7 +82,7 @@ def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
 
 
 def _machine_text(machine: Mapping[str, Any]) -> str:
-    """Return processor, memory and system of :func:`copter.bench.machine.machine` as a sentence."""
+    """Return a sentence with the processor, memory and system of :func:`copter.bench.machine.machine`."""
     return (
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['system']} "
         f"{machine['architecture']}."
@@ -209,7 +210,7 @@ def overall(suite: SuiteResult) -> Claim:
 
 
 def modes(suite: SuiteResult) -> Claim:
-    """Return the claim with the fastest mode of each other solver on each line."""
+    """Return the claim about the fastest mode of each other solver on each line."""
     lines = [line for line in suite.lines.values() if line.solvers and is_ours(line.order[0])]
     there = [house for house in MODES if any(why_no_mode(line, house) for line in lines)]
     rows = [
@@ -241,7 +242,7 @@ def _copter_seconds(line: LineResult) -> str:
 
 
 def mode_cell(line: LineResult, house: str) -> str:
-    """Return seconds, ratio to copter's and name of the fastest mode of a solver, or why there is none."""
+    """Return seconds, ratio to copter's seconds and name of a solver's fastest mode, or why it has none."""
     mode, first = fastest_mode(line, house), line.order[0]
     if not mode:
         return why_no_mode(line, house) or NOTHING
@@ -253,7 +254,7 @@ def mode_cell(line: LineResult, house: str) -> str:
 
 
 def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
-    """Return the claim of a family, made from one or more of its lines."""
+    """Return the claim about a family, from one or more of its lines."""
     words = FAMILIES[family]
     picture = _times(family, words, lines, styles)
     return Claim(
@@ -267,7 +268,7 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
 
 
 def _conditions(lines: list[LineResult]) -> str:
-    """Return tolerance, threads, limit and checker as text; equal values are stated once."""
+    """Return a text with the lines' tolerances, threads, limits and checkers; each value is stated once."""
     tolerances = _range(f"{line.tolerance:g}" for line in lines)
     threads = _range(str(line.threads) for line in lines)
     limits = _range(f"{line.limit:g} s" for line in lines)
@@ -321,13 +322,13 @@ def outcome(line: LineResult, solver: str) -> str:
 
 
 def _largest_gap(line: LineResult, solver: str) -> float:
-    """Return the largest gap of the counted rounds, computed by the checker; NaN if a round has none."""
+    """Return the largest gap of the counted rounds, as computed by the checker; NaN if a round has none."""
     gaps: list[float] = [record["checked_gap"] for record in line.measured_rounds(solver)]
     return max(gaps) if gaps and all(map(math.isfinite, gaps)) else math.nan
 
 
 def _point(line: LineResult, solver: str, x: float) -> PlotPoint | None:
-    """Return median and tail of a solver as a point at x; None without an answer."""
+    """Return a solver's median and tail, or the limit it missed, as a point at `x`; None without times."""
     one = line.solvers.get(solver)
     if one is None or one.status in ("failed", "not run"):
         return None
@@ -342,7 +343,7 @@ def _point(line: LineResult, solver: str, x: float) -> PlotPoint | None:
 
 
 def table(title: str, lines: list[LineResult]) -> ReportTable:
-    """Return the table of some lines, with a row for each of their solvers."""
+    """Return a table of lines, with a row for each of their solvers."""
     rows = [_row(line, solver, first=not k) for line in lines for k, solver in enumerate(line.order)]
     return ReportTable(title, HEADS, tuple(rows), words=(0, 1, 8))
 
@@ -371,7 +372,7 @@ def _row(line: LineResult, solver: str, *, first: bool) -> Row:
 
 
 def _ratio(line: LineResult, solver: str) -> str:
-    """Return the ratio to the seconds of the line's first solver; empty if that was not copter's."""
+    """Return the ratio to the seconds of the line's first solver; a dash unless that is copter's."""
     first = line.order[0]
     if not is_ours(first) or first not in line.solvers or line.solvers[first].status != "measured":
         return NOTHING
