@@ -260,7 +260,7 @@ class Allocation(Mapping[Hashable, Any]):
         return self._values.moved_since(earlier._values)
 
     def of_slots(self, slots: NDArray[np.int64]) -> SparseX:
-        """Return the nonzeros of the requests in ascending slots."""
+        """Return the nonzeros of the requests with the given slots, which must ascend."""
         found = [self._values.of(slot)[:2] for slot in slots.tolist()]
         counts = [column.size for column, _ in found]
         nothing: tuple[NDArray[np.int64], NDArray[np.float64]] = NOTHING.column, NOTHING.value

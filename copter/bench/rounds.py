@@ -7,8 +7,8 @@ and the same events.  The time of a round is the sum of edit, solve and shim.
   time of the edits, including their validation, and of the domain's start.  For other solvers it is the time
   of updating their own model: solvers that keep a model, such as `highs-dual`, find the differences from the
   program's revisions and apply them, and all other solvers build flat arrays and a new model.  The edits of
-  copter's program are not part of their time: for every solver, the seconds of these edits are in
-  `store_seconds`, but for other solvers they are in neither `edit_seconds` nor `seconds`.
+  copter's program do not count for other solvers than copter's: their seconds are in `store_seconds` for
+  every solver, and in `edit_seconds` and `seconds` for copter's solvers only.
 - `solve_seconds` is, for copter's solvers, the time of `solve`, including the certificate. For other solvers
   it is the time in the solver itself; in the first round of HiGHS with a kept basis, it includes the time in
   which copter computes a basis. Reading and certifying another solver's answer is the work of this package,

@@ -99,7 +99,7 @@ def set_fields(
 ) -> dict[str, Any]:
     """Return the arguments that an edit sets, in the form for many ids.
 
-    Arguments that leave their field unchanged, or unset in new requests, are omitted. If `one` is True, the
+    Arguments that leave a field unchanged, or a new request without it, are omitted. If `one` is True, the
     arguments `given` have the names and forms for one request or resource, `id`, else those for many.
     """
     found = {}

@@ -63,7 +63,7 @@ def parts_of(
 ) -> list[NDArray[np.float64]]:
     """Return the checked costs of requests, one array each; `sizes`, if given, are the required lengths.
 
-    Raise EditError, with the request, the field and the value, if one is invalid.
+    Raise EditError, with request, field and value, if an entry is invalid.
     """
     if len(costs) != len(ids):
         raise EditError(label, "costs", len(costs), f"must have one array for each of {len(ids)} requests")
@@ -76,7 +76,7 @@ def columns_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return sizes and flat costs of requests with new columns, from flat costs with sizes, or from k arrays.
 
-    Raise EditError, with the request, the field and the value, if one is invalid.
+    Raise EditError, with request, field and value, if an entry is invalid.
     """
     widths = None if sizes is None else whole_numbers(label, "sizes", sizes, len(ids))
     if widths is not None and not within(widths, 1, math.inf):
@@ -179,7 +179,7 @@ def flags_of(
 ) -> bool | NDArray[np.bool_]:
     """Return whether requests are integral: one truth value for all, or one each.
 
-    Raise EditError, with the request, the field and the value, if one is invalid.
+    Raise EditError, with request, field and value, if an entry is invalid.
     """
     if given is False or given is True:
         return given
@@ -231,7 +231,7 @@ def _flat_entries(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return checked counts (k,), columns and values, flat, of requests that have ``widths`` (k,) columns.
 
-    Raise EditError, with the request, the field and the value, if one is invalid.
+    Raise EditError, with request, field and value, if an entry is invalid.
     """
     counts = whole_numbers(label, f"{field} counts", given[0], len(ids))
     if not within(counts, 0, math.inf):

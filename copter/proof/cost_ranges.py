@@ -1,4 +1,4 @@
-"""Cost ranges of requests: units of cost for programs with negligible objectives."""
+"""Cost ranges of requests, which serve as units of costs where the objective is negligible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def least_cost_range(store: ConstraintStore, enough: float) -> float:
     """Return the least cost range of any request, or any cost range of at most ``enough``.
 
     The cost range of a request with a sum row is (second smallest cost - smallest cost) times the largest
-    value of a column. The least cost range is a unit of cost for programs with negligible objectives. Return
+    value of a column. The least one serves as the unit of costs where the objective is negligible. Return
     infinity if no request has a choice.
     """
     least = min(store.executor.once(_cost_range_part, 0.0, slots=_sample(store)))

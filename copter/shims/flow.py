@@ -301,7 +301,7 @@ class FlowShim(_Repair):
         return self.near(program, x, np.zeros(store.rows.size))
 
     def primal_repair(self, program: ContinualProgram, x: SparseX, y: Floats) -> SparseX:
-        """Return the columns of :meth:`near`; the method can be assigned to ``program.primal_repair``.
+        """Return the nonzeros of the flows of :meth:`near`; a method for ``program.primal_repair``.
 
         Parameters
         ----------

@@ -117,7 +117,7 @@ class Executor(ABC):
         return Key(task, common, None if slots is None else slots.tobytes())
 
     def _answers(self) -> dict[Key, list[Any]]:
-        """Return the remembered results since the last edit, to be added to."""
+        """Return the dictionary of the results since the last edit, to which callers add theirs."""
         clock, answers = self.store.known
         if clock != self.store.clock:
             answers = {}

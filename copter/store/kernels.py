@@ -2,8 +2,8 @@
 
 An edit of one request changes a dozen fields and some thousand numbers. With numpy, the overhead of the calls
 would take many times as long as the work. The kernels ``sound_*`` and ``all_within`` only check. If they
-return False, slower Python code finds the invalid value for the error message. The other kernels write, and
-return the slices that Python code adds to the free lists.
+return False, slower Python code finds the invalid value for the error message. The other kernels write;
+``release_requests`` also writes down the slices that Python code then adds to the free lists.
 
 Tables are given as their blocks (:class:`copter.store.slabs.SlotTable`). The constants below name the rows of
 the blocks.

@@ -344,8 +344,8 @@ def why(suite: SuiteResult) -> str:
         f"HiGHS, tolerance {sia.tolerance:g}).\n"
         "- Edits cost what they touch: new costs of 50 of 50,000 requests, and the solve with "
         f"{columns(few):,} columns, take {median(few, 'copter')}.\n"
-        "- The solution of every program has a bound on the optimum, which is recomputed from the program "
-        "apart from the solver. A late solve returns the best allocation so far, with its gap.\n"
+        "- Every solution has a bound on the optimum, which is recomputed from the program and does not rely "
+        "on the solver. A late solve returns the best allocation so far, with its gap.\n"
     )
 
 

@@ -32,7 +32,7 @@ def simple_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]
 
 @dataclass(frozen=True)
 class Picture:
-    """Picture (:func:`copter.bench.report.pictures.as_svg`); its file has the same name."""
+    """Picture (:func:`copter.bench.report.pictures.as_svg`) in a file called after its `name`."""
 
     name: str
     caption: str

@@ -163,7 +163,7 @@ class TrainingStep:
         self._decision: _Decision | None = None
 
     def passes(self) -> Iterator[NDArray[np.int64]]:
-        """Yield the indices of this process's examples in each pass; every process has equally many."""
+        """Yield the indices of this process's examples in each pass, as many as of each other process."""
         for part in self._parts:
             self._last_pass_began = time.monotonic()
             yield part

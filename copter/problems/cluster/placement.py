@@ -182,7 +182,7 @@ class _Pool:
         return lost
 
     def _keep(self, name: str, nodes: _Nodes, want: Configuration) -> bool:
-        """Leave a job on its nodes and return True, if they still exist with the wanted configuration."""
+        """Leave a job on its nodes and return True, if these can still give it the wanted configuration."""
         if len(nodes) == 1 and want.nodes == 1:  # most jobs
             node, gpus = nodes[0]
             if gpus != want.gpus or node >= len(self.free) or self.free[node] < gpus:

@@ -517,7 +517,7 @@ class LoadBalancer(Balancer):
         return self.measure(placement, bound, solution=solution)
 
     def fallback(self) -> BalancingRound:
-        """Return the last placement within the memory, with all shards served; change nothing.
+        """Return the last placement, repaired to keep the memory and serve all shards; change nothing.
 
         Raises
         ------

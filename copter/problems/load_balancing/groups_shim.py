@@ -8,7 +8,7 @@
 3. While the server with the least load is below the band, it gets shards of the server with the most load, as
    long as both stay within the band.
 
-A shard leaves its memory when it is placed elsewhere, so no order of the moves exceeds a memory.
+A shard frees its memory when it is placed elsewhere, so the moves in this order exceed no memory.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ its size.
 1. Carry: loads start as in the last round, and the least flow along last round's replicas that brings all
    servers into the band is applied.  If there is one, its result is the placement, and nothing moves.
 2. Memory: on a server with too little, new replicas are dropped first, then those with least load, if their
-   shards have others.  These take over the load in proportion (the thesis' shim).
+   shards have others.  The shard's other replicas take over the
+   load in proportion (the thesis' shim).
 3. New replicas are added across the border of the servers that load can reach, first those that can carry
    most.  In the end, each of them that the others can replace is dropped again.
 4. If the result exceeds the lower bound in whole replicas (:mod:`copter.problems.load_balancing.bound`), a

@@ -97,7 +97,7 @@ class LoadTable:
 def read_loads(path: Path) -> LoadTable:
     """Read a CSV of ``round, shard, load``.
 
-    Rounds are integers, in ascending order.  A shard keeps its load in rounds without an entry for it, and
+    Rounds are integers, in any order.  A shard keeps its load in rounds without an entry for it, and
     has no load before its first entry.
     """
     entries: dict[tuple[int, str], float] = {}

@@ -4,14 +4,14 @@
 
     FITNESS(A) = sum_j w_j SPEEDUP_j / sum_j w_j,     w_j = min(1, threshold / GPU-time_j)^decay  (14), (16)
 
-with a equal to one GPU.  A constant penalty is subtracted from SPEEDUP_j for every job that restarts.  This
-is :data:`WEIGHTED_MEAN`, as in the text of the paper (Pollux section 4.2).
+where the allocation a is one GPU.  A constant penalty is subtracted from SPEEDUP_j for every job that
+restarts.  This is :data:`WEIGHTED_MEAN`, as in the text of the paper (Pollux section 4.2).
 
 The scheduler that the authors published uses the power mean
 
     FITNESS_p(A) = (mean_j SPEEDUP_j^p)^(1/p)
 
-with a equal to the fair share of the GPUs, and multiplies the SPEEDUP of a job that restarts by
+where the allocation a is the fair share of the GPUs, and multiplies the SPEEDUP of a job that restarts by
 
     max(age - restarts delay, 0) / (age + delay).
 

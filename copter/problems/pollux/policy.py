@@ -327,9 +327,9 @@ class _GoodputTables:
         return self._tables(job, type)[0]
 
     def usable(self, job: Job, type: str) -> Floats:
-        """Return the goodput of a job that may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
+        """Return the goodput of a job that may leave GPUs idle, by its numbers of GPUs and of nodes.
 
-        The table must not be changed.
+        A node has :attr:`unit` GPUs. The table must not be changed.
         """
         return self._tables(job, type)[1]
 

@@ -151,7 +151,7 @@ class MarketRound:
 
 
 def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = None) -> RelaxationSolver:
-    """Return a new solver of the relaxation, from windows to relaxations, by its name.
+    """Return a new solver of the relaxation by its name: a function from windows to relaxations.
 
     `name`: one of :data:`~copter.problems.shockwave.RELAXATIONS`: ``copter`` keeps a program of the core and
     solves it with warm starts, ``water-filling`` is a special method for this program. `tolerance`: certified

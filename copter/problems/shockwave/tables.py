@@ -55,7 +55,7 @@ class PlanProblem:
         return useful.sum(axis=1)
 
     def objective(self, counts: Ints) -> float:
-        """Return the objective of a plan, maximised."""
+        """Return the objective of a plan, of which the largest is sought."""
         rows = np.arange(len(counts))
         value = float(self.value[rows, counts].sum())
         return value - self.makespan_weight * self.makespan(self.remaining[rows, counts])

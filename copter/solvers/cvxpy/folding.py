@@ -17,7 +17,7 @@ from copter.models.linear_program import LinearProgram
 class Folding:
     """Rows of a matrix that become bounds, and the rows that remain.
 
-    `lp` is the given LP with all rows, `folded` the LP without them.
+    `lp` is the given LP with all rows, `folded` the LP without those that became bounds.
     """
 
     def __init__(self, lp: LinearProgram, last: Folding | None = None) -> None:

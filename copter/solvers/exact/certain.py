@@ -126,7 +126,7 @@ class _Search:
 
     @property
     def enough(self) -> float:
-        """Cutoff: a node with a bound of at least this value contains no better point."""
+        """Cutoff: a node with at least this bound contains no point that is better by more than the gap."""
         if self.cost == math.inf:
             return math.inf
         # all costs are multiples of the grain: a better point costs at least one grain less

@@ -4,7 +4,7 @@ The subproblem of a request with a term is
 
     min { p'x + phi(a'x) + |x - z|^2 / (2 sigma) : x in X_q }.
 
-With s = -phi'(a'x) at the minimiser, it has the minimiser of a linear request,
+With s = -phi'(a'x) at the minimiser, the minimiser is that of a linear request,
 x(s) = Proj_X(z - sigma (p - s a)), and s is the root of the increasing function s + phi'(a'x(s)).  The image
 a'x(s) is piecewise linear with slope kappa = sigma a'P a, with P as for a linear request.  On a piece the
 root is a proximal point of phi, so a step reaches it at once. Safeguarded by a bracket, a few steps suffice.

@@ -57,7 +57,7 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
 
 
 def lightest(store: ConstraintStore) -> Columns:
-    """Return the column of least usage of each screened request; with these, few sets are infeasible."""
+    """Return the column of least usage of each screened request; sets with them are seldom infeasible."""
     return joined([each.columns for each in store.executor.once(_lightest_part)], store.requests.size)
 
 

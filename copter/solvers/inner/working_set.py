@@ -225,7 +225,10 @@ def _bound(w, x, y, without):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
-    """Return sum_q min p_q'x over X_q; with column bounds, a lower bound by the multiplier from x."""
+    """Return sum_q min p_q'x over X_q, or with column bounds a lower bound on it.
+
+    The lower bound uses a multiplier of each sum row that is estimated from x.
+    """
     bound = 0.0
     for b in range(w.slot.size):
         if without.size and without[b]:

@@ -373,7 +373,7 @@ class InactiveSet:
         return combined(self.blocks, drop_active=True) if any(block.size for block in later) else base
 
     def places(self, slots: NDArray[np.int64]) -> Iterator[tuple[Block, NDArray[np.int64]]]:
-        """Yield each block with the ascending places of those of `slots` for which it is the last block."""
+        """Yield each block with the places in it, ascending, of the `slots` that no later block has."""
         left = slots
         for block in reversed(self.blocks):
             if left.size and block.size:

@@ -11,8 +11,9 @@
 These steps are repeated until the certificate is within the tolerance and no request became active. Then each
 request with a single optimal allocation becomes inactive. If there are fixed requests, each keeps its
 allocation at a known loss: the prices stay, and only the active requests change to satisfy the rows, as long
-as the loss is within the tolerance. If this fails, :mod:`copter.solvers.proximal.engines` tries the other
-engines, and :class:`copter.solvers.proximal.full_pass.FullPass` gives the reason.
+as the loss is within the tolerance. If a round cannot be solved in this way,
+:mod:`copter.solvers.proximal.engines` tries the other engines, and
+:class:`copter.solvers.proximal.full_pass.FullPass` gives the reason.
 
 The proof is in :mod:`copter.solvers.proximal.inactive` and :mod:`copter.proof.margins`.
 """

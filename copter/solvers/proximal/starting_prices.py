@@ -14,8 +14,8 @@ uses row i up to the price that equals its saving for each unit of the row,
     s_q = (the least p_j without the row - the least p_j with it, at y_i = 0) / a_ij.
 
 So the price of an opened row is the largest one at which the requests with larger savings fit: their usages
-a_ij t_q sum to at most u_i.  At a closed row there is no usage and the price does not affect the bound, so
-the price may be higher by the value of a column.
+a_ij t_q sum to at most u_i.  At a closed row there is no usage and the price does not
+affect the bound, so the price is the largest saving plus the value of its column.
 
 *Violated rows.*  If loads change in all rows, the last prices can prove less than no prices at all. At y = 0
 the bound increases along the violations of the last allocation. The prices on this line with the best bound

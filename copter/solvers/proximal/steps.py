@@ -96,8 +96,8 @@ class Aim:
 
     `goal`: gap of the set, as a separate program, at which steps end. `first`: first step
     length as a multiple of the typical ratio of a column's value to its cost. `sigma`: step length of earlier
-    steps, used instead, or 0. `least`: least denominator of the gap. `loose`: gap at which steps end before
-    the rows are satisfied, with violations weighted by prices; 0: never.
+    steps, used instead, or 0. `least`: least denominator of the gap. `loose`: gap, including
+    violations times prices, at which steps end although rows are violated; 0: never.
     """
 
     goal: float

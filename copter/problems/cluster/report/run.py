@@ -54,7 +54,7 @@ class PolicyRuns(Run):
         self.outcomes: list[PolicyOutcome] = []
 
     def play(self, spread: TaskRunner, tasks: Sequence[Task]) -> None:
-        """Play tasks of :func:`~copter.problems.cluster.experiment.run_tasks`, with a bar for each policy."""
+        """Play tasks of :func:`~copter.problems.cluster.experiment.run_tasks`, with a bar for each."""
         quiet = self.options.quiet
         bar = progress("{task.fields[hour]:6.1f} h", "queue {task.fields[queue]:4d}", quiet=quiet)
         lines: dict[Task, TaskID] = {}

@@ -148,7 +148,7 @@ class TunedJobs:
 
 
 def _batch_sizes(profile: Profile) -> list[int | None]:
-    """Return the doublings of the initial batch size below the largest one, and the largest one."""
+    """Return the initial batch size and its doublings below the largest one, and the largest one."""
     if profile.batch_range is None:
         return [None]
     size, largest = profile.batch_range

@@ -147,7 +147,7 @@ class Running:
         return [self._id[slot] for slot in slots.tolist()]
 
     def waiting_of(self, kind: int) -> list[int]:
-        """Return the slots of the waiting tasks of a kind, in descending order of waiting time."""
+        """Return the slots of the waiting tasks of a kind, in the order of their queue."""
         return list(self._queue[kind])
 
     def kinds_of(self, slots: Ints) -> Ints:
