@@ -71,6 +71,7 @@ FAMILIES: Mapping[str, Family] = {
         "Shards on servers",
         "Loads change in each round, and as few shards as possible are moved to restore balance. Every "
         "method continues from its own last placement.",
+        grows=False,
     ),
     "traffic": Family(
         "Flows on a network", "Demands drift or links fail; flows are assigned to paths.", grows=False

@@ -23,13 +23,14 @@ _LONGEST = 200
 """Largest number of characters of a name; readers of MPS accept 255 or less."""
 
 
-def ordinary(model: ContinualProgram | LinearProgram, what: str) -> LinearProgram:
+def arrays_of(model: ContinualProgram | LinearProgram, what: str) -> LinearProgram:
     """Return a model as arrays; raise UnsupportedError if a column is semi-continuous."""
     if not isinstance(model, LinearProgram):
         return program_arrays(model)
     if model.semi is not None and model.semi.any():
-        why = f"column {int(model.semi.argmax())} is semi-continuous, which cannot be expressed"
-        raise UnsupportedError(f"{what}: {why}")
+        column = int(model.semi.argmax())
+        name = model.column_names[column] if model.column_names else column
+        raise UnsupportedError(f"{what}: column {name!r} must not be semi-continuous")
     return model
 
 

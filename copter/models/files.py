@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from copter.errors import CopterError, FileError
 from copter.models import lp_format, mps
-from copter.models.arrays import ordinary, safe_names
+from copter.models.arrays import arrays_of, safe_names
 from copter.models.linear_program import LinearProgram, checked
 from copter.models.text import Source
 
@@ -105,7 +105,7 @@ def write_mps(model: ContinualProgram | LinearProgram, path: str | PathLike[str]
         raise CopterError(f"{target}: cannot be written: the path must end in .mps")
     if not target.parent.is_dir():
         raise CopterError(f"{target}: cannot be written: there is no folder {target.parent}")
-    lp = checked(ordinary(model, "write_mps"))
+    lp = checked(arrays_of(model, "write_mps"))
     text = mps.text_of(_named(lp))
     try:
         target.write_text(text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
     from copter.program.program import ContinualProgram
-    from copter.store.store import ConstraintStore
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,9 @@ class CompiledProgram:
         The request q of `request_ids` has the columns ``column_start[q]`` to ``column_start[q + 1] - 1``.
     sum_row : (k,) ndarray
         Sum row of each request, -1 without a total.
+
+    A program that is made from other data may have no requests: `request_ids`, `resource_ids` and `sum_row`
+    are empty then.
     """
 
     c: NDArray[np.float64]
@@ -93,17 +95,10 @@ def compile_program(program: ContinualProgram, what: str = "compile_program") ->
     The build works in pieces and checks the clock of the present solve between them. Raise UnsupportedError
     if a request has a convex term.
     """
-    refuse_terms(program, what)
-    flat = flatten(program.store, program.request_slots, program.resource_slots)
-    return replace(flat, request_ids=program.request_ids, resource_ids=program.resource_ids)
-
-
-def flatten(
-    store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray[np.int64]
-) -> CompiledProgram:
-    """Return the requests and rows in some slots as flat arrays, in this order."""
     from scipy.sparse import csc_matrix
 
+    refuse_terms(program, what)
+    store, slots, row_slots = program.store, program.request_slots, program.resource_slots
     sizes = store.requests.n_columns[slots]
     with_total = store.requests.total[slots] < np.inf
     sum_row = np.where(with_total, row_slots.size - 1 + np.cumsum(with_total), -1)
@@ -131,7 +126,9 @@ def flatten(
         row_lower=np.concatenate((store.rows.lower[row_slots], sum_lower)),
         row_upper=np.concatenate((store.rows.upper[row_slots], sum_upper)),
         integrality=np.repeat(store.requests.integral[slots], sizes),
+        request_ids=program.request_ids,
         column_start=np.concatenate(([0], np.cumsum(sizes))),
+        resource_ids=program.resource_ids,
         sum_row=sum_row,
     )
 

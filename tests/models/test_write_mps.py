@@ -181,7 +181,7 @@ def test_semi_continuous_columns_are_refused(tmp_path, write):
     A = csc_array(np.array([[1.0, 1.0]]))
     row, zero = np.array([1.0]), np.zeros(2, bool)
     lp = LinearProgram(np.ones(2), A, row, 9 * row, np.array([0.0, 2.0]), np.full(2, 5.0), 0.0, zero)
-    with pytest.raises(UnsupportedError, match="column 1 is semi-continuous"):
+    with pytest.raises(UnsupportedError, match="column 1 must not be semi-continuous"):
         write(replace(lp, semi=np.array([False, True])), tmp_path / "lp.mps")
     assert not list(tmp_path.iterdir())
     write(replace(lp, semi=zero), tmp_path / "lp.mps")

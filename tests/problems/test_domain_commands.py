@@ -68,7 +68,7 @@ WRONG = {
     ],
     "run load-balancing --out out": [
         ("--workload none.csv", "none.csv is not a file"),
-        ("--shards 9 --servers 2 --memory 4", "shards: size = 9: must be at most 8, all memory"),
+        ("--shards 9 --servers 2 --memory 4.9", "shards: number = 9: must be at most 8, which fit"),
     ],
     "bench sia": [("--solvers heuristic", "no solver is called 'heuristic'")],
     "run placement --nodes nodes.csv": [

@@ -70,10 +70,11 @@ class SiaPlacer:
     ) -> Placed:
         """Find nodes for every job with a configuration.
 
-        `cluster`: has the number of working nodes. `down`: failed nodes of each type. `held`: present places
-        of jobs; a place on nodes that are gone has no effect. `wanted`: the policy's choice for each job; its
-        order breaks ties. `fixed`: jobs that keep their nodes while their configuration does not change. A
-        job that stays on its nodes keeps its Placement object.
+        `cluster`: has the number of working nodes; if a type has n of them, they have the first n numbers
+        that are not in `down`. `down`: failed nodes of each type. `held`: present places of jobs; a place on
+        nodes that are gone has no effect. `wanted`: the policy's choice for each job, a Placement if it chose
+        the nodes itself; its order breaks ties. `fixed`: jobs that keep their nodes while their configuration
+        does not change. A job that stays on its nodes keeps its Placement object.
         """
         by_type: dict[str, dict[str, Allocation]] = {type.name: {} for type in cluster.types}
         for name, want in wanted.items():

@@ -42,7 +42,6 @@ from copter.problems.load_balancing.outcome import (
 )
 from copter.problems.load_balancing.packing import packed
 from copter.problems.load_balancing.program import PlacedReplicas, ShardProgram, without
-from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.shim import (
     MARGIN,
     Carried,
@@ -98,7 +97,7 @@ class LoadBalancer(Balancer):
 
     def __init__(self, tolerance: float = TOLERANCE) -> None:
         super().__init__(tolerance)
-        self._columns: dict[Hashable, int] = {}
+        self._servers = self._columns = dict[Hashable, int]()
         self._live = np.empty(0, np.int64)
         self._memory = np.empty(0)
         # replicas of the last round, ascending by shard, then by server in the order of their addition
@@ -122,11 +121,6 @@ class LoadBalancer(Balancer):
     def shards(self) -> list[Hashable]:
         """Ids of the shards."""
         return list(self._names)
-
-    @property
-    def servers(self) -> list[Hashable]:
-        """Ids of the servers."""
-        return list(self._columns)
 
     def shares(self, shard: Hashable) -> dict[Hashable, float]:
         """Return a shard's share of load by server in the last round.
@@ -307,7 +301,7 @@ class LoadBalancer(Balancer):
         LoadBalancingError
             There is no such shard, or the load is negative or not finite.
         """
-        self.set_loads({shard: load})
+        self._loads[self._index(shard)] = amount(f"shard {shard!r}: load", load)
 
     @event
     def set_size(self, shard: Hashable, size: float) -> None:
@@ -326,20 +320,6 @@ class LoadBalancer(Balancer):
         self._sizes[self._index(shard)] = amount(f"shard {shard!r}: size", size)
 
     # ---- placements -------------------------------------------------------------------------------
-
-    def check(self) -> None:
-        """Raise an error if the servers cannot hold the shards."""
-        super().check()
-        memory = self._memory[self._live]
-        largest = int(self._sizes.argmax())
-        if self._sizes[largest] > memory.max() * (1 + SLACK):
-            shard, size = self.shards[largest], self._sizes[largest]
-            raise LoadBalancingError(
-                f"shard {shard!r}: size = {size:g}: must be at most {memory.max():g}, the largest memory"
-            )
-        needed, there = self._sizes.sum(), memory.sum()
-        if needed > there * (1 + SLACK):
-            raise LoadBalancingError(f"shards: size = {needed:g}: must be at most {there:g}, all memory")
 
     def measure(
         self, placement: ShardPlacement, bound: float = math.nan, *, solution: Solution | None = None

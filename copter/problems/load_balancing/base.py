@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.arrays import Floats
+from copter.arrays import Floats, Ints
 from copter.problems.load_balancing.outcome import (
     BalancingRound,
     LoadBalancingError,
@@ -30,6 +30,7 @@ class Balancer(EventDomain):
     def __init__(self, tolerance: float) -> None:
         self.number = 0
         self.tolerance = tolerance
+        self._servers: Collection[Hashable] = ()
         self._names: list[Hashable] = []
         self._place: dict[Hashable, int] = {}
         self._loads, self._sizes = np.empty(0), np.empty(0)
@@ -48,7 +49,12 @@ class Balancer(EventDomain):
     @property
     def servers(self) -> list[Hashable]:
         """Ids of the servers."""
-        raise NotImplementedError
+        return list(self._servers)
+
+    @property
+    def numbers(self) -> Ints:
+        """Number of shards (k,) that each id stands for."""
+        return np.ones(len(self._names), np.int64)
 
     def fleet(self) -> ShardFleet:
         """Return shards and servers for the shim and the baselines; later events do not affect the result."""
@@ -74,7 +80,7 @@ class Balancer(EventDomain):
             where = [self._index(name) for name in loads]
             fresh[where] = self._amounts("load", [*loads.values()], [*loads])
         else:
-            fresh[:] = self._amounts("load", loads, self._names)
+            fresh[:] = self._amounts("load", np.atleast_1d(loads), self._names)
         self._loads = fresh
 
     def answer(self, placement: ShardPlacement, cost: float, bound: float, **own: Any) -> BalancingRound:
@@ -93,7 +99,7 @@ class Balancer(EventDomain):
             in_band=in_band(fleet, placement),
             memory=float((used[some] / fleet.memory[some]).max(initial=0.0)),
             bound=bound,
-            gap=(cost - bound) / max(fleet.unit_size, cost),
+            gap=(cost - bound) / max(self.numbers @ self._sizes / self.numbers.sum() or 1.0, cost),
             **own,
         )
 
@@ -115,19 +121,34 @@ class Balancer(EventDomain):
             yield f"{self.what} {self._names[j]!r}: served = {served[j]:.1%}: must be 100%"
 
     def check(self) -> None:
-        """Raise an error if there is nothing to balance."""
-        if not self.servers or not self._names:
+        """Raise an error if there is nothing to balance, or the servers cannot hold the shards."""
+        if not self._servers or not self._names:
             why = f"needs at least one server and one {self.what}; add them"
             raise LoadBalancingError(f"round: {why}")
+        memory, numbers = self.fleet().memory * (1 + SLACK), self.numbers
+        largest = int(self._sizes.argmax())
+        size, needed = float(self._sizes[largest]), float(numbers @ self._sizes)
+        if size > memory.max():
+            why = f"size = {size:g}: must be at most {memory.max():g}, the largest memory"
+            raise LoadBalancingError(f"{self.what} {self._names[largest]!r}: {why}")
+        if needed > memory.sum():
+            raise LoadBalancingError(
+                f"shards: size = {needed:g}: must be at most {memory.sum():g}, all memory"
+            )
+        if (self._sizes == size).all() and size * numbers.sum() > size * (memory // size).sum():
+            why = f"must be at most {(memory // size).sum():g}, which fit on the servers"
+            raise LoadBalancingError(f"shards: number = {numbers.sum()}: {why}")
 
     def _known_server(self, server: Hashable) -> Hashable:
-        if server not in self.servers:
+        if server not in self._servers:
             raise LoadBalancingError(f"server {server!r}: must exist; add it")
         return server
 
     def _new_memory(self, server: Hashable, memory: float) -> float:
         """Return the memory of a new server."""
-        if server in self.servers:
+        if not isinstance(server, Hashable):
+            raise LoadBalancingError(f"server {server!r}: must be hashable")
+        if server in self._servers:
             raise LoadBalancingError(f"server {server!r}: must not exist yet")
         return amount(f"server {server!r}: memory", memory)
 
@@ -139,13 +160,15 @@ class Balancer(EventDomain):
     def _amounts(self, field: str, given: ArrayLike, names: Sequence[Hashable]) -> Floats:
         """Return finite, nonnegative numbers (k,), one for each name."""
         numbers = np.full(len(names), np.nan)
+        if np.ndim(given) and len(given) != len(names):  # type: ignore[arg-type]
+            raise LoadBalancingError(f"{field}: length = {len(given)}: must be {len(names)}")  # type: ignore[arg-type]
         try:
-            if np.shape(given) not in ((), numbers.shape):
-                raise ValueError
             numbers[:] = given
         except (TypeError, ValueError):
-            why = f"must be a number, or one for each of {len(names)} {self.what}s"
-            raise LoadBalancingError(f"{field} = {given!r}: {why}") from None
+            values = given if np.ndim(given) else [given] * len(names)
+            for name, value in zip(names, values, strict=True):  # type: ignore[arg-type]
+                amount(f"{self.what} {name!r}: {field}", value)
+            raise
         bad = ~((numbers >= 0) & np.isfinite(numbers))
         if bad.any():
             worst = int(bad.argmax())
@@ -153,10 +176,10 @@ class Balancer(EventDomain):
         return numbers
 
     def _check_new(self, names: Sequence[Hashable]) -> None:
-        seen = set(self._place)
+        seen = set[Hashable]()
         for name in names:
-            if name in seen:
-                raise LoadBalancingError(f"{self.what} {name!r}: must not exist yet, or be given twice")
+            if name in self._place or name in seen:
+                raise LoadBalancingError(f"{self.what} {name!r}: must be new, and given once")
             seen.add(name)
 
     def _append(self, names: Sequence[Hashable], loads: Floats, sizes: Floats) -> None:

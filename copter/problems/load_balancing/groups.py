@@ -36,7 +36,7 @@ from scipy.sparse import csc_array, csr_array, hstack, vstack
 from copter.arrays import Floats, Ints
 from copter.problems.load_balancing.balancer import TOLERANCE
 from copter.problems.load_balancing.base import Balancer
-from copter.problems.load_balancing.groups_shim import Spread, spread
+from copter.problems.load_balancing.groups_shim import limits, spread
 from copter.problems.load_balancing.outcome import (
     BalancingRound,
     LoadBalancingError,
@@ -51,14 +51,17 @@ from copter.solution import Solution, check_found
 _LACKING = "lacking"
 """Id of the program's row."""
 _LEAST_LOAD = 1e-9
-"""Load of a shard, relative to the mean of a server, that determines the cost of colder shards."""
+"""Least load e_i that is not 0, relative to the mean of a server."""
+_MOST = 100_000_000
+"""Largest number of shards of a group: those that move are listed one by one."""
 
 
 class GroupBalancer(Balancer):
     """Groups of equal shards, servers with memory, and the placement of the last round.
 
-    It is a domain of :class:`copter.Rounds`. A round takes time in proportion to the pairs of a group and a
-    server with shards of it, whatever the number of shards.
+    It is a domain of :class:`copter.Rounds`. The time of a round depends on the number of pairs of a group
+    and a server with shards of it, and on the number of shards that move times the number of servers, but not
+    on the number of shards that stay.
 
     Parameters
     ----------
@@ -102,11 +105,6 @@ class GroupBalancer(Balancer):
     def groups(self) -> list[Hashable]:
         """Ids of the groups."""
         return list(self._names)
-
-    @property
-    def servers(self) -> list[Hashable]:
-        """Ids of the servers."""
-        return list(self._servers)
 
     @property
     def numbers(self) -> Ints:
@@ -218,26 +216,31 @@ class GroupBalancer(Balancer):
         LoadBalancingError
             An argument is invalid; the error names the group, the server or the argument.
         """
+        groups = list(groups)
         k, place = len(groups), {server: i for i, server in enumerate(self._servers)}
         self._check_new(groups)
         numbers, loads, sizes = (
             self._amounts(field, given, groups)
             for field, given in (("number", numbers), ("load", loads), ("size", sizes))
         )
-        maps: list[Mapping[Hashable, int]] = [{}] * k if on is None else list(on)
+        maps: list[Mapping[Hashable, int]] = [{}] * k if on is None else [own or {} for own in on]
         if len(maps) != k:
             raise LoadBalancingError(f"on: length = {len(maps)}: must be {k}")
+        for group, own in zip(groups, maps, strict=True):
+            if not isinstance(own, Mapping):
+                raise LoadBalancingError(f"group {group!r}: on = {own!r}: must have numbers by server")
         for name in {name for own in maps for name in own} - set(place):
             self._known_server(name)
         server = np.array([place[name] for own in maps for name in own], np.int64)
-        there = np.array([count for own in maps for count in own.values()], np.float64)
         owner = np.repeat(np.arange(k), [len(own) for own in maps])
+        counts = [count for own in maps for count in own.values()]
+        there = self._amounts("number on a server", counts, [groups[q] for q in owner.tolist()])
         waiting = numbers - np.bincount(owner, there, k)
-        bad = (numbers % 1 != 0) | (numbers < 1) | ~(waiting >= 0)
-        bad[owner[(there % 1 != 0) | (there < 0)]] = True
+        bad = (np.floor(numbers) != numbers) | (numbers < 1) | (numbers > _MOST) | ~(waiting >= 0)
+        bad[owner[np.floor(there) != there]] = True
         if bad.any():
             worst = int(bad.argmax())
-            why = "the number of shards, and those on servers, must be whole, and not more than the number"
+            why = f"must be whole, at most {_MOST:,}, and at least the number on servers"
             raise LoadBalancingError(
                 f"group {groups[worst]!r}: number = {numbers[worst]:g}, on = {maps[worst]!r}: {why}"
             )
@@ -280,20 +283,21 @@ class GroupBalancer(Balancer):
         if self._prepared is not None and all(map(is_, state, self._prepared)):
             return
         fleet, there = self.fleet(), self._there
-        lower, upper = (bound * fleet.mean for bound in fleet.band)
+        lower, upper = limits(fleet)
         load_on = there @ self._loads
         totals, excess = np.maximum(load_on - lower, 0.0), np.maximum(load_on - upper, 0.0)
         lacking = float(np.maximum(lower - load_on, 0.0).sum() - self._waiting @ self._loads)
         width = np.diff(there.indptr)
         load, most = self._loads[there.indices], np.repeat(np.where(excess > 0.0, excess, np.inf), width)
-        gain = np.maximum(np.minimum(load, most), _LEAST_LOAD * fleet.mean or 1.0)
+        gain = np.minimum(load, np.maximum(most, _LEAST_LOAD * fleet.mean))
+        gain = np.where(gain > 0.0, gain, 1.0)
         keep = there.indptr[:-1]
         self._gain = np.insert(gain, keep, 1.0)
         edit: dict[str, Any] = {
             "costs": np.insert(self._sizes[there.indices] / gain, keep, 0.0),
             "sizes": width + 1,
             "usage": csc_array(np.insert(load / gain, keep, 0.0)[None, :]),
-            "upper": np.insert(np.where(load > 0.0, there.data * gain, 0.0), keep, totals - excess),
+            "upper": np.insert(there.data * gain * (load > 0.0), keep, totals - excess),
             "totals": totals,
         }
         if [*self.program.request_ids] == self._servers:
@@ -322,7 +326,7 @@ class GroupBalancer(Balancer):
         shards = np.zeros(self._gain.size)
         shards[first[x.slot] + x.column] = x.value
         shards = np.delete(shards / self._gain, first[slots])
-        return self._answer(shards, solution.bound + float(self._waiting @ self._sizes), solution)
+        return self._answer(shards, max(0.0, solution.bound) + float(self._waiting @ self._sizes), solution)
 
     def fallback(self) -> BalancingRound:
         """Return the last placement, in which shards without a server get one; change nothing.
@@ -364,26 +368,26 @@ class GroupBalancer(Balancer):
         """Return the answer if about some shards leave each server, by group; None to move nothing."""
         self.check()
         try:
-            moved = spread(self.fleet(), self._there, self._waiting, self._loads, leaving)
+            after = spread(self.fleet(), self._there, self._waiting, self._loads, leaving)
         except ShardPlacementError as error:
-            raise LoadBalancingError(f"group {self._names[error.shard]!r}: {error}") from None
-        there = (self._there + moved.change(self._there.shape)).tocsc()
-        there.eliminate_zeros()
+            name, size = self._names[error.shard], self._sizes[error.shard]
+            why = f"size = {size:g}: no server has the memory for one more shard"
+            raise LoadBalancingError(f"group {name!r}: {why}") from None
+        change, there = (after - self._there).tocoo(), after.tocsc()
+        more, size = np.maximum(change.data, 0), self._sizes[change.col]
         group = np.repeat(np.arange(len(self._names)), np.diff(there.indptr))
-        placement = ShardPlacement(group, there.indices.astype(np.int64), there.data / self.numbers[group])
+        moves = zip(change.row.tolist(), change.col.tolist(), (change.data * size).tolist(), strict=True)
         return self.answer(
-            placement,
-            float(self._sizes[moved.group].sum()),
+            ShardPlacement(group, there.indices.astype(np.int64), there.data / self.numbers[group]),
+            float(more @ size),
             bound,
-            movements=moved.group.size,
+            movements=int(more.sum()),
             replicas=int(self.numbers.sum()),
             solution=solution,
-            moves=tuple(self._moves(moved)),
+            moves=tuple(self._move(*one) for one in moves),
         )
 
-    def _moves(self, moved: Spread) -> Iterator[Move]:
-        """Yield the moves; the amount is the size of all shards that move between two servers."""
-        places = [*self._servers, None]
-        every, count = np.unique(np.stack(moved), axis=1, return_counts=True)
-        for (group, source, target), n in zip(every.T.tolist(), count.tolist(), strict=True):
-            yield Move(self._names[group], places[source], places[target], n * float(self._sizes[group]))
+    def _move(self, server: int, group: int, amount: float) -> Move:
+        """Return the move of an amount to a server, or from it if the amount is negative."""
+        places = (None, self._servers[server])
+        return Move(self._names[group], *(places if amount > 0 else places[::-1]), abs(amount))

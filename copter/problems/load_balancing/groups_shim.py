@@ -8,86 +8,79 @@
 3. While the server with the least load is below the band, it gets shards of the server with the most load, as
    long as both stay within the band.
 
-A shard frees its memory when it is placed elsewhere, so the moves in this order exceed no memory.
+The memory of a shard is free when the shard is placed elsewhere. If a shard without a server finds no memory,
+step 2 is repeated with the shards of the largest sizes first.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from copter.arrays import Floats, Ints
 from copter.compile.kernels import kernel
-from copter.problems.load_balancing.replicas import SLACK
+from copter.problems.load_balancing.replicas import SLACK, ZERO_TOLERANCE
 from copter.problems.load_balancing.shim import ShardFleet, ShardPlacementError
 
-_ROUNDING = 1e-9
-"""Load, relative to the mean of a server, that is a rounding error."""
 _WHOLE = 1e-6
 """Distance below a whole number at which an amount counts as that number."""
 
 
-class Spread(NamedTuple):
-    """Shards that get another server: group, old server, -1 without one, and new server (k,)."""
-
-    group: Ints
-    source: Ints
-    target: Ints
-
-    def change(self, shape: tuple[int, ...]) -> csr_array:
-        """Return the changes of the number of shards by server and group."""
-        left = np.flatnonzero(self.source >= 0)
-        server = np.append(self.source[left], self.target)
-        by = np.append(-np.ones_like(left), np.ones_like(self.target))
-        return csr_array((by, (server, np.append(self.group[left], self.group))), shape=shape)
+def limits(fleet: ShardFleet) -> tuple[float, float]:
+    """Return the least and the largest load of a server that are within the band up to rounding errors."""
+    near = ZERO_TOLERANCE * fleet.memory.size
+    lower, upper = fleet.band
+    return (lower - near) * fleet.mean, (upper + near) * fleet.mean
 
 
 def spread(
     fleet: ShardFleet, there: csr_array, waiting: Ints, loads: Floats, leaving: Floats | None
-) -> Spread:
-    """Return the shards that get another server.
+) -> csr_array:
+    """Return the number of shards by server and group after the moves.
 
-    `there`: number of shards by server and group. `waiting`, `loads` (k,): shards without a server, and load
-    of a shard, by group. `leaving`: about how many shards leave a server, for each entry of `there`; None to
-    place the shards without a server only. Raise ShardPlacementError if one of them fits on no server.
+    `there`: the same before the moves. `waiting`, `loads` (k,): shards without a server, and load of a shard,
+    by group. `leaving`: about how many shards leave a server, for each entry of `there`; None to place the
+    shards without a server only. Raise ShardPlacementError if one of them fits on no server.
     """
     n, start, group = len(fleet.memory), there.indptr.astype(np.int64), there.indices.astype(np.int64)
-    lower, upper = (bound * fleet.mean for bound in fleet.band)
-    out, near = np.zeros(group.size, np.int64), _ROUNDING * fleet.mean
-    load_on, room = there @ loads, fleet.memory * (1.0 + SLACK) - there @ fleet.sizes
-    owner = np.repeat(np.arange(n), np.diff(start))
+    (lower, upper), sizes, out = limits(fleet), fleet.sizes, np.zeros(group.size, np.int64)
+    owner, load_on = np.repeat(np.arange(n), np.diff(start)), there @ loads
     if leaving is not None:
-        need = np.maximum(np.bincount(owner, leaving * loads[group], n), load_on - upper) - near
-        _release(start, group, there.data, loads, fleet.sizes, leaving, need, out)
-        load_on -= np.bincount(owner, out * loads[group], n)
+        need = np.bincount(owner, leaving * loads[group], n) * (1.0 - _WHOLE)
+        _release(start, group, there.data, loads, sizes, leaving, np.maximum(need, load_on - upper), out)
     shards = np.concatenate((np.repeat(group, out), np.repeat(np.arange(loads.size), waiting)))
     source = np.concatenate((np.repeat(owner, out), np.full(int(waiting.sum()), -1)))
-    order = np.argsort(-loads[shards], kind="stable")
-    shards, source, target = shards[order], source[order], np.empty(shards.size, np.int64)
-    stuck = _place(shards, source, loads, fleet.sizes, load_on, room, upper + near, target)
-    if stuck >= 0:
-        raise ShardPlacementError(int(stuck))
-    moved, left, short = [Spread(shards, source, target)], there.data - out, leaving is not None
-    while short and load_on.min() < lower - near:
-        low, high = int(load_on.argmin()), int(load_on.argmax())
-        own = group[start[high] : start[high + 1]]
-        most = min(upper - load_on[low], load_on[high] - lower)
-        fits = (left[start[high] : start[high + 1]] > 0) & (loads[own] > 0.0) & (loads[own] <= most)
-        fits &= fleet.sizes[own] <= room[low]
-        price = fleet.sizes[own] / np.clip(loads[own], near, lower - load_on[low])
-        best = int(np.where(fits, price, np.inf).argmin()) if own.size else 0
-        short = bool(fits.any())
-        if short:
-            g = own[best]
-            left[start[high] + best] -= 1
-            load_on[[high, low]] += -loads[g], loads[g]
-            room[[high, low]] += fleet.sizes[g], -fleet.sizes[g]
-            moved.append(Spread(*np.array([[g], [high], [low]])))
-    shards, source, target = (np.concatenate(parts) for parts in zip(*moved, strict=True))
-    kept = source != target
-    return Spread(shards[kept], source[kept], target[kept])
+    hot, large = np.argsort(-loads[shards], kind="stable"), np.lexsort((-loads[shards], -sizes[shards]))
+    for order in (hot, large):  # if memory is short, the largest sizes first
+        moved, target = (shards[order], source[order]), np.empty(shards.size, np.int64)
+        on = load_on - np.bincount(owner, out * loads[group], n)
+        room = fleet.memory * (1.0 + SLACK) - there @ sizes
+        stuck = int(_place(*moved, loads, sizes, on, room, upper, target))
+        if stuck < 0:
+            break
+    else:
+        raise ShardPlacementError(stuck)
+    left, found = there.data - out, [np.stack((*moved, target))]
+    while leaving is not None and on.min() < lower:
+        low, high = int(on.argmin()), int(on.argmax())
+        mine = slice(start[high], start[high + 1])
+        own, most = group[mine], min(upper - on[low], on[high] - lower)
+        fits = (left[mine] > 0) & (loads[own] > 0.0) & (loads[own] <= most) & (sizes[own] <= room[low])
+        if not fits.any():
+            break
+        price = sizes[own] / np.minimum(np.where(fits, loads[own], 1.0), lower - on[low])
+        best = int(np.where(fits, price, np.inf).argmin())
+        left[mine.start + best] -= 1
+        on[[high, low]] += loads[own[best]] * np.array([-1.0, 1.0])
+        room[[high, low]] += sizes[own[best]] * np.array([1.0, -1.0])
+        found.append(np.array([[own[best]], [high], [low]]))
+    shard, source, target = np.concatenate(found, axis=1)
+    known = np.flatnonzero(source >= 0)
+    where = np.append(source[known], target), np.append(shard[known], shard)
+    by = np.repeat((-1, 1), (known.size, target.size))
+    after: csr_array = there + csr_array((by, where), shape=there.shape)
+    after.eliminate_zeros()
+    return after
 
 
 @kernel

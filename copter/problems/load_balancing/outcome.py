@@ -31,7 +31,8 @@ class BalancingRound:
     Attributes
     ----------
     placement : ShardPlacement
-        Placement with indices of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
+        Placement with indices of :attr:`LoadBalancer.shards`, or :attr:`GroupBalancer.groups`, and of the
+        servers. The share of a group is that of its shards which are on the server.
     movements : int
         Number of replicas that did not exist before the round.
     cost : float
@@ -55,11 +56,12 @@ class BalancingRound:
         Solution of the linear program, if one was solved.
     moves : tuple of Move
         New replicas: the shard, the server, and the shard's size as the amount. The source is None, because
-        other replicas of the shard may stay.
+        other replicas of the shard may stay. Of a group: the size of the shards that come to a server, or
+        leave it for others.
     binding : mapping of server to float
-        Servers whose band is binding in the fractional answer, with their prices.
+        Servers whose band is binding in the fractional answer, with their prices; empty for groups.
     prices : (row slots,) ndarray
-        Prices of the solution.
+        Prices of the solution; empty for groups.
     """
 
     number: int

@@ -91,8 +91,8 @@ class ShardScenario:
         balancer, sizes = GroupBalancer(self.tolerance), self._sizes()
         for server in range(self.servers):
             balancer.add_server(server, _MEMORY * self.copies * float(sizes.sum()) / self.servers)
-        places = np.random.default_rng(self.seed).integers(self.servers, size=(self.shards, self.copies))
-        on = (Counter(own.tolist()) for own in places)
+        places = np.random.default_rng(self.seed).permutation(self.shards * self.copies) % self.servers
+        on = (Counter(own.tolist()) for own in places.reshape(self.shards, self.copies))
         balancer.add_groups(range(self.shards), self.copies, 0.0, sizes, on)
         return balancer
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from copter.errors import ArgumentTypeError, UnsupportedError
 from copter.extras import extra
-from copter.models.arrays import ordinary, safe_names
+from copter.models.arrays import arrays_of, safe_names
 from copter.models.linear_program import LinearProgram
 from copter.solvers.general.model import Model, ModelSolution
 
@@ -124,7 +124,7 @@ def to_mathopt(model: ContinualProgram | LinearProgram) -> mathopt.Model:
         from ortools.math_opt import model_pb2
         from ortools.math_opt.python import mathopt
 
-    lp = ordinary(model, "to_mathopt")
+    lp = arrays_of(model, "to_mathopt")
     m, n = lp.A.shape
     sign = -1.0 if lp.maximize else 1.0
     proto = model_pb2.ModelProto()

@@ -26,9 +26,9 @@ may also be the workloads that the thesis' authors published (:func:`published`)
 
 The rate of arrivals depends on the hour (`_by_hour`), and in new-trace and spike, scripts submit several jobs
 in succession (:func:`in_scripts`).  The papers give the number of jobs, the hours, and the shape of the
-rate.  The number of jobs is met exactly, and times within an hour are uniform.  A script submits a run of jobs of one
-application, `_SCRIPT_SECONDS` apart on average (hyper-parameter searches: thesis section 3.4.1); the lengths
-of runs have a geometric distribution.
+rate.  The number of jobs is met exactly, and times within an hour are uniform.  A script submits a run of
+jobs of one application, `_SCRIPT_SECONDS` apart on average (hyper-parameter searches: thesis section 3.4.1);
+the lengths of runs have a geometric distribution.
 """
 
 from __future__ import annotations
