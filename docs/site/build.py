@@ -68,6 +68,8 @@ FEW = (
     "changes-500-of-1000000",
     "changes-1-of-1000000-own",
     "changes-1-of-10000000",
+    "scarce-400",
+    "scarce-1000",
     "shards-16384-1",
     "traffic-single",
 )
@@ -78,6 +80,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "traffic-mlu": ("copter-cold",),
     "traffic-kdl": ("copter-cold", "pop-16"),
     "shards-1024": ("copter-cold", "heuristic"),
+    "groups": ("copter-cold",),
     "shockwave-2000": ("water-filling",),
     **dict.fromkeys(FEW, ()),
 }
@@ -86,6 +89,8 @@ mode of each other solver."""
 IN_README = (
     "sia-10240",
     "changes-50-of-1000000",
+    "scarce-400",
+    "groups",
     "shards-1024",
     "traffic-kdl",
     "sia-1024",
@@ -368,7 +373,7 @@ def lines_of_readme(suite: SuiteResult) -> str:
     rows.sort(reverse=True)
     heads = ("round of", "columns", "tolerance", "rounds", "copter", "HiGHS, fastest mode", "ratio")
     lost = [f"`{one.line}`" for one in not_fastest(suite)]
-    synthetic = sum(name.startswith(("columns-", "churn-", "changes-")) for name in suite.lines)
+    synthetic = sum(name.startswith(("columns-", "churn-", "changes-", "scarce-")) for name in suite.lines)
     told = (
         f"\nMedian seconds of a warm round (edits, solve and rounding) on {hardware(suite.machine)}, on "
         f"{suite.begun[:10]}; rounds of copter and of HiGHS, which has [seven "

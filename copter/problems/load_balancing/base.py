@@ -159,16 +159,17 @@ class Balancer(EventDomain):
 
     def _amounts(self, field: str, given: ArrayLike, names: Sequence[Hashable]) -> Floats:
         """Return finite, nonnegative numbers (k,), one for each name."""
-        numbers = np.full(len(names), np.nan)
-        if np.ndim(given) and len(given) != len(names):  # type: ignore[arg-type]
-            raise LoadBalancingError(f"{field}: length = {len(given)}: must be {len(names)}")  # type: ignore[arg-type]
+        k = len(names)
         try:
-            numbers[:] = given
+            values = np.asarray(given, np.float64)
         except (TypeError, ValueError):
-            values = given if np.ndim(given) else [given] * len(names)
-            for name, value in zip(names, values, strict=True):  # type: ignore[arg-type]
+            several = isinstance(given, Sequence) and not isinstance(given, str)
+            for name, value in zip(names, given if several else [given] * k, strict=False):  # type: ignore[arg-type]
                 amount(f"{self.what} {name!r}: {field}", value)
             raise
+        if values.shape not in ((), (k,)):
+            raise LoadBalancingError(f"{field}: shape = {values.shape}: must be () or ({k},)")
+        numbers = np.broadcast_to(values, k)
         bad = ~((numbers >= 0) & np.isfinite(numbers))
         if bad.any():
             worst = int(bad.argmax())

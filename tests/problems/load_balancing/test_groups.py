@@ -164,7 +164,7 @@ def test_prepare_without_events_edits_nothing():
         (("add_group", "x", 9, 1.0, 100.0, {"server 1": 9}), "server 'server 1': shards use"),
         (
             ("add_groups", ["x", "y"], [1, 2, 3], 1.0),
-            "number: length = 3: must be 2",
+            "number: shape = (3,): must be () or (2,)",
         ),
         (("add_groups", ["x", "y"], 1, 1.0, 1.0, [{}]), "on: length = 1: must be 2"),
         (("set_loads", {"group 1": 1.0, "x": 2.0}), "group 'x': must exist; add it"),
@@ -173,8 +173,8 @@ def test_prepare_without_events_edits_nothing():
             ("set_loads", {"group 1": 1.0, "group 2": "hot"}),
             "group 'group 2': load = 'hot': must be a number",
         ),
-        (("set_loads", 5.0), "load: length = 1: must be 24"),
-        (("set_loads", [1.0, 2.0]), "load: length = 2: must be 24"),
+        (("set_loads", 5.0), "load: shape = (1,): must be () or (24,)"),
+        (("set_loads", [1.0, 2.0]), "load: shape = (2,): must be () or (24,)"),
     ],
 )
 def test_invalid_events_change_nothing(event, words):
