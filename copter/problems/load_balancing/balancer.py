@@ -99,7 +99,6 @@ class LoadBalancer(Balancer):
         super().__init__(tolerance)
         self._servers = self._columns = dict[Hashable, int]()
         self._live = np.empty(0, np.int64)
-        self._memory = np.empty(0)
         # replicas of the last round, ascending by shard, then by server in the order of their addition
         self._shard = np.empty(0, np.int64)
         self._column = np.empty(0, np.int64)
@@ -137,7 +136,12 @@ class LoadBalancer(Balancer):
 
     def fleet(self) -> ShardFleet:
         """Return shards and servers for the shim and the baselines; later events do not affect the result."""
-        return ShardFleet(self._loads.copy(), self._sizes.copy(), self._memory[self._live], self._tolerance)
+        return ShardFleet(self._loads.copy(), self._sizes.copy(), self.memory, self._tolerance)
+
+    @property
+    def memory(self) -> Floats:
+        """Memory of the servers (n,)."""
+        return self._memory[self._live]
 
     def used(self, placement: ShardPlacement) -> Floats:
         """Return the memory that a placement uses of each server."""

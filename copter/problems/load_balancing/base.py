@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ class Balancer(EventDomain):
         self._servers: Collection[Hashable] = ()
         self._names: list[Hashable] = []
         self._place: dict[Hashable, int] = {}
-        self._loads, self._sizes = np.empty(0), np.empty(0)
+        self._loads, self._sizes, self._memory = np.empty(0), np.empty(0), np.empty(0)
 
     @property
     def tolerance(self) -> float:
@@ -50,6 +51,11 @@ class Balancer(EventDomain):
     def servers(self) -> list[Hashable]:
         """Ids of the servers."""
         return list(self._servers)
+
+    @property
+    def memory(self) -> Floats:
+        """Memory of the servers (n,)."""
+        return self._memory
 
     @property
     def numbers(self) -> Ints:
@@ -125,7 +131,7 @@ class Balancer(EventDomain):
         if not self._servers or not self._names:
             why = f"needs at least one server and one {self.what}; add them"
             raise LoadBalancingError(f"round: {why}")
-        memory, numbers = self.fleet().memory * (1 + SLACK), self.numbers
+        memory, numbers = self.memory * (1 + SLACK), self.numbers
         largest = int(self._sizes.argmax())
         size, needed = float(self._sizes[largest]), float(numbers @ self._sizes)
         if size > memory.max():
@@ -135,7 +141,11 @@ class Balancer(EventDomain):
             raise LoadBalancingError(
                 f"shards: size = {needed:g}: must be at most {memory.sum():g}, all memory"
             )
-        if (self._sizes == size).all() and size * numbers.sum() > size * (memory // size).sum():
+        if (
+            size > 0.0
+            and (self._sizes == size).all()
+            and size * numbers.sum() > size * (memory // size).sum()
+        ):
             why = f"must be at most {(memory // size).sum():g}, which fit on the servers"
             raise LoadBalancingError(f"shards: number = {numbers.sum()}: {why}")
 

@@ -95,7 +95,6 @@ class GroupBalancer(Balancer):
         self.program = ContinualProgram()
         self.program.add_resource(_LACKING, lower=0.0, upper=math.inf)
         self._servers: list[Hashable] = []
-        self._memory = np.empty(0)
         self._there = csr_array((0, 0), dtype=np.int64)  # number of shards by server and group
         self._waiting = np.empty(0, np.int64)  # number of shards without a server by group
         self._gain = np.empty(0)  # h_gi of each column of the program; 1 for k_i
