@@ -141,12 +141,9 @@ class Balancer(EventDomain):
             raise LoadBalancingError(
                 f"shards: size = {needed:g}: must be at most {memory.sum():g}, all memory"
             )
-        if (
-            size > 0.0
-            and (self._sizes == size).all()
-            and size * numbers.sum() > size * (memory // size).sum()
-        ):
-            why = f"must be at most {(memory // size).sum():g}, which fit on the servers"
+        most = (memory // size).sum() if size > 0.0 else math.inf
+        if (self._sizes == size).all() and numbers.sum() > most:
+            why = f"must be at most {most:g}, which fit on the servers"
             raise LoadBalancingError(f"shards: number = {numbers.sum()}: {why}")
 
     def _known_server(self, server: Hashable) -> Hashable:
