@@ -32,7 +32,7 @@ class Metrics:
     copter_primal_residual                  gauge     relative primal residual of the last round
     copter_churn                            gauge     share of nonzeros that changed in the last round
     copter_cold_starts_total                counter   rounds that began cold, by ``reason``
-    copter_highs_fallbacks_total                 counter   times that HiGHS finished a stalled working set
+    copter_highs_fallbacks_total            counter   times that HiGHS finished a stalled working set
     copter_played_rounds_total              counter   rounds of :class:`copter.Rounds` by ``path``, ``late``
     copter_round_seconds                    histogram wall-clock time of these rounds
     ======================================= ========= ==================================================

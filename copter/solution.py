@@ -45,7 +45,7 @@ class Start(NamedTuple):
 class ColdStart(enum.StrEnum):
     """Reason why a solve did not begin from the last round.
 
-    The value is a label for programs; ``sentence`` is a text for people.
+    The value of a member is a label for programs; ``sentence`` is a text for people.
     """
 
     sentence: str
@@ -255,7 +255,7 @@ class Allocation(Mapping[Hashable, Any]):
     def moved_since(self, earlier: Allocation) -> NDArray[np.int64] | None:
         """Return the ascending slots of requests whose values may differ from an earlier allocation.
 
-        Return None if this is unknown; then all values may differ.
+        Return None if the changes are unknown; all values may differ then.
         """
         return self._values.moved_since(earlier._values)
 
@@ -279,8 +279,8 @@ class Allocation(Mapping[Hashable, Any]):
     def choices(self) -> dict[Hashable, Any]:
         """Return the column, by number or name, with the largest value of each request.
 
-        The column is None for a request without a nonzero. If a request has one unit in an integral
-        allocation, the column is its choice.
+        The column is None for a request without a nonzero. In an integral allocation, a request with one unit
+        has chosen this column.
         """
         x, slots = self.arrays(), self._slots.values()
         order, chosen = np.argsort(x.value, kind="stable"), np.full(max(slots, default=-1) + 1, -1)

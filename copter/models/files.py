@@ -26,11 +26,12 @@ def read_model(path: str | PathLike[str], *, strict: bool = True) -> LinearProgr
         Path that ends in ``.mps`` or ``.lp``, possibly followed by ``.gz``.
     strict : bool
         True to reject constructs on which file readers disagree: unknown names, duplicates, contradicting
-        bounds, a column that continues after others, an invalid sense, a truncated file. With False each is a
-        warning that states how the construct is read. In an MPS file an unknown name is ignored, and the
-        first of two entries, rows, right-hand sides or bounds counts. A column that continues is one column.
-        An upper bound below 0 without a lower bound makes the lower bound minus infinity. In an LP file a
-        variable that is neither in a row nor in the objective is a column, and the last bound counts.
+        bounds, a column that continues after others, an invalid sense, a truncated file. With False each of
+        these causes a warning that states how the construct is read. In an MPS file an unknown name is
+        ignored, and the first of two entries, rows, right-hand sides or bounds counts. A column that
+        continues after others is read as one column. An upper bound below 0 without a lower bound makes the
+        lower bound minus infinity. In an LP file a variable that is neither in a row nor in the objective is
+        a column, and the last of two bounds counts.
 
     Returns
     -------

@@ -75,7 +75,7 @@ class LinearProgram:
     semi: NDArray[np.bool_] | None = None
 
     def own_sense(self, cost: float) -> float:
-        """Return a value of c'x + offset, the cost, in the sense of the source."""
+        """Return a cost c'x + offset in the sense of the source: negated if that is a maximisation."""
         return -cost if self.maximize else cost
 
     def box_at(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -547,9 +547,9 @@ class ContinualProgram:
         """Change a request; arguments that are not given leave their part unchanged.
 
         New ``costs`` of another length need a new ``usage``, too. A new usage removes the overrides and the
-        names of the columns, unless they are given again. ``upper`` must be given with it if the old columns
-        have different bounds. The next warm start then begins from ``start``, or else from the last values of
-        the columns whose names stay.
+        names of the columns, unless they are given again. It also needs a new ``upper`` if the old columns
+        have different bounds. After a new usage, the next warm start begins from ``start``, or else from the
+        last values of the columns whose names stay.
 
         Parameters
         ----------
@@ -731,10 +731,10 @@ class ContinualProgram:
     ) -> None:
         """Charge requests for leaving their present columns.
 
-        The method writes an override for the present column of each request: its given cost, times the scale,
-        minus the price. So a request that leaves the column loses this discount. The new override replaces
-        all earlier overrides of the request. A second call with the same arguments therefore changes nothing.
-        Call the method again when costs or scales change.
+        The method writes an override for the present column of each request: the column's given cost times
+        the scale, minus the price. So a request that leaves the column loses this discount. The new override
+        replaces all earlier overrides of the request. A second call with the same arguments therefore changes
+        nothing. Call the method again when costs or scales change.
 
         The discounts lower the objective: it is smaller, by the sum of the prices, than an objective that
         adds a charge for each move. In a maximisation the price is added to the column's value, and the
@@ -781,9 +781,9 @@ class ContinualProgram:
         request : hashable, or sequence of m hashables
             The request of all new columns, or of each new column.
         names : sequence of m hashables, or None
-            Names of the new columns. None, for all columns or in a sequence, if the columns of the request
-            have numbers; new columns then get the next numbers. With one request and no names, the length of
-            `costs` is the number of new columns.
+            Names of the new columns. None, instead of the sequence or in it, for columns of a request whose
+            columns have numbers: new columns get the next numbers. With one request and no names, the length
+            of `costs` is the number of new columns.
         costs : float or (m,) array_like
             Cost of all new columns, or of each.
         usage : mapping or sparse array
@@ -1033,8 +1033,8 @@ class ContinualProgram:
         Raises
         ------
         FileError
-            If the file is damaged, incomplete or not written by copter, needs a class of terms, or has no
-            state for this solver. The error names the file and the problem.
+            If the file is damaged, incomplete or not written by copter, needs a class that is not in `terms`,
+            or has no state for this solver. The error names the file and the problem.
         """
         from copter.durable.snapshot import load
 

@@ -128,8 +128,8 @@ class Resources:
     """Resources of a program, by id; made by :attr:`copter.ContinualProgram.resources`.
 
     ``resources[id]`` returns a :class:`Resource`. ``resources[ids]``, for a sequence of ids, returns a
-    :class:`ResourceData`, and ``resources[:]`` returns one with all resources. A tuple that is itself an id
-    is treated as one id.
+    :class:`ResourceData`, and ``resources[:]`` returns a ResourceData of all resources. A tuple that is
+    itself an id is treated as one id.
     """
 
     def __init__(self, store: ConstraintStore, index: Index) -> None:
@@ -157,7 +157,7 @@ class Resources:
 
 
 class Resource(NamedTuple):
-    """Bounds of a resource when it was read; ``program.resources[id]`` returns it.
+    """Bounds of a resource at the time when they were read; ``program.resources[id]`` returns them.
 
     Attributes
     ----------
@@ -181,8 +181,8 @@ class Requests:
     """Requests of a program, by id; made by :attr:`copter.ContinualProgram.requests`.
 
     ``requests[id]`` returns a :class:`Request`. ``requests[ids]``, for a sequence of ids, returns a
-    :class:`RequestData`, and ``requests[:]`` returns one with all requests. A tuple that is itself an id is
-    treated as one id.
+    :class:`RequestData`, and ``requests[:]`` returns a RequestData of all requests. A tuple that is itself
+    an id is treated as one id.
     """
 
     def __init__(self, program: ContinualProgram) -> None:

@@ -21,7 +21,8 @@ class Chosen:
 
     Attributes
     ----------
-    choice : mapping of request id to column, or None
+    choice : mapping of request id to column or None
+        Number or name of the column; None for a request without a column.
     objective, gap : float
         As in :class:`copter.shims.choose_one.Rounded`.
     moves : tuple of Move

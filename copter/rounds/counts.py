@@ -37,9 +37,9 @@ class CountDomain(AmountDomain):
     have minimum amounts. Columns of requests with ``integral=True`` get whole amounts. If the program has at
     most 2,000 columns, and the gap of the rounded answer is above 1e-6, branch and bound improves it in at
     most 100 nodes, 5 seconds, and 0.7 of the time that is left of the round. The bound of the answer is then
-    the one that HiGHS reports; copter does not recompute it. The class implements :class:`copter.Domain`
-    except ``apply``. A subclass adds resources and requests to :attr:`program` and implements ``apply`` and,
-    for `copter check`, ``events``.
+    the better one of the certified bound and the bound that HiGHS reports, which copter does not recompute.
+    The class implements :class:`copter.Domain` except ``apply``. A subclass adds resources and requests to
+    :attr:`program` and implements ``apply`` and, for `copter check`, ``events``.
 
     If no answer that satisfies all rows is found, the round falls back to an answer that keeps all upper
     bounds that are not negative; ``answer.short`` has the missing amounts. This usually happens to programs

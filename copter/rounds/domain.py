@@ -17,10 +17,10 @@ class Domain(Protocol):
     - ``start() -> (x, y) or None`` returns an allocation (:class:`copter.store.allocation.SparseX`) and dual
       prices by row slot. The next solve begins from these and not from the solver's own last round.
     - ``solve(solver)`` replaces ``solver.solve(program)``, for column generation or for a method without a
-      program. ``round`` gets its result. If the result has an attribute ``solution``, this is the
-      solution of the round's record.
+      program. ``round`` gets the result. If the result has an attribute ``solution``, this attribute is the
+      solution in the round's record.
     - ``objective(answer) -> float`` returns the objective of an answer, in the sense and the unit of the
-      program. The record of the round then has the gap between it and the certified bound.
+      program. The record of the round then has the gap between this objective and the certified bound.
     - ``figures(answer) -> mapping`` returns numbers by name for reports.
     - ``events(rng) -> iterable`` returns random events of one more round that could happen in the present
       state. `copter check`, `copter run` and `copter bench` use it. It must not change the domain.

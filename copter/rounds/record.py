@@ -117,8 +117,8 @@ class RoundRecord:
         Relative gap of the answer, between its objective and the bound. It is computed from the domain's
         ``objective(answer)``, or else it is the answer's attribute with this name. NaN if unknown.
     late : bool
-        True if the answer was not ready by the deadline, or if the round fell back because it would not have
-        been.
+        True if the answer was not ready by the deadline, or if the round fell back because a rounded answer
+        would have been late.
     path : "solved" or "fallback"
         Source of the answer: a solution ("solved"), or the repaired last answer ("fallback").
     reason : str

@@ -1,4 +1,4 @@
-"""ChooseOneShim: one column a request, within the capacities, near the LP's optimum, with a certified gap.
+"""ChooseOneShim: one column for each request within the capacities, near the LP's optimum, and its gap.
 
 For programs whose requests have a total of 1 (each chooses one column, or none if the sum row is "<=") and
 whose resources are capacities, A >= 0 and A x <= u: Sia's, and any multiple-choice packing problem.
@@ -175,7 +175,7 @@ class _Solves(Protocol):
 
 
 class ChooseOneShim(Checked):
-    """Rounding of a fractional solution to one column a request, within the capacities.
+    """Rounding of a fractional solution to one column for each request, within the capacities.
 
     Parameters
     ----------
@@ -183,8 +183,8 @@ class ChooseOneShim(Checked):
         Action if a request whose sum row is "==" gets no column: raise
         :class:`copter.errors.UnplacedError`, or return an allocation without it, whose objective is infinite.
     exact : solver, optional
-        Solver that :meth:`round` calls in this case before the action, for example
-        ``make_solver("copter-exact", time_limit=10)``. Requests must be added with ``integral=True``.
+        Solver that :meth:`round` calls if such a request gets no column, before the action `unplaced`. For
+        example ``make_solver("copter-exact", time_limit=10)``. Requests must be added with ``integral=True``.
 
     Examples
     --------
@@ -256,8 +256,8 @@ class ChooseOneShim(Checked):
     def repair(self, program: ContinualProgram, last: Rounded | None) -> Rounded:
         """Return the last allocation as far as it still fits; the fallback of a round without a solution.
 
-        A request keeps its column while the resources suffice. A request that must have a column and has none
-        takes the cheapest that fits. No other request gets a new column.
+        A request keeps its column as long as the resources suffice. A request that must have a column and has
+        none takes the cheapest column that fits. No other request gets a new column.
 
         Parameters
         ----------

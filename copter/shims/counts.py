@@ -60,8 +60,9 @@ class Counts:
         bound. NaN for a repair.
     gap : float
         Gap between the objective and the bound, in the definition of the solution; infinite for a repair.
-    short : mapping of resource id, or pair "total" and request id, to float
-        Amounts by which resources and totals miss a bound: a lower bound, "==", or an upper bound below 0.
+    short : mapping of resource id, or of the pair ("total", request id), to float
+        Amounts by which resources and totals miss a bound: a lower bound, a total with "==", or an upper
+        bound below 0.
     seconds : float
         Time of the rounding.
     clock : int
@@ -80,7 +81,7 @@ class Counts:
 class CountShim(Checked):
     """Rounding of a solution to whole amounts that satisfy rows of either kind, and minimum amounts.
 
-    Columns of requests with ``integral=True`` get whole amounts, the others any.
+    Columns of requests with ``integral=True`` get whole amounts, and all other columns any amounts.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ class CountShim(Checked):
 
     @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Counts:
-        """Return whole amounts near a solution; an optimal integral one that keeps the minimums is unchanged.
+        """Return whole amounts near a solution: its own if they are optimal, integral and keep the minimums.
 
         Parameters
         ----------
@@ -200,7 +201,7 @@ def _snapped(x: Floats, least: Floats, most: Floats) -> Floats:
 
 
 def bounded(counts: Counts, solution: Solution, bound: float) -> Counts:
-    """Return counts with the larger one of the solution's bound and another bound, as costs."""
+    """Return counts with the larger one of two bounds on the cost: the solution's, and `bound`."""
     cost = in_sense(counts.objective, solution.sense)
     largest = min(max(bound, solution.certificate.bound), cost)
     gap = answer_gap(solution, cost, bound)

@@ -17,8 +17,8 @@ max-flow:
 to its volume, columns over dead links are emptied, and the utilisation is computed again from the flows.
 
 A flow within the tolerance changes little, so a round takes a few passes over the columns with flow. If a
-solution tells which requests changed since the last solution, and these are few, only these requests are
-read. The flows of all other requests and the remaining capacities are kept from the last round.
+solution tells which requests changed since the last solution, and only few changed, only these are read. The
+flows of all other requests and the remaining capacities are kept from the last round.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ class Flows:
     """A feasible allocation.
 
     `flow`: flow of each column. `load`: usage of each row, by row slot. `objective`: cost, or value if the
-    program is maximised. `gap`: |objective - bound| / max(|objective|, |bound|), with the certified bound of
-    the solution and, if both are negligible, the denominator of its gap. `extras`: ``total_flow`` or ``mlu``,
-    the objective in terms of the domain. `clock`: the store's revision when the flows were computed.
+    program is maximised. `gap`: |objective - bound| / max(|objective|, |bound|) with the certified bound of
+    the solution; if objective and bound are negligible, the denominator is that of the solution's gap.
+    `extras`: ``total_flow`` or ``mlu``, the objective in terms of the domain. `clock`: the store's revision
+    when the flows were computed.
     """
 
     flow: ColumnFlows

@@ -88,7 +88,7 @@ class SolverEntry:
         Raises
         ------
         TypeError
-            If the solver has no such setting; the message lists the nearest name and all settings.
+            If the solver has no such setting; the message has the most similar name and all settings.
         SettingError
             If a value is invalid.
         """
@@ -183,7 +183,7 @@ def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
     Raises
     ------
     UnknownSolverError
-        If the name is not registered; the message lists the nearest name and all names.
+        If the name is not registered; the message has the most similar name and all names.
     """
     if not isinstance(name, str) or name not in SOLVERS:
         raise UnknownSolverError(f"no solver {name!r}; {choices(str(name), [*also, *SOLVERS])}")
@@ -210,7 +210,7 @@ def make_solver(name: str, **settings: Any) -> Solver:
     UnknownSolverError
         If no solver has this name, or if it cannot be loaded; the message lists the names.
     TypeError
-        If the solver has no such setting; the message lists the nearest name and all settings.
+        If the solver has no such setting; the message has the most similar name and all settings.
     SettingError
         If a value is invalid.
 

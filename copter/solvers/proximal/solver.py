@@ -215,7 +215,7 @@ class ProximalPoint(ClockedSolver):
                 shim.round(program, solution)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Return allocation and prices, by slot, that the next solve begins from; None for a cold start."""
+        """Return allocation and prices, by slot, from which the next solve begins; None for a cold start."""
         return self._state.point(program) if self.warm_start else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
@@ -260,7 +260,7 @@ class ProximalPoint(ClockedSolver):
 
 
 def warm_up_few_changes() -> None:
-    """Solve rounds that read active requests only, of small programs."""
+    """Solve rounds of small programs in which only active requests are read."""
     lazy = LazyTuning(requests_from=1, columns_from=1, most_touched=1.0, most_open=1.0)
     program, solver = _mixed(_WIDE // 10), ProximalPoint(tuning=replace(USUAL, lazy=lazy))
     for number in range(8):
